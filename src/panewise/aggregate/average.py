@@ -1,0 +1,39 @@
+"""AVG: the sum over the count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal, localcontext
+from typing import Any
+
+import pyarrow as pa
+
+from panewise.aggregate import pairs
+from panewise.aggregate.base import numeric
+from panewise.aggregate.total import State, Sum, exact_sum, float_sum
+
+
+class Avg(Sum):
+    """Algebraic: carries the state of SUM with its count. Decimals keep four more digits, as in Spark."""
+
+    names = ("AVG", "MEAN")
+
+    def result_type(self) -> pa.DataType:
+        kind = numeric(self)
+        return pa.decimal128(38, min(kind.scale + 4, 38)) if pa.types.is_decimal(kind) else pa.float64()
+
+    def meaning(self, values: Sequence[Any]) -> Any:
+        if not values:
+            return None
+        total = float_sum(values) if self.floating else exact_sum(values)
+        return self._divided(total, len(values))
+
+    def lower(self, state: State) -> Any:
+        count, total = state
+        return self._divided(pairs.value(total) if self.floating else total, count) if count else None
+
+    def _divided(self, total: Any, count: int) -> Any:
+        if not isinstance(total, Decimal):
+            return total / count
+        with localcontext(prec=200):
+            return (total / count).quantize(Decimal(1).scaleb(-self.result.scale))

@@ -1,0 +1,43 @@
+"""FIRST and LAST value by time, ties by arrival."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from panewise.aggregate.base import Aggregate, Laws
+
+
+class First(Aggregate[Any]):
+    """Ordered: parts must be combined in time order. NULLs are skipped like everywhere else."""
+
+    names = ("FIRST", "FIRST_VALUE")
+    laws = Laws(commutative=False, idempotent=True)
+    place = 0
+
+    def result_type(self) -> pa.DataType:
+        return self.types[0]
+
+    def meaning(self, values: Sequence[Any]) -> Any:
+        return values[self.place] if values else None
+
+    def identity(self) -> Any:
+        return None
+
+    def lift(self, value: Any) -> Any:
+        return value
+
+    def combine(self, left: Any, right: Any) -> Any:
+        return self.meaning([v for v in (left, right) if v is not None])
+
+    def lower(self, state: Any) -> Any:
+        return state
+
+
+class Last(First):
+    """The newest value."""
+
+    names = ("LAST", "LAST_VALUE")
+    place = -1

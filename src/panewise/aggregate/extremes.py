@@ -1,0 +1,48 @@
+"""MIN and MAX of anything that can be ordered. NaN is the largest number, as in Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from panewise.aggregate.base import Aggregate, Laws, orderable
+from panewise.aggregate.multiset import order_key
+
+
+class Max(Aggregate[Any]):
+    """Idempotent and not invertible: once the maximum leaves, only the rest can say what follows it.
+
+    "Consistent results" section 4.2, retrospective. None is the identity: there is no smallest value of every type.
+    """
+
+    names = ("MAX",)
+    laws = Laws(idempotent=True)
+
+    def result_type(self) -> pa.DataType:
+        return orderable(self)
+
+    def meaning(self, values: Sequence[Any]) -> Any:
+        return max(values, key=order_key, default=None)
+
+    def identity(self) -> Any:
+        return None
+
+    def lift(self, value: Any) -> Any:
+        return value
+
+    def combine(self, left: Any, right: Any) -> Any:
+        return self.meaning([v for v in (left, right) if v is not None])
+
+    def lower(self, state: Any) -> Any:
+        return state
+
+
+class Min(Max):
+    """The mirror of MAX."""
+
+    names = ("MIN",)
+
+    def meaning(self, values: Sequence[Any]) -> Any:
+        return min(values, key=order_key, default=None)

@@ -1,0 +1,46 @@
+"""Queries as trees, their update patterns, and the equivalences between them."""
+
+from panewise.algebra.host import Host, default_host, use_host
+from panewise.algebra.patterns import pattern
+from panewise.algebra.rewrites import REWRITES, Rewrite
+from panewise.algebra.tree import (
+    Call,
+    Column,
+    Derived,
+    Distinct,
+    Emit,
+    Except,
+    Group,
+    Join,
+    Node,
+    Project,
+    Query,
+    Select,
+    Source,
+    Union,
+    Windowed,
+)
+
+__all__ = [
+    "REWRITES",
+    "Call",
+    "Column",
+    "Derived",
+    "Distinct",
+    "Emit",
+    "Except",
+    "Group",
+    "Host",
+    "Join",
+    "Node",
+    "Project",
+    "Query",
+    "Rewrite",
+    "Select",
+    "Source",
+    "Union",
+    "Windowed",
+    "default_host",
+    "pattern",
+    "use_host",
+]

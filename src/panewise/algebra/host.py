@@ -1,0 +1,40 @@
+"""The host: whoever reads query text and evaluates scalar expressions for us.
+
+Panewise has no scalar engine. DuckDB plays this part in one process and Spark SQL on a cluster; the layers below
+know only this contract.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+from panewise.algebra.tree import Query
+from panewise.scalar import Scalar
+from panewise.schema import StreamSchema
+
+
+class Host(Protocol):
+    """What a host can do. Implementations must be pure: same input, same answer."""
+
+    def read(self, text: str, streams: Mapping[str, StreamSchema]) -> Query:
+        """The bound query that a text over these streams means."""
+
+    def evaluate(self, scalars: Sequence[Scalar], table: pa.Table) -> list[pa.ChunkedArray]:
+        """Each expression for every row of the table, in the order of the rows."""
+
+
+_default: list[Host] = []
+
+
+def use_host(host: Host) -> None:
+    """Make a host the one that serves callers who name none."""
+    _default[:] = [host]
+
+
+def default_host() -> Host:
+    if not _default:
+        raise RuntimeError("no host is installed: import panewise, not its parts")
+    return _default[0]

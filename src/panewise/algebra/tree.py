@@ -1,0 +1,215 @@
+"""Query trees: what is asked, as frozen data. Columns are named `alias.column` below a projection.
+
+A stream expression (Source, and Select, Project, Union or Distinct over one) stands for the stream's contents so far;
+Windowed turns it into a relation that changes with time; everything above is relational.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
+from enum import Enum
+from typing import Any
+
+import pyarrow as pa
+
+from panewise.aggregate import Aggregate
+from panewise.scalar import Scalar
+from panewise.time import Domain
+from panewise.window import Window
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    type: pa.DataType
+
+
+@dataclass(frozen=True)
+class Node:
+    """An operator. `columns` is the schema of its result."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        raise TypeError(f"{type(self).__name__} has no columns")
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return tuple(value for f in fields(self) if isinstance(value := getattr(self, f.name), Node))
+
+    def with_children(self, *children: Node) -> Node:
+        """The same operator over other inputs."""
+        slots = [f.name for f in fields(self) if isinstance(getattr(self, f.name), Node)]
+        changes: dict[str, Any] = dict(zip(slots, children, strict=True))
+        return replace(self, **changes)
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+@dataclass(frozen=True)
+class Source(Node):
+    """A registered stream under an alias. `time` is the qualified name of its time column."""
+
+    stream: str
+    alias: str
+    schema: tuple[Column, ...]
+    time: str
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.schema
+
+
+@dataclass(frozen=True)
+class Derived(Node):
+    """The stream that another query emits; its time is the instant of each result."""
+
+    query: Query
+    alias: str
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(Column(f"{self.alias}.{c.name}", c.type) for c in self.query.root.columns)
+
+
+@dataclass(frozen=True)
+class Windowed(Node):
+    """A window over a stream expression: stream in, relation out."""
+
+    child: Node
+    window: Window
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+
+@dataclass(frozen=True)
+class Select(Node):
+    """Rows that satisfy a predicate; unknown is not satisfied."""
+
+    child: Node
+    predicate: Scalar
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+
+@dataclass(frozen=True)
+class Project(Node):
+    """Computed columns, duplicates kept."""
+
+    child: Node
+    items: tuple[tuple[str, Scalar], ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(Column(name, scalar.type) for name, scalar in self.items)
+
+
+@dataclass(frozen=True)
+class Union(Node):
+    """Multiset union: multiplicities add up."""
+
+    left: Node
+    right: Node
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.left.columns
+
+
+@dataclass(frozen=True)
+class Except(Node):
+    """Multiset difference: multiplicities are subtracted, never below zero."""
+
+    left: Node
+    right: Node
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.left.columns
+
+
+@dataclass(frozen=True)
+class Distinct(Node):
+    """Each different row once: its most recent appearance."""
+
+    child: Node
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+
+@dataclass(frozen=True)
+class Call:
+    """One aggregate of a grouping: which function over which columns, under which name."""
+
+    name: str
+    aggregate: Aggregate[Any] = field(repr=False)
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Group(Node):
+    """Grouped aggregation; without keys all rows are one group. A group without rows is no group."""
+
+    child: Node
+    keys: tuple[str, ...]
+    calls: tuple[Call, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        types = {c.name: c.type for c in self.child.columns}
+        keys = tuple(Column(key, types[key]) for key in self.keys)
+        return keys + tuple(Column(call.name, call.aggregate.result) for call in self.calls)
+
+
+@dataclass(frozen=True)
+class Join(Node):
+    """Pairs that agree on every `on` pair of columns and satisfy the residual; NULL agrees with nothing."""
+
+    left: Node
+    right: Node
+    on: tuple[tuple[str, str], ...] = ()
+    residual: Scalar | None = None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.left.columns + self.right.columns
+
+
+class Emit(Enum):
+    """What of a changing relation is reported."""
+
+    RSTREAM = "RSTREAM"  # all of it, at each instant
+    ISTREAM = "ISTREAM"  # what came in since the instant before
+    DSTREAM = "DSTREAM"  # what went out
+    CHANGES = "CHANGES"  # both, signed
+
+
+@dataclass(frozen=True)
+class Query:
+    """A whole continuous query: the relation, what of it is emitted, and how silence and lateness are treated."""
+
+    root: Node
+    emit: Emit
+    domain: Domain
+    empty: bool = False
+    revise: int | None = None
+
+    @property
+    def windows(self) -> tuple[Windowed, ...]:
+        """The windows this query reports by; those inside derived streams are that stream's own business."""
+        return tuple(node for node in self.root.walk() if isinstance(node, Windowed))
+
+    @property
+    def periodic(self) -> bool:
+        """Whether some window has instants of its own, at which the query then reports."""
+        return any(w.window.periodic for w in self.windows)

@@ -1,0 +1,70 @@
+"""What goes wrong, said in one sentence that names the place, the value and the way out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in a query text a problem lies; lines and columns count from one."""
+
+    line: int
+    column: int
+    clause: str | None = None
+
+
+class PanewiseError(Exception):
+    """Base of every error Panewise raises on purpose: catch this one.
+
+    `message` says what is wrong and with which value, `fix` says what to write instead, `place` says where.
+    """
+
+    def __init__(self, message: str, *, fix: str | None = None, place: Place | None = None) -> None:
+        self.message = message
+        self.fix = fix
+        self.place = place
+        super().__init__(message)
+
+    def at(self, place: Place) -> PanewiseError:
+        """The same error, placed, unless it already knows a place of its own."""
+        return self if self.place else type(self)(self.message, fix=self.fix, place=place)
+
+    def __str__(self) -> str:
+        where = ""
+        if self.place:
+            clause = f", in {self.place.clause}" if self.place.clause else ""
+            where = f"line {self.place.line}, column {self.place.column}{clause}: "
+        return f"{where}{self.message}{'; ' + self.fix if self.fix else ''}"
+
+
+class SyntaxProblem(PanewiseError):
+    """The query text cannot be read."""
+
+
+class BindProblem(PanewiseError):
+    """The query text can be read, but names or types in it do not fit the streams."""
+
+
+class WindowProblem(PanewiseError):
+    """A window specification contradicts itself."""
+
+
+class TimeProblem(PanewiseError):
+    """A duration or an instant cannot be understood in the stream's time domain."""
+
+
+class SchemaProblem(PanewiseError):
+    """A table or a stream declaration does not fit what is asked of it."""
+
+
+class AggregateProblem(PanewiseError):
+    """An aggregate cannot take these values or arguments."""
+
+
+class PlanProblem(PanewiseError):
+    """A plan asks a structure for something its laws do not allow."""
+
+
+class SourceProblem(PanewiseError):
+    """A file or address cannot be read or written."""

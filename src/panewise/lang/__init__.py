@@ -1,0 +1,17 @@
+"""CQL: text to syntax (`parser`), syntax to text (`render`), syntax to algebra (`binder`, `script`)."""
+
+from panewise.lang.parser import parse_query, parse_script
+from panewise.lang.render import render
+from panewise.lang.script import NamedQuery, Pipeline, bind_query, bind_script
+from panewise.lang.translate import translate
+
+__all__ = [
+    "NamedQuery",
+    "Pipeline",
+    "bind_query",
+    "bind_script",
+    "parse_query",
+    "parse_script",
+    "render",
+    "translate",
+]

@@ -1,0 +1,293 @@
+"""From syntax to algebra: names become columns, clauses become operators, everything gets a type."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+from sqlglot import exp
+
+from panewise.algebra import (
+    Column,
+    Derived,
+    Distinct,
+    Emit,
+    Except,
+    Join,
+    Node,
+    Project,
+    Query,
+    Select,
+    Source,
+    Union,
+    Windowed,
+)
+from panewise.errors import BindProblem
+from panewise.lang.dialect import canonical
+from panewise.lang.grouping import Grouping, aggregates
+from panewise.lang.scope import Describe, Scope, plain_name
+from panewise.lang.syntax import Body, Clause, Expr, QuerySyntax, Ref, SelectSyntax, SetSyntax
+from panewise.lang.window_binder import WindowBinder
+from panewise.scalar import Scalar, column
+from panewise.schema import StreamSchema
+from panewise.time import Domain
+from panewise.window import Landmark, Window
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Binder:
+    """Binds queries against declared streams and views."""
+
+    streams: Mapping[str, StreamSchema]
+    views: Mapping[str, QuerySyntax]
+    describe: Describe
+
+    def query(self, syntax: QuerySyntax) -> Query:
+        root = self._body(syntax.body)
+        domain = self._domain(root, syntax)
+        draft = Query(root, Emit.RSTREAM, domain, syntax.empty)
+        emit = Emit(syntax.emit) if syntax.emit else Emit.RSTREAM if draft.periodic else Emit.CHANGES
+        revise = syntax.revise.ticks(domain) if syntax.revise else None
+        if revise is not None and not (emit is Emit.RSTREAM and draft.periodic):
+            raise BindProblem(
+                "LATE REVISE repeats whole results, but this query reports changes",
+                fix="give a window a SLIDE, or leave LATE REVISE out",
+                place=syntax.place,
+            )
+        return Query(root, emit, domain, syntax.empty, revise)
+
+    def _domain(self, root: Node, syntax: QuerySyntax) -> Domain:
+        names = sorted(stream_names(root))
+        domains = {self.streams[name].domain for name in names}
+        if len(domains) > 1:
+            raise BindProblem(
+                f"streams {', '.join(names)} mix timestamps and integer time", fix="convert one", place=syntax.place
+            )
+        return domains.pop()
+
+    # ---- bodies ----------------------------------------------------------------------------------------------------
+
+    def _body(self, body: Body) -> Node:
+        return self._select(body) if isinstance(body, SelectSyntax) else self._set(body)
+
+    def _set(self, body: SetSyntax) -> Node:
+        left, right = self._body(body.left), self._body(body.right)
+        if len(left.columns) != len(right.columns):
+            raise BindProblem(
+                f"{body.operator} joins {len(left.columns)} columns with {len(right.columns)}",
+                fix="select the same columns on both sides",
+                place=body.place,
+            )
+        for a, b in zip(left.columns, right.columns, strict=True):
+            if a.type != b.type:
+                raise BindProblem(
+                    f"{body.operator} joins {a.name!r} of type {a.type} with {b.name!r} of type {b.type}",
+                    fix="cast one of them",
+                    place=body.place,
+                )
+        renamed = _renamed(right, [c.name for c in left.columns])
+        return Union(left, renamed) if body.operator == "UNION ALL" else Except(left, renamed)
+
+    def _select(self, body: SelectSyntax) -> Node:
+        sources = self._sources(body.sources)
+        scope = Scope(self.describe, [c for node in sources.values() for c in node.columns])
+        node = self._filtered(body, sources, scope)
+        grouped = bool(body.group_by) or any(next(aggregates(e.node), None) is not None for e in _shown(body))
+        if grouped:
+            node, items = self._grouped(body, node, scope)
+        elif body.having:
+            raise BindProblem("HAVING needs GROUP BY or an aggregate", fix="use WHERE", place=body.having.place)
+        else:
+            items = self._items(body, scope)
+        projected = Project(node, _unique(items))
+        return Distinct(projected) if body.distinct else projected
+
+    def _grouped(self, body: SelectSyntax, node: Node, scope: Scope) -> tuple[Node, list[tuple[str, Scalar]]]:
+        times = [n.time for n in node.walk() if isinstance(n, Source) and n.time in scope.types]
+        domains = [self.streams[n].domain for n in sorted(stream_names(node))]
+        grouping = Grouping(scope, times, domains[0] if domains else Domain.INTEGER)
+        node = grouping.build(node, body)
+        above = Scope(self.describe, list(node.columns))
+        if body.having:
+            predicate = above.truth(grouping.bind(body.having, "HAVING", above), body.having, "HAVING")
+            node = Select(node, predicate)
+        for item in body.items:
+            if _is_star(item.expr.node):
+                raise BindProblem("* cannot be grouped", fix="list the columns", place=item.expr.place)
+        return node, [(i.alias or _title(i.expr), grouping.bind(i.expr, "SELECT", above)) for i in body.items]
+
+    def _items(self, body: SelectSyntax, scope: Scope) -> list[tuple[str, Scalar]]:
+        found: list[tuple[str, Scalar]] = []
+        for item in body.items:
+            node = item.expr.node
+            if _is_star(node):
+                table = (node.table or None) if isinstance(node, exp.Column) else None
+                found += [(plain_name(c.name), column(c.name, c.type)) for c in scope.star(table, item.expr.place)]
+            else:
+                found.append((item.alias or _title(item.expr), scope.bind(item.expr, "SELECT")))
+        return found
+
+    # ---- FROM and WHERE --------------------------------------------------------------------------------------------
+
+    def _sources(self, refs: tuple[Ref, ...]) -> dict[str, Node]:
+        found: dict[str, Node] = {}
+        for number, ref in enumerate(refs):
+            alias = ref.alias or (ref.source if isinstance(ref.source, str) else f"_{number}")
+            if any(alias.lower() == other.lower() for other in found):
+                raise BindProblem(f"{alias!r} stands twice in FROM", fix="give one an alias", place=ref.place)
+            found[alias] = self._source(ref, alias)
+        return found
+
+    def _source(self, ref: Ref, alias: str) -> Node:
+        if not isinstance(ref.source, str):
+            syntax = QuerySyntax(ref.source, ref.emit, place=ref.place)
+        elif stream := _lookup(self.streams, ref.source):
+            return self._stream(*stream, ref, alias)
+        elif view := _lookup(self.views, ref.source):
+            syntax = view[1]
+        else:
+            known = ", ".join([*self.streams, *self.views]) or "none"
+            raise BindProblem(
+                f"there is no stream or view {ref.source!r}", fix=f"declare it; known are {known}", place=ref.place
+            )
+        if syntax.emit:
+            node: Node = Derived(self.query(syntax), alias)
+            return Windowed(node, self._window(node, ref.window))
+        body = self._body(syntax.body)
+        node = _renamed(body, [f"{alias}.{c.name}" for c in body.columns])
+        return Windowed(_as_stream(node, ref), self._window(node, ref.window)) if ref.window else node
+
+    def _stream(self, name: str, schema: StreamSchema, ref: Ref, alias: str) -> Node:
+        columns = tuple(Column(f"{alias}.{f.name}", f.type) for f in schema.schema)
+        node = Source(name, alias, columns, f"{alias}.{schema.time}")
+        return Windowed(node, self._window(node, ref.window))
+
+    def _window(self, node: Node, clause: Clause | None) -> Window:
+        """The window a source was given; without one a stream is all it has been so far."""
+        if clause is None:
+            return Landmark()
+        schema = self.streams[min(stream_names(node))]
+        kind = schema.schema.field(schema.time).type
+        time_type = pa.int64() if schema.domain is Domain.INTEGER else pa.timestamp("us", kind.tz)
+        scope, now = Scope(self.describe, list(node.columns)), Scope(self.describe, [Column("now", time_type)])
+        binder = WindowBinder(
+            schema.domain,
+            time_type,
+            scope.predicate,
+            lambda name: scope.find(name, None, clause.place).name,
+            lambda extent: now.bind(extent, "RANGE"),
+        )
+        return binder.bind(clause)
+
+    def _filtered(self, body: SelectSyntax, sources: dict[str, Node], scope: Scope) -> Node:
+        """The join of all sources: equalities between two of them become join keys, the rest a selection."""
+        conjuncts = _conjuncts(body.where)
+        for conjunct in conjuncts:
+            if next(aggregates(conjunct.node), None) is not None:
+                raise BindProblem(f"WHERE {conjunct.sql} holds an aggregate", fix="use HAVING", place=conjunct.place)
+        predicates = [scope.predicate(c, "WHERE") for c in conjuncts]
+        nodes = list(sources.values())
+        node = nodes[0]
+        for other in nodes[1:]:
+            left, right = ({c.name for c in side.columns} for side in (node, other))
+            keys = {p: pair for c, p in zip(conjuncts, predicates, strict=True) if (pair := _key(c, scope, left, right))}
+            predicates = [p for p in predicates if p not in keys]
+            conjuncts = [c for c in conjuncts if not _key(c, scope, left, right)]
+            node = Join(node, other, tuple(keys.values()))
+        for predicate in predicates:
+            node = Select(node, predicate)
+        return node
+
+
+def stream_names(node: Node) -> set[str]:
+    """The declared streams below a node."""
+    found: set[str] = set()
+    for part in node.walk():
+        if isinstance(part, Source):
+            found.add(part.stream)
+        elif isinstance(part, Derived):
+            found |= stream_names(part.query.root)
+    return found
+
+
+def _as_stream(node: Node, ref: Ref) -> Node:
+    """A relation that was only selected and projected is still a stream, to which a window can be applied."""
+    match node:
+        case Windowed(child, Landmark(None, None, None)):
+            return child
+        case Select() | Project() | Union() | Distinct():
+            return node.with_children(*(_as_stream(child, ref) for child in node.children))
+    raise BindProblem(
+        "a window needs a stream, but this sub-query is a relation that changes",
+        fix="turn it into a stream with (SELECT ISTREAM ...)",
+        place=ref.place,
+    )
+
+
+def _renamed(node: Node, names: list[str]) -> Node:
+    columns = zip(names, node.columns, strict=True)
+    return Project(node, tuple((name, column(c.name, c.type)) for name, c in columns))
+
+
+def _unique(items: list[tuple[str, Scalar]]) -> tuple[tuple[str, Scalar], ...]:
+    """Column names made unique: equal plain names get their alias back, other repetitions a number."""
+    counts = Counter(name for name, _ in items)
+    wanted = [s.column if counts[name] > 1 and s.column else name for name, s in items]
+    found: dict[str, Scalar] = {}
+    for name, (_, scalar) in zip(wanted, items, strict=True):
+        number, free = 2, str(name)
+        while free in found:
+            free, number = f"{name}_{number}", number + 1
+        found[free] = scalar
+    return tuple(found.items())
+
+
+def _is_star(node: exp.Expression) -> bool:
+    return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
+
+
+def _title(expr: Expr) -> str:
+    return expr.node.name if isinstance(expr.node, exp.Column) else expr.sql.replace("`", "")
+
+
+def _shown(body: SelectSyntax) -> list[Expr]:
+    return [*(item.expr for item in body.items), *([body.having] if body.having else [])]
+
+
+def _conjuncts(where: Expr | None) -> list[Expr]:
+    if where is None:
+        return []
+    parts = list(where.node.flatten()) if isinstance(where.node, exp.And) else [where.node]
+    return [Expr(canonical(part), part, where.place) for part in parts]
+
+
+def _key(conjunct: Expr, scope: Scope, left: set[str], right: set[str]) -> tuple[str, str] | None:
+    """The pair of columns, left and right, that an equality compares; None for any other condition."""
+    node = conjunct.node
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if not (isinstance(node, exp.EQ) and isinstance(node.left, exp.Column) and isinstance(node.right, exp.Column)):
+        return None
+    a, b = (scope.find(side.name, side.table or None, conjunct.place) for side in (node.left, node.right))
+    if _comparable(a.type, b.type):
+        if a.name in left and b.name in right:
+            return a.name, b.name
+        if b.name in left and a.name in right:
+            return b.name, a.name
+    return None
+
+
+def _comparable(a: pa.DataType, b: pa.DataType) -> bool:
+    """Whether equal values of both types are equal in any host: then hashing them finds the same pairs."""
+    return bool(a == b or (pa.types.is_integer(a) and pa.types.is_integer(b)))
+
+
+def _lookup(named: Mapping[str, T], name: str) -> tuple[str, T] | None:
+    if name in named:
+        return name, named[name]
+    return next(((n, v) for n, v in named.items() if n.lower() == name.lower()), None)

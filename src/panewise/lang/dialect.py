@@ -1,0 +1,32 @@
+"""CQL as a sqlglot dialect: Spark SQL whose aggregate names are ours.
+
+Windows, ISTREAM and the statements around a SELECT are read by our own parser before sqlglot sees the text, so that
+no private hook of sqlglot's parser is needed: only this class and the positions it keeps on identifiers.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+
+
+class CQL(Spark):
+    """Spark SQL that writes QUANTILE as QUANTILE."""
+
+    class Generator(Spark.Generator):
+        TRANSFORMS: ClassVar = {
+            **Spark.Generator.TRANSFORMS,
+            exp.Quantile: lambda self, e: self.func("QUANTILE", e.this, e.args.get("quantile")),
+        }
+
+
+def canonical(node: exp.Expression) -> str:
+    """One spelling for equal expressions, so that what is parsed from rendered text is what was rendered."""
+    return node.sql(dialect=CQL, comments=False)
+
+
+def parse_scalar(sql: str) -> exp.Expression:
+    return sqlglot.parse_one(sql, dialect=CQL)

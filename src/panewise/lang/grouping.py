@@ -1,0 +1,176 @@
+"""GROUP BY and aggregates: from a SELECT list to keys, calls, and expressions over their results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlglot import exp
+
+from panewise.aggregate import AGGREGATES, Aggregate, CountAll, CountDistinct
+from panewise.algebra import Call, Column, Group, Node, Project
+from panewise.errors import AggregateProblem, BindProblem
+from panewise.lang.dialect import canonical
+from panewise.lang.scope import Scope, plain_name
+from panewise.lang.syntax import Expr, SelectSyntax
+from panewise.scalar import Scalar, column
+from panewise.time import Domain
+
+
+@dataclass
+class Grouping:
+    """Builds the grouped node of one SELECT and then answers what its expressions mean above it."""
+
+    scope: Scope
+    #: Time columns in sight, with the domain they share: what REGR_SLOPE(y) takes as x.
+    times: list[str]
+    domain: Domain
+    inputs: dict[str, Scalar] = field(default_factory=dict)
+    known: dict[str, Column] = field(default_factory=dict)
+    keys: list[str] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+
+    def build(self, child: Node, body: SelectSyntax) -> Node:
+        for expr in body.group_by:
+            self._key(_meant(expr, body))
+        for expr in [*(i.expr for i in body.items), *([body.having] if body.having else [])]:
+            for node in aggregates(expr.node):
+                self._call(node, expr)
+        return Group(Project(child, tuple(self.inputs.items())), tuple(self.keys), tuple(self.calls))
+
+    def bind(self, expr: Expr, clause: str, above: Scope) -> Scalar:
+        """An expression of SELECT or HAVING over keys and aggregates."""
+        node = self._resolved(expr.node, expr, clause)
+        for reference in node.find_all(exp.Column):
+            if reference.name not in above.types:
+                raise BindProblem(
+                    f"column {plain_name(reference.name)!r} is neither grouped nor aggregated",
+                    fix=f"add it to GROUP BY, or write MAX({plain_name(reference.name)})",
+                    place=expr.place,
+                )
+        return above.scalar(node, expr, clause)
+
+    def _resolved(self, node: exp.Expression, expr: Expr, clause: str) -> exp.Expression:
+        resolved = self.scope.resolved(node, clause, expr.place, {})
+
+        def step(part: exp.Expression) -> exp.Expression:
+            found = self.known.get(canonical(part))
+            return exp.Column(this=exp.to_identifier(found.name, quoted=True)) if found else part
+
+        return resolved.transform(step)
+
+    def _key(self, expr: Expr) -> None:
+        if next(aggregates(expr.node), None) is not None:
+            raise BindProblem(f"GROUP BY {expr.sql} holds an aggregate", fix="group by columns", place=expr.place)
+        scalar = self.scope.bind(expr, "GROUP BY")
+        name = scalar.column or f"key#{len(self.keys)}"
+        if name not in self.keys:
+            self.keys.append(name)
+            self.inputs[name] = scalar
+            self.known[scalar.sql] = Column(name, scalar.type)
+
+    def _call(self, node: exp.Expression, expr: Expr) -> None:
+        text = canonical(self.scope.resolved(node, "SELECT", expr.place, {}))
+        if text in self.known:
+            return
+        arguments, aggregate = self._aggregate(node, expr)
+        call = Call(f"agg#{len(self.calls)}", aggregate, tuple(self._input(a) for a in arguments))
+        self.calls.append(call)
+        self.known[text] = Column(call.name, aggregate.result)
+
+    def _input(self, scalar: Scalar) -> str:
+        name = scalar.column or f"arg#{scalar.sql}"
+        self.inputs[name] = scalar
+        return name
+
+    def _aggregate(self, node: exp.Expression, expr: Expr) -> tuple[list[Scalar], Aggregate[Any]]:
+        name, given = str(aggregate_name(node)), _arguments(node)
+        for argument in given:
+            if next(aggregates(argument), None) is not None:
+                raise BindProblem(f"{canonical(node)} nests aggregates", fix="use a sub-query", place=expr.place)
+        kind: type[Aggregate[Any]] = AGGREGATES[name]
+        if given and isinstance(given[0], exp.Star):
+            if name != "COUNT":
+                raise BindProblem(f"{name}(*) makes no sense", fix="name a column", place=expr.place)
+            return [], CountAll()
+        if given and isinstance(given[0], exp.Distinct):
+            if name != "COUNT" or len(given[0].expressions) != 1:
+                raise BindProblem(
+                    f"{canonical(node)} is not supported", fix="use COUNT(DISTINCT column)", place=expr.place
+                )
+            kind, given = CountDistinct, list(given[0].expressions)
+        scalars = [self._scalar(a, expr) for a in given[: kind.arity]]
+        literals = given[kind.arity :]
+        if kind.arity == 2 and len(scalars) == 1:
+            scalars.append(self._time(name, expr))
+        if len(scalars) != kind.arity or len(literals) != len(kind.parameters):
+            wanted = ", ".join(["column"] * kind.arity + list(kind.parameters))
+            raise BindProblem(
+                f"{name} was given {len(given)} arguments", fix=f"write {name}({wanted})", place=expr.place
+            )
+        return scalars, self._made(kind, scalars, literals, expr)
+
+    def _made(
+        self, kind: type[Aggregate[Any]], scalars: list[Scalar], literals: list[exp.Expression], expr: Expr
+    ) -> Aggregate[Any]:
+        values = {n: canonical(v).strip("'") for n, v in zip(kind.parameters, literals, strict=True)}
+        try:
+            return kind(*(s.type for s in scalars), **values)
+        except AggregateProblem as problem:
+            raise (problem.at(expr.place) if expr.place else problem) from None
+
+    def _scalar(self, node: exp.Expression, expr: Expr) -> Scalar:
+        return self.scope.bind(Expr(canonical(node), node, expr.place), "SELECT")
+
+    def _time(self, name: str, expr: Expr) -> Scalar:
+        if len(self.times) != 1:
+            raise BindProblem(
+                f"{name} with one argument runs over time, but several streams have one",
+                fix=f"write {name}(y, x)",
+                place=expr.place,
+            )
+        time = column(self.times[0], self.scope.types[self.times[0]])
+        if self.domain is Domain.INTEGER:
+            return time
+        sql = f"UNIX_MICROS({time.sql}) / 1000000"
+        return Scalar(sql, time.inputs, self.scope.describe(sql, {time.inputs[0]: time.type}))
+
+
+def aggregate_name(node: exp.Expression) -> str | None:
+    """The canonical name of an aggregate call, or None for any other expression."""
+    if isinstance(node, exp.Anonymous):
+        names = [node.name.upper()]
+    elif isinstance(node, exp.Func):
+        names = [*node.sql_names(), node.key.upper()]
+    else:
+        return None
+    found = next((n for n in names if n in AGGREGATES), None)
+    return AGGREGATES[found].names[0] if found else None
+
+
+def aggregates(node: exp.Expression) -> Any:
+    """The outermost aggregate calls of an expression."""
+    return (n for n in node.walk(prune=lambda n: aggregate_name(n) is not None) if aggregate_name(n) is not None)
+
+
+def _arguments(node: exp.Expression) -> list[exp.Expression]:
+    """Arguments in the order in which they were written."""
+    found: list[exp.Expression] = []
+    for value in node.args.values():
+        found += [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, exp.Expression)]
+    return found if not isinstance(node, exp.Anonymous) else list(node.expressions)
+
+
+def _meant(expr: Expr, body: SelectSyntax) -> Expr:
+    """GROUP BY 2 and GROUP BY alias mean the selected expression."""
+    node = expr.node
+    if isinstance(node, exp.Literal) and not node.is_string:
+        place = int(node.this) if node.this.isdigit() else 0
+        if not 1 <= place <= len(body.items):
+            raise BindProblem(f"GROUP BY {expr.sql} names no selected column", fix="use its name", place=expr.place)
+        return body.items[place - 1].expr
+    if isinstance(node, exp.Column) and not node.table:
+        for item in body.items:
+            if item.alias and item.alias.lower() == node.name.lower():
+                return item.expr
+    return expr

@@ -1,0 +1,149 @@
+"""Reads statements: CREATE STREAM, VIEW and QUERY, and the words that may stand around a SELECT."""
+
+from __future__ import annotations
+
+from sqlglot.tokens import Token, TokenType
+
+from panewise.errors import Place, SyntaxProblem
+from panewise.lang.cursor import Cursor, Source, word
+from panewise.lang.select_parser import EMITS, parse_select
+from panewise.lang.syntax import CreateQuery, CreateStream, CreateView, QuerySyntax, Script, Statement
+from panewise.time import Duration
+
+_OPEN, _CLOSE = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
+
+
+def parse_query(text: str) -> QuerySyntax:
+    """One SELECT."""
+    script = parse_script(text)
+    if len(script.statements) != 1 or not isinstance(script.statements[0], QuerySyntax):
+        raise SyntaxProblem(
+            f"expected one SELECT, but found {len(script.statements)} statements",
+            fix="give one SELECT, or run the text as a script",
+            place=Place(1, 1),
+        )
+    return script.statements[0]
+
+
+def parse_script(text: str) -> Script:
+    """All statements of a `.cql` text; a semicolon ends each, the last one may go without."""
+    source = Source(text)
+    statements = [_statement(source, tokens) for tokens in _split(source.tokens)]
+    if not statements:
+        raise SyntaxProblem("the text is empty", fix="write a SELECT or a CREATE statement", place=Place(1, 1))
+    return Script(tuple(statements))
+
+
+def _split(tokens: list[Token]) -> list[list[Token]]:
+    groups: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.token_type is TokenType.SEMICOLON:
+            groups.append([])
+        else:
+            groups[-1].append(token)
+    return [group for group in groups if group]
+
+
+def _statement(source: Source, tokens: list[Token]) -> Statement:
+    cursor = Cursor(source, tokens, tokens[-1].end + 1, "CREATE")
+    place = source.place(tokens[0].start)
+    if not cursor.take("CREATE"):
+        return _query(source, tokens, place)
+    if cursor.take("STREAM"):
+        return _create_stream(cursor, place)
+    if cursor.take("VIEW"):
+        name = _named(cursor, "a view name")
+        return CreateView(name, _query(source, tokens[cursor.at :], place), place)
+    if cursor.take("QUERY"):
+        name = _named(cursor, "a query name")
+        body, into = _without_into(source, tokens[cursor.at :])
+        return CreateQuery(name, _query(source, body, place), into, place)
+    raise cursor.problem("expected STREAM, VIEW or QUERY after CREATE", "write CREATE STREAM, VIEW or QUERY")
+
+
+def _named(cursor: Cursor, what: str) -> str:
+    name = cursor.name(what)
+    cursor.expect("AS")
+    if cursor.token is None:
+        raise cursor.problem("expected a SELECT", "write one after AS")
+    return name
+
+
+def _create_stream(cursor: Cursor, place: Place) -> CreateStream:
+    cursor.clause = "CREATE STREAM"
+    name = cursor.name("a stream name")
+    cursor.expect("(")
+    columns = [_column(cursor)]
+    while cursor.take(","):
+        columns.append(_column(cursor))
+    cursor.expect(")")
+    cursor.expect("TIME")
+    time = cursor.name("the time column")
+    delay = cursor.duration() if cursor.take("DELAY") else None
+    uri = cursor.string("a source such as 'parquet:trades/'") if cursor.take("FROM") else None
+    cursor.done()
+    return CreateStream(name, tuple(columns), time, delay, uri, place)
+
+
+def _column(cursor: Cursor) -> tuple[str, str]:
+    name, depth, words = cursor.name("a column name"), 0, []
+    while cursor.token and (depth or cursor.token.token_type not in (TokenType.COMMA, TokenType.R_PAREN)):
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(cursor.token.token_type, 0)
+        words.append(cursor.next("a type", "").text.upper())
+    if not words:
+        raise cursor.problem(f"column {name!r} has no type", "write a type such as BIGINT after it")
+    return name, "".join(words)
+
+
+def _without_into(source: Source, tokens: list[Token]) -> tuple[list[Token], str | None]:
+    for at, depth in _depths(tokens):
+        if not depth and word(tokens[at]) == "INTO":
+            cursor = Cursor(source, tokens[at + 1 :], tokens[-1].end + 1, "INTO")
+            target = cursor.string("a target such as 'parquet:out/'")
+            cursor.done()
+            return tokens[:at], target
+    return tokens, None
+
+
+def _query(source: Source, tokens: list[Token], place: Place) -> QuerySyntax:
+    tokens, empty, revise = _suffixes(source, tokens)
+    emit = None
+    if word(tokens[0]) in EMITS and len(tokens) > 1 and tokens[1].token_type is TokenType.L_PAREN:
+        if tokens[-1].token_type is not TokenType.R_PAREN:
+            raise SyntaxProblem(f"{word(tokens[0])}( is never closed", fix="add a parenthesis", place=place)
+        emit, tokens = word(tokens[0]), tokens[2:-1]
+    if not tokens or word(tokens[0]) not in ("SELECT", "("):
+        found = tokens[0].text if tokens else "nothing"
+        raise SyntaxProblem(f"expected a statement, but found {found!r}", fix="start with SELECT or CREATE", place=place)
+    if len(tokens) > 1 and word(tokens[0]) == "SELECT" and word(tokens[1]) in EMITS:
+        emit = word(tokens[1])
+    return QuerySyntax(parse_select(source, tokens), emit, empty, revise, place)
+
+
+def _suffixes(source: Source, tokens: list[Token]) -> tuple[list[Token], bool, Duration | None]:
+    """The tokens without EMIT EMPTY and LATE at their end, and what those said."""
+    cut, empty, revise = len(tokens), False, None
+    for at, depth in _depths(tokens):
+        if depth or word(tokens[at]) not in ("EMIT", "LATE") or at == 0:
+            continue
+        cursor = Cursor(source, tokens[at:], tokens[-1].end + 1, word(tokens[at]))
+        if cursor.take("EMIT", "EMPTY"):
+            empty = True
+        elif cursor.take("LATE", "REVISE"):
+            revise = cursor.duration()
+        elif not cursor.take("LATE", "DROP"):
+            continue
+        cut = min(cut, at)
+        if cursor.token and word(cursor.token) not in ("EMIT", "LATE"):
+            raise cursor.problem("nothing more was expected", "put EMIT EMPTY and LATE at the very end")
+    return tokens[:cut], empty, revise
+
+
+def _depths(tokens: list[Token]) -> list[tuple[int, int]]:
+    """Each token's index with the number of brackets around it."""
+    found, depth = [], 0
+    for at, token in enumerate(tokens):
+        depth -= token.token_type in _CLOSE
+        found.append((at, depth))
+        depth += token.token_type in _OPEN
+    return found

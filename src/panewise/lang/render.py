@@ -1,0 +1,124 @@
+"""Writes syntax back as text: parsing what is written here gives the same syntax again."""
+
+from __future__ import annotations
+
+from panewise.lang.syntax import (
+    Body,
+    Clause,
+    CreateQuery,
+    CreateStream,
+    CreateView,
+    CumulateClause,
+    Item,
+    LandmarkClause,
+    NowClause,
+    QuerySyntax,
+    RangeClause,
+    Ref,
+    RowsClause,
+    Script,
+    SelectSyntax,
+    SessionClause,
+    SetSyntax,
+    Statement,
+    VaryingClause,
+    WhereClause,
+)
+
+
+def render(script: Script | Statement) -> str:
+    """The text of a script or of one statement."""
+    match script:
+        case Script(statements):
+            return "".join(f"{render(s)};\n" for s in statements)
+        case CreateStream(name, columns, time, delay, source):
+            listed = ", ".join(f"{_name(c)} {kind}" for c, kind in columns)
+            text = f"CREATE STREAM {_name(name)} ({listed}) TIME {_name(time)}"
+            return text + (f" DELAY {delay}" if delay else "") + (f" FROM {_quoted(source)}" if source else "")
+        case CreateView(name, query):
+            return f"CREATE VIEW {_name(name)} AS {render(query)}"
+        case CreateQuery(name, query, into):
+            return f"CREATE QUERY {_name(name)} AS {render(query)}{f' INTO {_quoted(into)}' if into else ''}"
+        case QuerySyntax(body, emit, empty, revise):
+            text = f"{emit}({_body(body)})" if emit else _body(body)
+            return text + (" EMIT EMPTY" if empty else "") + (f" LATE REVISE {revise}" if revise else "")
+
+
+def _body(body: Body, emit: str | None = None) -> str:
+    match body:
+        case SetSyntax(operator, left, right):
+            # The left side of a chain needs no parentheses: set operators associate to the left.
+            nested = f"({_body(right)})" if isinstance(right, SetSyntax) else _body(right)
+            return f"{_body(left)} {operator} {nested}"
+        case SelectSyntax():
+            return _select(body, emit)
+
+
+def _select(body: SelectSyntax, emit: str | None) -> str:
+    words = ["SELECT", *([emit] if emit else []), *(["DISTINCT"] if body.distinct else [])]
+    words += [", ".join(_item(item) for item in body.items), "FROM", ", ".join(_ref(ref) for ref in body.sources)]
+    if body.where:
+        words += ["WHERE", body.where.sql]
+    if body.group_by:
+        words += ["GROUP BY", ", ".join(e.sql for e in body.group_by)]
+    if body.having:
+        words += ["HAVING", body.having.sql]
+    return " ".join(words)
+
+
+def _item(item: Item) -> str:
+    return f"{item.expr.sql} AS {_name(item.alias)}" if item.alias else item.expr.sql
+
+
+def _ref(ref: Ref) -> str:
+    text = _name(ref.source) if isinstance(ref.source, str) else f"({_body(ref.source, ref.emit)})"
+    text += f" AS {_name(ref.alias)}" if ref.alias else ""
+    return text + (f" [{window_text(ref.window)}]" if ref.window else "")
+
+
+def window_text(clause: Clause) -> str:
+    """A window clause without its brackets."""
+    match clause:
+        case NowClause():
+            return "NOW"
+        case RangeClause(ranges, slides, lag, start, several):
+            many = "S" if several else ""
+            text = f"RANGE{many} {', '.join(map(str, ranges))}"
+            text += f" SLIDE{many} {', '.join(map(str, slides))}" if slides else ""
+            return text + (f" LAG {lag}" if lag else "") + _start(start)
+        case VaryingClause(extent, slide):
+            return f"RANGE ({extent.sql}) SLIDE {slide}"
+        case LandmarkClause(lower, upper, slide):
+            text = "UNBOUNDED" + _start(lower)
+            if upper is not None:
+                text = f"UNTIL {_instant(upper)}" if lower is None else f"FROM {_instant(lower)} UNTIL {_instant(upper)}"
+            return text + (f" SLIDE {slide}" if slide else "")
+        case RowsClause(count, rows_lag, columns):
+            return f"{_partition(columns)}ROWS {count}{f' LAG {rows_lag}' if rows_lag else ''}"
+        case SessionClause(gap, columns):
+            return f"{_partition(columns)}SESSION {gap}"
+        case CumulateClause(size, step, start):
+            return f"CUMULATE {size} STEP {step}{_start(start)}"
+        case WhereClause(condition):
+            return f"WHERE {condition.sql}"
+    raise TypeError(f"cannot write {type(clause).__name__}")
+
+
+def _partition(columns: tuple[str, ...]) -> str:
+    return f"PARTITION BY {', '.join(map(_name, columns))} " if columns else ""
+
+
+def _start(value: str | int | None) -> str:
+    return "" if value is None else f" START AT {_instant(value)}"
+
+
+def _instant(value: str | int) -> str:
+    return str(value) if isinstance(value, int) else _quoted(value)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _name(name: str | None) -> str:
+    return f"`{(name or '').replace('`', '``')}`"

@@ -1,0 +1,169 @@
+"""What a CQL text says, before anyone asks whether it makes sense. Equal texts give equal syntax.
+
+Places are kept for messages only and never compared. sqlglot nodes stay inside `Expr` and do not leave this package.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from panewise.errors import Place
+from panewise.time import Duration
+
+
+@dataclass(frozen=True)
+class Expr:
+    """A scalar expression: its canonical text, and sqlglot's tree of it."""
+
+    sql: str
+    node: exp.Expression = field(compare=False, repr=False)
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A window between brackets."""
+
+    place: Place | None = field(default=None, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class NowClause(Clause):
+    pass
+
+
+@dataclass(frozen=True)
+class RangeClause(Clause):
+    """RANGE and RANGES; several ranges are listed from the widest to the narrowest."""
+
+    ranges: tuple[Duration, ...]
+    slides: tuple[Duration, ...] = ()
+    lag: Duration | None = None
+    start: str | int | None = None
+    several: bool = False
+
+
+@dataclass(frozen=True)
+class VaryingClause(Clause):
+    extent: Expr
+    slide: Duration
+
+
+@dataclass(frozen=True)
+class LandmarkClause(Clause):
+    lower: str | int | None = None
+    upper: str | int | None = None
+    slide: Duration | None = None
+
+
+@dataclass(frozen=True)
+class RowsClause(Clause):
+    count: int
+    lag: int = 0
+    partition_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SessionClause(Clause):
+    gap: Duration
+    partition_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CumulateClause(Clause):
+    size: Duration
+    step: Duration
+    start: str | int | None = None
+
+
+@dataclass(frozen=True)
+class WhereClause(Clause):
+    condition: Expr
+
+
+@dataclass(frozen=True)
+class Item:
+    """One selected expression; `*` and `alias.*` are expressions too."""
+
+    expr: Expr
+    alias: str | None = None
+
+
+@dataclass(frozen=True)
+class Ref:
+    """One entry of FROM: a stream or view by name, or a sub-query."""
+
+    source: str | Body
+    alias: str | None = None
+    window: Clause | None = None
+    emit: str | None = None
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class SelectSyntax:
+    items: tuple[Item, ...]
+    sources: tuple[Ref, ...]
+    where: Expr | None = None
+    group_by: tuple[Expr, ...] = ()
+    having: Expr | None = None
+    distinct: bool = False
+
+
+@dataclass(frozen=True)
+class SetSyntax:
+    """UNION ALL or EXCEPT ALL of two bodies."""
+
+    operator: str
+    left: Body
+    right: Body
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+
+Body = SelectSyntax | SetSyntax
+
+
+@dataclass(frozen=True)
+class QuerySyntax:
+    """A SELECT with what may stand around it."""
+
+    body: Body
+    emit: str | None = None
+    empty: bool = False
+    revise: Duration | None = None
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class CreateStream:
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    time: str
+    delay: Duration | None = None
+    source: str | None = None
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class CreateView:
+    name: str
+    query: QuerySyntax
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class CreateQuery:
+    name: str
+    query: QuerySyntax
+    into: str | None = None
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+
+Statement = CreateStream | CreateView | CreateQuery | QuerySyntax
+
+
+@dataclass(frozen=True)
+class Script:
+    statements: tuple[Statement, ...]

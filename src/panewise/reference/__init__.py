@@ -1,0 +1,152 @@
+"""The meaning of every query, literal and slow: each result recomputed from the whole history at every instant.
+
+Written first and never optimised; everything fast is compared with it. Read `evaluate` for the operators, `history`
+for arrival and lateness, `moments` for when a query speaks, `emit` for what it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.algebra import Derived, Emit, Host, Query, Source, default_host
+from panewise.errors import BindProblem
+from panewise.reference.account import Accounting, account
+from panewise.reference.emit import Result, emitted, time_type, to_table
+from panewise.reference.evaluate import Evaluation
+from panewise.reference.history import Arrival, History, Row, arrive
+from panewise.reference.moments import Moment, levels, moments, replace_windows
+from panewise.schema import StreamSchema, as_stream
+from panewise.time import Boundary, Instant
+from panewise.window import Contents
+
+__all__ = ["Accounting", "Outcome", "execute", "run"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A bounded run: its results, the account of every stream, and the rows that came too late."""
+
+    table: pa.Table
+    accounting: dict[str, Accounting]
+    late: dict[str, pa.Table]
+
+
+def run(
+    query: str | Query,
+    streams: Mapping[str, Any],
+    *,
+    time: str | None = None,
+    boundary: str | Boundary = "(]",
+    until: int | str | datetime | None = None,
+) -> pa.Table:
+    """The results of one SELECT over bounded streams."""
+    return execute(query, streams, time=time, boundary=boundary, until=until).table
+
+
+def execute(
+    query: str | Query,
+    streams: Mapping[str, Any],
+    *,
+    time: str | None = None,
+    boundary: str | Boundary = "(]",
+    until: int | str | datetime | None = None,
+    host: Host | None = None,
+) -> Outcome:
+    """The results of one SELECT, with the account of what was used, late and rejected."""
+    host = host or default_host()
+    boundary = Boundary.of(boundary)
+    given = {name: as_stream(name, source, time) for name, source in streams.items()}
+    bound = host.read(query, {n: s.schema for n, s in given.items()}) if isinstance(query, str) else query
+    arrivals = {name: arrive(given[name]) for name in sorted(_names(bound))}
+    session = _Run(arrivals, boundary, host, _tick(until, bound))
+    table = session.table(bound)
+    accounts = {n: account(n, a, session.anchored(bound), session.spoken, boundary) for n, a in arrivals.items()}
+    return Outcome(table, {n: c for n, (c, _) in accounts.items()}, {n: late for n, (_, late) in accounts.items()})
+
+
+@dataclass
+class _Run:
+    """One run over arrived streams; derived streams are run first and become history themselves."""
+
+    arrivals: dict[str, Arrival]
+    boundary: Boundary
+    host: Host
+    until: int | None
+
+    def __post_init__(self) -> None:
+        self.sources: dict[object, History] = {name: a.history for name, a in self.arrivals.items()}
+        self.spoken: list[Moment] = []
+
+    def table(self, query: Query) -> pa.Table:
+        declared = next((self._time_type(name) for name in sorted(_names(query))), pa.int64())
+        return to_table(query, self.results(query), time_type(query.domain, declared))
+
+    def results(self, query: Query) -> list[Result]:
+        for node in query.root.walk():
+            if isinstance(node, Derived) and node.query not in self.sources:
+                self.sources[node.query] = _as_history(self.results(node.query))
+        found: list[Result] = []
+        for level, single in levels(self.anchored(query)):
+            evaluation = Evaluation(self.sources, self.boundary, self.host, query.empty)
+            when = moments(single, evaluation.parts, self.boundary, self.until)
+            if query.revise is not None:
+                when = [m for moment in when for m in self._revisions(moment, query.revise)]
+            self.spoken += when
+            found += emitted(single, evaluation, when, level)
+        return sorted(found, key=lambda r: r.moment.at) if query.emit is Emit.RSTREAM else found
+
+    def anchored(self, query: Query) -> Query:
+        """The query with times of day resolved to the day of the first item of the streams below each window."""
+        by = {}
+        for windowed in query.windows:
+            leaves = [n for n in windowed.walk() if isinstance(n, Source)]
+            firsts = [h.contents.times[0] for n in leaves if len((h := self.sources[n.stream]).rows)]
+            by[windowed.window] = windowed.window.anchored(int(min(firsts, default=np.int64(0))))
+        return replace(query, root=replace_windows(query.root, by))
+
+    def _revisions(self, moment: Moment, patience: int) -> list[Moment]:
+        """The moment, and again after each arrival that was late for it but came within the patience."""
+        extra = 0
+        for history in self.sources.values():
+            upto = int(np.searchsorted(history.contents.times, moment.at - self.boundary.shift, side="right"))
+            late = history.late_for(moment.at, self.boundary, upto)
+            extra = max(extra, int((late & ~history.late_for(moment.at + patience, self.boundary, upto)).sum()))
+        return [replace(moment, revision=n) for n in range(extra + 1)]
+
+    def _time_type(self, name: str) -> pa.DataType:
+        schema: StreamSchema = self.arrivals[name].stream.schema
+        return schema.schema.field(schema.time).type
+
+
+def _names(query: Query) -> set[str]:
+    found: set[str] = set()
+    for node in query.root.walk():
+        if isinstance(node, Source):
+            found.add(node.stream)
+        elif isinstance(node, Derived):
+            found |= _names(node.query)
+    return found
+
+
+def _as_history(results: list[Result]) -> History:
+    ordered = sorted(results, key=lambda r: r.moment.at)
+    return History(
+        [Row(r.row.values, r.moment.at) for r in ordered],
+        Contents.of(np.array([r.moment.at for r in ordered], np.int64)),
+    )
+
+
+def _tick(until: int | str | datetime | None, query: Query) -> int | None:
+    if until is None:
+        return None
+    value = until.isoformat() if isinstance(until, datetime) else until
+    instant = Instant.parse(value, query.domain)
+    if instant.of_day:
+        raise BindProblem(f"until={until!r} has no date", fix="write a date and a time")
+    return instant.tick

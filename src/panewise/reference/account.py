@@ -1,0 +1,81 @@
+"""The account of a stream: which rows were used, which came too late, which could not be placed in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.algebra import Query, Source, Windowed
+from panewise.reference.history import Arrival, History
+from panewise.reference.moments import Moment
+from panewise.time import Boundary, Ticks
+from panewise.window import Contents, Session
+
+
+@dataclass(frozen=True)
+class Accounting:
+    """Where the rows of a stream went: `rows_in = used + late + rejected`.
+
+    `late` rows found every instant that wanted them already final; `partly_late` ones, which are among the used,
+    only some of them.
+    """
+
+    rows_in: int
+    used: int
+    late: int
+    rejected: int
+    partly_late: int = 0
+
+
+def account(
+    name: str, arrival: Arrival, query: Query, moments: list[Moment], boundary: Boundary
+) -> tuple[Accounting, pa.Table]:
+    """The account of one stream in a query, and its late rows in arrival order."""
+    table = arrival.stream.arrow
+    used: set[int] = set()
+    wanted: set[int] = set()
+    missed: set[int] = set()
+    if arrival.history.disordered:
+        for part, window in _looks(name, arrival, query):
+            for seen, full in _views(part, window, moments, boundary):
+                used.update(seen)
+                wanted.update(full)
+                missed.update(set(full) - set(seen))
+    late = sorted(wanted - used)
+    rejected = len(arrival.rejected)
+    counts = Accounting(table.num_rows, table.num_rows - len(late) - rejected, len(late), rejected, len(missed & used))
+    return counts, table.take(pa.array(late, pa.int64()))
+
+
+def _looks(name: str, arrival: Arrival, query: Query) -> Iterator[tuple[History, Windowed]]:
+    """Every partition of the stream under every window that looks at it."""
+    for windowed in query.windows:
+        for source in windowed.walk():
+            if isinstance(source, Source) and source.stream == name:
+                columns = [c.name for c in source.columns]
+                keys = tuple(columns.index(c) for c in windowed.window.partition_by if c in columns)
+                yield from ((part, windowed) for part in arrival.history.split(keys).values())
+
+
+def _views(
+    part: History, node: Windowed, moments: list[Moment], boundary: Boundary
+) -> Iterator[tuple[list[int], list[int]]]:
+    """At each moment the arrivals in the window, and those that would be there had nothing been late."""
+    c = part.contents
+    if isinstance(node.window, Session):
+        _, _, joined = part.sessions(node.window, boundary)
+        yield c.arrivals[joined].tolist(), c.arrivals.tolist()
+        return
+    for moment in moments:
+        upto = int(np.searchsorted(c.times, moment.at - boundary.shift, side="right"))
+        seen, everything = part.visible(moment.at, boundary, moment.revision), np.arange(upto, dtype=np.int64)
+        yield _inside(part, node, seen, moment.at, boundary), _inside(part, node, everything, moment.at, boundary)
+
+
+def _inside(part: History, node: Windowed, places: Ticks, at: int, boundary: Boundary) -> list[int]:
+    c = part.contents
+    members = node.window.members(Contents(c.times[places], c.arrivals[places], c.marks[places]), at, boundary)
+    return [int(a) for a in c.arrivals[places[members]]]

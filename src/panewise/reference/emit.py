@@ -1,0 +1,133 @@
+"""From relations that change with time to result rows: whole states, insertions, deletions or signed changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from panewise.algebra import Emit, Query
+from panewise.reference.evaluate import Bag, Evaluation
+from panewise.reference.history import Row
+from panewise.reference.moments import Moment
+from panewise.reference.values import to_arrow
+from panewise.time import Domain
+
+#: Moments evaluated together: enough to spare the host many small calls, few enough to keep memory flat.
+BLOCK = 128
+
+
+@dataclass(frozen=True)
+class Result:
+    """One emitted row: the row itself and when, why and for which window it was emitted."""
+
+    row: Row
+    moment: Moment
+    sign: int = 1
+    level: int | None = None
+
+
+def emitted(query: Query, evaluation: Evaluation, moments: list[Moment], level: int | None) -> Iterator[Result]:
+    """All results of a query, in the order of its moments."""
+    if query.emit is Emit.RSTREAM:
+        found = _whole(query, evaluation, moments)
+    else:
+        found = _changes(query, evaluation, moments)
+    yield from (replace(result, level=level) for result in found)
+
+
+def _bags(query: Query, evaluation: Evaluation, moments: list[Moment]) -> Iterator[tuple[Moment, Bag]]:
+    for start in range(0, len(moments), BLOCK):
+        block = moments[start : start + BLOCK]
+        yield from zip(block, evaluation.bags(query.root, block), strict=True)
+
+
+def _whole(query: Query, evaluation: Evaluation, moments: list[Moment]) -> Iterator[Result]:
+    """The whole relation at each moment; a revision repeats it only where it differs from what was said before."""
+    said: tuple[Moment, Counter[Any]] | None = None
+    revision = 0
+    for moment, bag in _bags(query, evaluation, moments):
+        values = Counter(row.values for row in bag) if query.revise is not None else Counter()
+        if moment.revision:
+            if said and said[1] == values:
+                continue
+            revision += 1
+        else:
+            revision = 0
+        said = (moment, values)
+        yield from (Result(row, replace(moment, revision=revision)) for row in bag)
+
+
+def _changes(query: Query, evaluation: Evaluation, moments: list[Moment]) -> Iterator[Result]:
+    """What differs between one moment and the next, as multisets: first what came, then what went."""
+    before: Counter[tuple[Any, ...]] = Counter()
+    for moment, bag in _bags(query, evaluation, moments):
+        now = Counter(row.values for row in bag)
+        if now != before:
+            if query.emit is not Emit.DSTREAM:
+                yield from (Result(row, moment) for row in _newest(bag, now - before))
+            if query.emit is not Emit.ISTREAM:
+                gone = (before - now).elements()
+                yield from (Result(Row(values, moment.at), moment, -1) for values in gone)
+        before = now
+
+
+def _newest(bag: Bag, wanted: Counter[tuple[Any, ...]]) -> Bag:
+    """Of equal rows the youngest are the ones that came."""
+    found: Bag = []
+    for row in sorted(bag, key=lambda r: r.time, reverse=True):
+        if wanted[row.values] > 0:
+            wanted[row.values] -= 1
+            found.append(row)
+    return found[::-1]
+
+
+def to_table(query: Query, results: list[Result], time_type: pa.DataType) -> pa.Table:
+    """Selected columns first, then the columns that say when; an added name that is taken gets an underscore."""
+    columns: dict[str, pa.Array] = {}
+    for place, column in enumerate(query.root.columns):
+        columns[column.name] = to_arrow([r.row.values[place] for r in results], column.type)
+    for name, (values, kind) in _added(query, results, time_type).items():
+        while name in columns:
+            name += "_"
+        columns[name] = to_arrow(values, kind)
+    return pa.table(list(columns.values()), names=list(columns))
+
+
+def _added(query: Query, results: list[Result], time_type: pa.DataType) -> dict[str, tuple[list[Any], pa.DataType]]:
+    added: dict[str, tuple[list[Any], pa.DataType]] = {}
+    if query.emit is Emit.RSTREAM and query.periodic:
+        added["w_start"] = [r.moment.start for r in results], time_type
+        added["w_end"] = [r.moment.end for r in results], time_type
+    else:
+        added["ts"] = [r.moment.at for r in results], time_type
+    if any(r.level is not None for r in results):
+        added["w_level"] = [r.level for r in results], pa.int32()
+    if query.emit is Emit.CHANGES:
+        added["sign"] = [r.sign for r in results], pa.int8()
+    if query.emit in (Emit.CHANGES, Emit.ISTREAM):
+        added |= _expiry(results, time_type)
+    if query.revise is not None:
+        added["revision"] = [r.moment.revision for r in results], pa.int32()
+    return added
+
+
+def _expiry(results: list[Result], time_type: pa.DataType) -> dict[str, tuple[list[Any], pa.DataType]]:
+    """Columns for when a result leaves, where that is known beforehand; a join of counted windows has two orders."""
+    added: dict[str, tuple[list[Any], pa.DataType]] = {}
+    if any(r.row.expires is not None for r in results):
+        added["expires_at"] = [r.row.expires for r in results], time_type
+    width = max((len(r.row.orders) for r in results), default=0)
+    if width == 1:
+        added["expires_order"] = [r.row.orders[0] if r.row.orders else None for r in results], pa.int64()
+    elif width > 1:
+        added["expires_order"] = [r.row.orders or None for r in results], pa.list_(pa.int64())
+    return added
+
+
+def time_type(domain: Domain, declared: pa.DataType) -> pa.DataType:
+    """The type of instants in results: int64, or microseconds in the zone of the time column."""
+    return pa.int64() if domain is Domain.INTEGER else pa.timestamp("us", declared.tz)

@@ -1,0 +1,243 @@
+"""The meaning of every operator, literally: the relation at an instant, recomputed from the whole history.
+
+Nothing here is incremental. A relation at an instant is a list of rows, a *bag*. Operators are applied to the bags
+of several moments together only so that the host is asked for scalars once for many rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.algebra import (
+    Call,
+    Derived,
+    Distinct,
+    Except,
+    Group,
+    Host,
+    Join,
+    Node,
+    Project,
+    Select,
+    Source,
+    Union,
+    Windowed,
+)
+from panewise.errors import BindProblem
+from panewise.reference.history import History, Row, merged
+from panewise.reference.moments import Moment
+from panewise.reference.values import to_arrow, to_python
+from panewise.scalar import Scalar
+from panewise.time import Boundary
+from panewise.window import Contents, Predicate, Session
+
+Bag = list[Row]
+
+
+class Evaluation:
+    """One query over complete histories. `sources` maps streams, and derived queries, to their history."""
+
+    def __init__(self, sources: dict[object, History], boundary: Boundary, host: Host, empty: bool = False) -> None:
+        self.sources, self.boundary, self.host, self.empty = sources, boundary, host, empty
+        self._parts: dict[int, dict[tuple[Any, ...], History]] = {}
+        self._keep_alive: list[Node] = []
+
+    # ---- streams -------------------------------------------------------------------------------------------------
+
+    def history(self, node: Node) -> History:
+        """Everything a stream expression ever holds, with the arrival of the items it came from."""
+        match node:
+            case Source(stream=name):
+                return self.sources[name]
+            case Derived(query=query):
+                return self.sources[query]
+            case Select(child, predicate):
+                whole = self.history(child)
+                flags = self._scalars([predicate], child, whole.rows)
+                return whole.part(np.array([i for i, f in enumerate(flags) if f[0]], np.int64))
+            case Project(child, items):
+                whole = self.history(child)
+                values = self._scalars([s for _, s in items], child, whole.rows)
+                rows = [Row(v, row.time) for v, row in zip(values, whole.rows, strict=True)]
+                return History(rows, whole.contents)
+            case Union(left, right):
+                return merged([self.history(left), self.history(right)])
+            case Distinct(child):
+                return self.history(child)
+        raise BindProblem(f"a window cannot look at the result of {type(node).__name__.lower()}", fix="use ISTREAM(...)")
+
+    def parts(self, node: Windowed) -> dict[tuple[Any, ...], History]:
+        """The partitions of a windowed stream, each row knowing when it will leave."""
+        if id(node) not in self._parts:
+            self._keep_alive.append(node)
+            child = Select(node.child, node.window.condition) if isinstance(node.window, Predicate) else node.child
+            names = [c.name for c in node.child.columns]
+            places = tuple(names.index(column) for column in node.window.partition_by)
+            split = self.history(child).split(places)
+            self._parts[id(node)] = {k: part.leaving(node.window, self.boundary) for k, part in split.items()}
+        return self._parts[id(node)]
+
+    def state(self, node: Windowed, moment: Moment) -> Bag:
+        """The window's state: of each partition, the visible items that are in scope."""
+        found: Bag = []
+        for key, part in self.parts(node).items():
+            if moment.session and node.window.partition_by and key != moment.session[0]:
+                continue
+            found += self._members(part, node, moment)
+        return sorted(found, key=lambda row: row.time) if node.window.partition_by else found
+
+    def _members(self, part: History, node: Windowed, moment: Moment) -> Bag:
+        window = node.window
+        if isinstance(window, Session):
+            return _session(part, window, moment, self.boundary)
+        seen = part.visible(moment.at, self.boundary, moment.revision)
+        if isinstance(node.child, Distinct):
+            seen = _latest(part, seen)
+        c = part.contents
+        prefix = len(seen) == 0 or int(seen[-1]) == len(seen) - 1
+        view = slice(0, len(seen)) if prefix else seen
+        places = seen[window.members(Contents(c.times[view], c.arrivals[view], c.marks[view]), moment.at, self.boundary)]
+        return [part.rows[i] for i in places]
+
+    # ---- relations -----------------------------------------------------------------------------------------------
+
+    def bags(self, node: Node, moments: Sequence[Moment]) -> list[Bag]:
+        """The relation a node stands for at each of the moments."""
+        match node:
+            case Windowed():
+                return [self.state(node, m) for m in moments]
+            case Select(child, predicate):
+                return self._selected(child, predicate, self.bags(child, moments))
+            case Project(child, items):
+                return self._projected(child, [s for _, s in items], self.bags(child, moments))
+            case Union(left, right):
+                return [a + b for a, b in zip(self.bags(left, moments), self.bags(right, moments), strict=True)]
+            case Except(left, right):
+                pairs = zip(self.bags(left, moments), self.bags(right, moments), strict=True)
+                return [difference(a, b) for a, b in pairs]
+            case Distinct(child):
+                return [distinct(bag) for bag in self.bags(child, moments)]
+            case Group(child):
+                bags = self.bags(child, moments)
+                return [self._grouped(node, bag, m) for bag, m in zip(bags, moments, strict=True)]
+            case Join(left, right, _, residual):
+                pairs = zip(self.bags(left, moments), self.bags(right, moments), strict=True)
+                joined = [join(a, b, node) for a, b in pairs]
+                return self._selected(node, residual, joined) if residual else joined
+        raise TypeError(f"no meaning for {type(node).__name__}")
+
+    def _selected(self, child: Node, predicate: Scalar, bags: list[Bag]) -> list[Bag]:
+        rows = _each_once(bags)
+        keep = {id(row) for row, flag in zip(rows, self._scalars([predicate], child, rows), strict=True) if flag[0]}
+        return [[row for row in bag if id(row) in keep] for bag in bags]
+
+    def _projected(self, child: Node, scalars: list[Scalar], bags: list[Bag]) -> list[Bag]:
+        rows = _each_once(bags)
+        values = self._scalars(scalars, child, rows)
+        image = {id(r): Row(v, r.time, r.expires, r.orders) for r, v in zip(rows, values, strict=True)}
+        return [[image[id(row)] for row in bag] for bag in bags]
+
+    def _grouped(self, node: Group, bag: Bag, moment: Moment) -> Bag:
+        names = [c.name for c in node.child.columns]
+        places = [names.index(key) for key in node.keys]
+        groups: dict[tuple[Any, ...], Bag] = {}
+        for row in bag:
+            groups.setdefault(tuple(row.values[p] for p in places), []).append(row)
+        if not groups and not node.keys and self.empty:
+            groups[()] = []
+        return [
+            Row(key + tuple(answer(call, names, rows) for call in node.calls), moment.at, *_earliest(rows))
+            for key, rows in groups.items()
+        ]
+
+    def _scalars(self, scalars: Sequence[Scalar], child: Node, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
+        """The expressions' values for each row; plain columns are copied, the host computes the rest."""
+        names = [c.name for c in child.columns]
+        if all(s.column for s in scalars):
+            places = [names.index(str(s.column)) for s in scalars]
+            return [tuple([row.values[p] for p in places]) for row in rows]
+        needed = sorted({name for s in scalars for name in s.inputs})
+        types = {c.name: c.type for c in child.columns}
+        arrays = [to_arrow([row.values[names.index(n)] for row in rows], types[n]) for n in needed]
+        # A table without columns has no rows; the row number keeps constant expressions as long as the bag.
+        table = pa.table([pa.array(range(len(rows)), pa.int64()), *arrays], names=["#row", *needed])
+        return list(zip(*map(to_python, self.host.evaluate(scalars, table)), strict=True))
+
+
+def answer(call: Call, names: list[str], rows: Bag) -> Any:
+    """One aggregate over the rows of a group, in time order, NULLs removed."""
+    places = [names.index(a) for a in call.arguments]
+    ordered = sorted(rows, key=lambda row: row.time)
+    if len(places) == 1:
+        values = [row.values[places[0]] for row in ordered]
+        present = [v for v in values if v is not None] if call.aggregate.skip_nulls else values
+    else:
+        tuples = [tuple(row.values[p] for p in places) for row in ordered]
+        present = [t for t in tuples if None not in t]
+    return call.aggregate.meaning(present)
+
+
+def distinct(bag: Bag) -> Bag:
+    """The most recent appearance of each different row."""
+    latest: dict[tuple[Any, ...], Row] = {}
+    for row in bag:
+        if row.values not in latest or row.time >= latest[row.values].time:
+            latest[row.values] = row
+    return list(latest.values())
+
+
+def difference(left: Bag, right: Bag) -> Bag:
+    """Multiset difference; of equal rows the older ones are cancelled first. When they return cannot be known."""
+    cancelled = Counter(row.values for row in right)
+    rest: Bag = []
+    for row in sorted(left, key=lambda r: r.time):
+        if cancelled[row.values] > 0:
+            cancelled[row.values] -= 1
+        else:
+            rest.append(Row(row.values, row.time))
+    return rest
+
+
+def join(left: Bag, right: Bag, node: Join) -> Bag:
+    """Pairs with equal keys. A pair exists from its younger part's time and leaves with its first part to leave."""
+    lefts, rights = ([c.name for c in side.columns] for side in (node.left, node.right))
+    left_key, right_key = [lefts.index(a) for a, _ in node.on], [rights.index(b) for _, b in node.on]
+    table: dict[tuple[Any, ...], Bag] = {}
+    for row in right:
+        table.setdefault(tuple(row.values[p] for p in right_key), []).append(row)
+    return [
+        Row(a.values + b.values, max(a.time, b.time), _earliest([a, b])[0], a.orders + b.orders)
+        for a in left
+        if None not in (key := tuple(a.values[p] for p in left_key))
+        for b in table.get(key, ())
+    ]
+
+
+def _session(part: History, window: Session, moment: Moment, boundary: Boundary) -> Bag:
+    firsts, ends, joined = part.sessions(window, boundary)
+    places = joined & (ends == moment.at)
+    if moment.session:
+        places &= firsts == moment.session[1]
+    return [part.rows[i] for i in np.flatnonzero(places)]
+
+
+def _latest(part: History, seen: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Of visible positions, those of the most recent appearance of each different row."""
+    last = {part.rows[i].values: i for i in seen}
+    return np.array(sorted(last.values()), np.int64)
+
+
+def _earliest(rows: Bag) -> tuple[int | None, tuple[int, ...]]:
+    """When the first of several rows leaves, by time and by order."""
+    times = [row.expires for row in rows if row.expires is not None]
+    orders = [row.orders for row in rows if row.orders]
+    return min(times, default=None), min(orders, default=())
+
+
+def _each_once(bags: Sequence[Bag]) -> Bag:
+    return list({id(row): row for bag in bags for row in bag}.values())

@@ -1,0 +1,141 @@
+"""What has arrived: rows in time order, each with the watermark it met, and the account of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.errors import SchemaProblem
+from panewise.reference.values import to_python
+from panewise.schema import Stream, ticks_of
+from panewise.time import Boundary, Domain, Duration, Ticks
+from panewise.window import Contents, Flags, Session, Window
+
+NO_MARK = int(np.iinfo(np.int64).min)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Row:
+    """A tuple of a relation: its values, its time, and when it leaves, as far as that is known.
+
+    Rows are compared by identity: two equal tuples are two rows. `orders` holds one expiration order for each
+    counted window the tuple came through.
+    """
+
+    values: tuple[Any, ...]
+    time: int
+    expires: int | None = None
+    orders: tuple[int, ...] = ()
+
+
+@dataclass(eq=False)
+class History:
+    """All rows of a stream expression, ordered by time, then by arrival."""
+
+    rows: list[Row]
+    contents: Contents
+    _sessions: dict[tuple[Session, Boundary], tuple[Ticks, Ticks, Flags]] = field(default_factory=dict)
+
+    @cached_property
+    def disordered(self) -> bool:
+        """Whether any item arrived after something newer, so that it may be late for an instant."""
+        return bool((self.contents.marks > NO_MARK).any())
+
+    def visible(self, at: int, boundary: Boundary, admitted: int = 0) -> Ticks:
+        """Positions that count at an instant: not after it, and arrived before it was final.
+
+        `admitted` late arrivals, in order of arrival, are let in as well: that is a revision.
+        """
+        upto = int(np.searchsorted(self.contents.times, at - boundary.shift, side="right"))
+        places = np.arange(upto, dtype=np.int64)
+        if not self.disordered:
+            return places
+        late = self.late_for(at, boundary, upto)
+        extra = np.flatnonzero(late)
+        extra = extra[np.argsort(self.contents.arrivals[extra], kind="stable")][admitted:]
+        late[:] = False
+        late[extra] = True
+        return places[~late]
+
+    def late_for(self, at: int, boundary: Boundary, upto: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which of the first `upto` items found the instant already final when they arrived."""
+        return self.contents.marks[:upto] >= at + 1 - boundary.shift
+
+    def part(self, places: Ticks) -> History:
+        c = self.contents
+        return History([self.rows[i] for i in places], Contents(c.times[places], c.arrivals[places], c.marks[places]))
+
+    def split(self, positions: tuple[int, ...]) -> dict[tuple[Any, ...], History]:
+        """One history for each combination of values at these column positions."""
+        if not positions:
+            return {(): self}
+        groups: dict[tuple[Any, ...], list[int]] = {}
+        for place, row in enumerate(self.rows):
+            groups.setdefault(tuple(row.values[p] for p in positions), []).append(place)
+        return {key: self.part(np.array(places, np.int64)) for key, places in groups.items()}
+
+    def sessions(self, window: Session, boundary: Boundary) -> tuple[Ticks, Ticks, Flags]:
+        """`Session.assign` of all items, replayed once."""
+        if (window, boundary) not in self._sessions:
+            self._sessions[window, boundary] = window.assign(self.contents, boundary)
+        return self._sessions[window, boundary]
+
+    def leaving(self, window: Window, boundary: Boundary) -> History:
+        """The same rows, each knowing when it leaves this window."""
+        times, orders = window.expires_at(self.contents.times, boundary), window.expires_order(len(self.rows))
+        rows = self.rows
+        if times is not None:
+            rows = [replace(row, expires=int(t)) for row, t in zip(rows, times, strict=True)]
+        if orders is not None:
+            rows = [replace(row, orders=(int(o),)) for row, o in zip(rows, orders, strict=True)]
+        return History(rows, self.contents)
+
+
+def merged(parts: Iterable[History]) -> History:
+    """Several histories as one, in time order; ties by arrival, then by the order of the parts."""
+    parts = list(parts)
+    rows = [row for part in parts for row in part.rows]
+    columns = [np.concatenate([getattr(p.contents, n) for p in parts]) for n in ("times", "arrivals", "marks")]
+    order = np.lexsort((columns[1], columns[0]))
+    return History([rows[i] for i in order], Contents(*(c[order] for c in columns)))
+
+
+@dataclass(eq=False)
+class Arrival:
+    """A stream as it arrived: its history, and the rows that never made it."""
+
+    stream: Stream
+    history: History
+    rejected: Ticks
+
+
+def arrive(stream: Stream) -> Arrival:
+    """Read a stream row by row: reject poison times, note the watermark each row meets, then order by time."""
+    ticks, usable = ticks_of(stream.arrow.column(stream.time))
+    usable = usable & (ticks <= _horizon(stream))
+    places = np.flatnonzero(usable)
+    times = ticks[places]
+    delay = stream.schema.delay_ticks
+    marks = np.full(len(times), NO_MARK)
+    if delay is not None and len(times) > 1:
+        marks[1:] = np.maximum.accumulate(times)[:-1] - delay
+    order = np.argsort(times, kind="stable")
+    columns = [to_python(c.take(pa.array(places[order]))) for c in stream.arrow.columns]
+    rows = [Row(values, int(t)) for values, t in zip(zip(*columns, strict=True), times[order], strict=True)]
+    # A mark that no instant of the item's own could have passed is as good as none: the item is on time.
+    contents = Contents(times[order], places[order], np.where(marks > times, marks, NO_MARK)[order])
+    return Arrival(stream, History(rows, contents), np.flatnonzero(~usable))
+
+
+def _horizon(stream: Stream) -> int:
+    if stream.max_skew is None:
+        return int(np.iinfo(np.int64).max)
+    if stream.schema.domain is Domain.INTEGER:
+        raise SchemaProblem("max_skew needs a timestamp column: integer time has no clock", fix="leave max_skew out")
+    now = stream.now if stream.now is not None else int(np.datetime64("now", "us").astype(np.int64))
+    return now + Duration.parse(stream.max_skew).ticks(Domain.TIMESTAMP)

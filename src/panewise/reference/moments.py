@@ -1,0 +1,95 @@
+"""When a query speaks: every moment of a bounded run, with the bounds it reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from panewise.algebra import Emit, Node, Query, Windowed
+from panewise.errors import BindProblem
+from panewise.reference.history import History
+from panewise.time import Boundary, Ticks, grid_between
+from panewise.window import Cumulate, MultiGranular, Session, Sliding, Window
+
+
+@dataclass(frozen=True)
+class Moment:
+    """An instant to evaluate at. `session` narrows it to one session of one partition."""
+
+    at: int
+    start: int | None = None
+    end: int | None = None
+    session: tuple[tuple[Any, ...], int] | None = None
+    revision: int = 0
+
+
+#: The parts of a window's stream, by partition.
+Parts = Callable[[Windowed], dict[tuple[Any, ...], History]]
+
+
+def levels(query: Query) -> list[tuple[int | None, Query]]:
+    """The query once for each level of its multi-granular window, or once."""
+    hierarchies = {w.window for w in query.windows if isinstance(w.window, MultiGranular)}
+    if not hierarchies:
+        return [(None, query)]
+    if len(hierarchies) > 1:
+        raise BindProblem("two different multi-granular windows meet in one query", fix="give both the same levels")
+    hierarchy = hierarchies.pop()
+    return [
+        (number, replace(query, root=replace_windows(query.root, {hierarchy: level})))
+        for number, level in enumerate(hierarchy.levels)
+    ]
+
+
+def replace_windows(node: Node, by: dict[Window, Window]) -> Node:
+    """The tree with some window specs exchanged."""
+    node = node.with_children(*(replace_windows(child, by) for child in node.children))
+    return replace(node, window=by.get(node.window, node.window)) if isinstance(node, Windowed) else node
+
+
+def moments(query: Query, parts: Parts, boundary: Boundary, until: int | None) -> list[Moment]:
+    """All moments, in order. Windows with instants of their own decide them; without any, every change does."""
+    speakers = [w for w in query.windows if w.window.periodic] or list(query.windows)
+    whole = query.emit is Emit.RSTREAM and query.periodic
+    found: set[Moment] = set()
+    for node in speakers:
+        if isinstance(node.window, Session) and whole:
+            found.update(_sessions(node.window, parts(node), boundary))
+        else:
+            found.update(Moment(int(t)) for t in _instants(node, parts(node), boundary, query, whole))
+    ordered = sorted(found, key=lambda m: (m.at, m.start is not None, m.start or 0, repr(m.session)))
+    kept = [m for m in ordered if until is None or m.at <= until]
+    return [m if m.session else _bounded(m, speakers) for m in kept] if whole else kept
+
+
+def _instants(
+    node: Windowed, parts: dict[tuple[Any, ...], History], boundary: Boundary, query: Query, whole: bool
+) -> Ticks:
+    window = node.window
+    found = [window.instants(part.contents, boundary) for part in parts.values()]
+    instants = np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+    if not whole:
+        return np.union1d(instants, window.after(instants))
+    if query.empty and len(instants) and isinstance(window, Sliding | Cumulate):
+        step = window.step
+        return grid_between(instants[:1], instants[-1:], window.start, step)
+    return instants
+
+
+def _sessions(window: Session, parts: dict[tuple[Any, ...], History], boundary: Boundary) -> set[Moment]:
+    found = set()
+    for key, part in parts.items():
+        firsts, ends, joined = part.sessions(window, boundary)
+        for first, end in {(int(f), int(e)) for f, e in zip(firsts[joined], ends[joined], strict=True)}:
+            found.add(Moment(end, first, end, (key, first)))
+    return found
+
+
+def _bounded(moment: Moment, speakers: list[Windowed]) -> Moment:
+    """With several windows, a result speaks for the time from the earliest start to the latest end."""
+    bounds = [w.window.bounds(moment.at) for w in speakers]
+    starts, ends = [s for s, _ in bounds if s is not None], [e for _, e in bounds if e is not None]
+    return replace(moment, start=min(starts, default=None), end=max(ends, default=None))

@@ -1,0 +1,1 @@
+"""Who runs a query: one process (`local`) or a cluster."""

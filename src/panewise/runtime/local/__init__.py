@@ -1,0 +1,11 @@
+"""Panewise in one process: DuckDB for scalars, files for sources and targets."""
+
+from panewise.algebra import use_host
+from panewise.runtime.local.host import DuckDBHost
+from panewise.runtime.local.run import run
+
+#: The host of this process.
+HOST = DuckDBHost()
+use_host(HOST)
+
+__all__ = ["HOST", "DuckDBHost", "run"]

@@ -1,0 +1,30 @@
+"""Scalar expressions: Spark SQL text over named columns. They are carried here and evaluated by the host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """One scalar expression, bound.
+
+    `sql` names its columns exactly as the input relation does, in backticks. `column` is set when the expression
+    is nothing but that column, so that nobody needs a host to copy a value.
+    """
+
+    sql: str
+    inputs: tuple[str, ...]
+    type: pa.DataType
+    column: str | None = None
+
+
+def column(name: str, dtype: pa.DataType) -> Scalar:
+    """The expression that is just a column.
+
+    >>> column("S.price", pa.float64()).sql
+    '`S.price`'
+    """
+    return Scalar(f"`{name}`", (name,), dtype, name)

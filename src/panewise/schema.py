@@ -1,0 +1,151 @@
+"""Streams as users declare them: columns, the time column, how late items may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from panewise.errors import SchemaProblem
+from panewise.time import FIRST_TICK, LAST_TICK, Domain, Duration, Ticks
+
+
+@dataclass(frozen=True)
+class StreamSchema:
+    """The declaration of a stream: its Arrow schema, its time column and its delay.
+
+    `delay` is how long after a newer item an older one may still arrive: a number on integer time, text such as
+    `"5 seconds"` on timestamps. `None` means that the input is complete and nothing can be late.
+    """
+
+    schema: pa.Schema
+    time: str
+    delay: str | int | None = None
+
+    def __post_init__(self) -> None:
+        duplicates = {name for name in self.schema.names if self.schema.names.count(name) > 1}
+        if duplicates:
+            raise SchemaProblem(f"column {min(duplicates)!r} appears twice", fix="rename one of them")
+        if self.time not in self.schema.names:
+            raise SchemaProblem(
+                f"there is no time column {self.time!r}", fix=f"choose one of {', '.join(self.schema.names) or 'none'}"
+            )
+        _ = self.domain
+        if self.delay_ticks is not None and self.delay_ticks < 0:
+            raise SchemaProblem(f"delay {self.delay!r} is negative", fix="use zero or more")
+
+    @property
+    def domain(self) -> Domain:
+        kind = self.schema.field(self.time).type
+        if pa.types.is_timestamp(kind):
+            return Domain.TIMESTAMP
+        if pa.types.is_integer(kind):
+            return Domain.INTEGER
+        raise SchemaProblem(
+            f"time column {self.time!r} has type {kind}", fix="use a timestamp or an integer column as time"
+        )
+
+    @property
+    def delay_ticks(self) -> int | None:
+        return None if self.delay is None else Duration.parse(self.delay).ticks(self.domain)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A bounded stream: rows in arrival order, with the time column and the delay that lateness is measured by.
+
+    A bare table given to `pw.run` is complete: its rows are ordered by time and none is late. A `Stream` arrives
+    row by row: an item older than the newest one minus `delay` is late for the instants already final.
+    `max_skew` rejects timestamps further than that after `now` (the wall clock when not given).
+    """
+
+    table: Any
+    time: str
+    delay: str | int | None = 0
+    max_skew: str | None = None
+    now: int | None = None
+    arrow: pa.Table = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arrow", as_table(self.table))
+        if self.delay == 0 and self.declaration(None).domain is Domain.TIMESTAMP:
+            object.__setattr__(self, "delay", "0 seconds")
+        _ = self.schema
+
+    def declaration(self, delay: str | int | None) -> StreamSchema:
+        return StreamSchema(self.arrow.schema, self.time, delay)
+
+    @property
+    def schema(self) -> StreamSchema:
+        return self.declaration(self.delay)
+
+
+def as_stream(name: str, source: Any, time: str | None) -> Stream:
+    """A stream of whatever the user gave: a `Stream` as it is, a table as complete input."""
+    try:
+        if isinstance(source, Stream):
+            return source
+        table = as_table(source)
+        if time is None:
+            raise SchemaProblem("the time column is not named", fix='pass time="..." or a pw.Stream')
+        return Stream(table, time, delay=None)
+    except SchemaProblem as problem:
+        raise SchemaProblem(f"stream {name!r}: {problem.message}", fix=problem.fix) from None
+
+
+def as_table(source: Any) -> pa.Table:
+    """Arrow, pandas or polars data as one Arrow table; dictionary columns are decoded."""
+    if isinstance(source, pa.RecordBatch):
+        source = pa.Table.from_batches([source])
+    if not isinstance(source, pa.Table):
+        if not hasattr(source, "__arrow_c_stream__"):
+            raise SchemaProblem(
+                f"{type(source).__name__} is not a table", fix="pass a pyarrow, pandas or polars table, or a pw.Stream"
+            )
+        try:
+            source = pa.table(source)
+        except (pa.ArrowException, TypeError, ValueError) as problem:
+            raise SchemaProblem(f"the table cannot be read as Arrow: {_first_line(problem)}") from None
+    return _decoded(source)
+
+
+def _decoded(table: pa.Table) -> pa.Table:
+    for i, col in enumerate(table.schema):
+        if pa.types.is_dictionary(col.type):
+            table = table.set_column(i, col.name, table.column(i).cast(col.type.value_type))
+        elif pa.types.is_null(col.type):
+            raise SchemaProblem(f"column {col.name!r} has no type: all its values are NULL", fix="cast it first")
+    return table
+
+
+def _first_line(problem: Exception) -> str:
+    return str(problem).strip().splitlines()[0] if str(problem).strip() else type(problem).__name__
+
+
+def ticks_of(values: pa.ChunkedArray) -> tuple[Ticks, np.ndarray[Any, np.dtype[np.bool_]]]:
+    """Times as int64 ticks, and which of them are usable: not NULL and inside the bounds of time."""
+    if pa.types.is_timestamp(values.type):
+        values = _microseconds(values)
+    numbers = values.cast(pa.int64(), safe=False) if values.type != pa.uint64() else _clipped(values)
+    usable = pc.is_valid(numbers).to_numpy()
+    ticks = pc.fill_null(numbers, 0).to_numpy().astype(np.int64, copy=False)
+    return ticks, usable & (ticks > FIRST_TICK) & (ticks < LAST_TICK)
+
+
+def _microseconds(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    unit = values.type.unit
+    numbers = values.cast(pa.int64())
+    if unit == "ns":
+        # Floor division, so that times before 1970 round the same way as times after it.
+        floored = np.floor_divide(pc.fill_null(numbers, 0).to_numpy(), 1000)
+        return pc.if_else(pc.is_valid(numbers), pa.chunked_array([pa.array(floored)]), pa.scalar(None, pa.int64()))
+    factor = {"s": 1_000_000, "ms": 1_000, "us": 1}[unit]
+    limit = LAST_TICK // factor
+    return pc.multiply(pc.min_element_wise(pc.max_element_wise(numbers, -limit, skip_nulls=False), limit, skip_nulls=False), factor)
+
+
+def _clipped(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.min_element_wise(values, pa.scalar(LAST_TICK, pa.uint64()), skip_nulls=False).cast(pa.int64())

@@ -1,0 +1,226 @@
+"""Time as int64 ticks: microseconds on timestamps, plain numbers on integer columns.
+
+Negative ticks are ordinary: the grid of a slide is found by floor division, never by truncation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from datetime import time as clock
+from enum import Enum
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from panewise.errors import TimeProblem
+
+Ticks: TypeAlias = npt.NDArray[np.int64]
+
+#: Bounds of usable time. Leaving two bits of headroom keeps `instant + range` from ever overflowing int64.
+FIRST_TICK, LAST_TICK = -(2**61), 2**61
+
+UNITS = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1_000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": 86_400_000_000,
+}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DURATION = re.compile(r"\s*(?P<count>[-+]?\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z]+)?\s*")
+
+
+class Domain(Enum):
+    """What one tick of a stream is."""
+
+    TIMESTAMP = "timestamp"
+    INTEGER = "integer"
+
+
+class Boundary(Enum):
+    """Which end of a scope is in: `(t - w, t]` as in the papers, or `[t - w, t)` as in Spark and Flink."""
+
+    RIGHT = "(]"
+    LEFT = "[)"
+
+    @property
+    def shift(self) -> int:
+        """Ticks between an item's time and the first instant whose scope can hold it."""
+        return 0 if self is Boundary.RIGHT else 1
+
+    @classmethod
+    def of(cls, value: str | Boundary) -> Boundary:
+        try:
+            return cls(value)
+        except ValueError:
+            raise TimeProblem(
+                f"boundary {value!r} is unknown", fix="use '(]' (the papers) or '[)' (Spark, Flink)"
+            ) from None
+
+
+@dataclass(frozen=True)
+class Duration:
+    """A length of time as written: a count and, on timestamps, a unit.
+
+    >>> Duration.parse("5 minutes").ticks(Domain.TIMESTAMP)
+    300000000
+    >>> Duration.parse("5").ticks(Domain.INTEGER)
+    5
+    """
+
+    count: Fraction
+    unit: str | None = None
+
+    @classmethod
+    def parse(cls, text: str | int) -> Duration:
+        match = _DURATION.fullmatch(str(text))
+        if not match:
+            raise TimeProblem(f"{text!r} is not a duration", fix="write a number and a unit, such as '5 SECONDS'")
+        return cls.of(match["count"], match["unit"])
+
+    @classmethod
+    def of(cls, count: str, unit: str | None) -> Duration:
+        return cls(Fraction(count), None if unit is None else unit_name(unit))
+
+    def ticks(self, domain: Domain) -> int:
+        """The length in ticks of that domain, which must be a whole number."""
+        if domain is Domain.INTEGER and self.unit:
+            raise TimeProblem(
+                f"duration '{self}' has a unit, but the time column is an integer", fix=f"write {self._number()} alone"
+            )
+        if domain is Domain.TIMESTAMP and not self.unit:
+            raise TimeProblem(
+                f"duration '{self}' has no unit, but the time column is a timestamp", fix=f"write '{self} SECONDS'"
+            )
+        length = self.count * (UNITS[self.unit] if self.unit else 1)
+        if length.denominator != 1:
+            raise TimeProblem(f"duration '{self}' is not a whole number of ticks", fix="use a finer unit")
+        if not FIRST_TICK < length < LAST_TICK:
+            raise TimeProblem(f"duration '{self}' is longer than time itself", fix="use a shorter one")
+        return int(length)
+
+    def _number(self) -> str:
+        exact = self.count.denominator == 1
+        return str(self.count.numerator) if exact else str(float(self.count))
+
+    def __str__(self) -> str:
+        if not self.unit:
+            return self._number()
+        return f"{self._number()} {self.unit}{'' if self.count == 1 else 'S'}"
+
+
+def unit_name(word: str) -> str:
+    """The canonical name of a unit of time: 'minutes' is MINUTE."""
+    name = word.upper().removesuffix("S")
+    if name not in UNITS:
+        raise TimeProblem(f"{word!r} is not a unit of time", fix=f"use one of {', '.join(UNITS)}")
+    return name
+
+
+def duration_text(ticks: int, domain: Domain) -> str:
+    """The shortest exact way to write a length: 300000000 is '5 MINUTES'."""
+    if domain is Domain.INTEGER:
+        return str(ticks)
+    unit = next(name for name in reversed(UNITS) if ticks % UNITS[name] == 0)
+    return str(Duration(Fraction(ticks // UNITS[unit]), unit))
+
+
+def instant_text(tick: int, domain: Domain) -> str:
+    """A tick as a person writes it: a number, or an ISO timestamp in UTC."""
+    if domain is Domain.INTEGER:
+        return str(tick)
+    return f"'{np.datetime64(tick, 'us')}'".replace("T", " ")
+
+
+@dataclass(frozen=True)
+class Instant:
+    """A point in time as written: a tick, or a time of day that waits for its day.
+
+    A time of day without a date means that time on the day (UTC) of the stream's first item.
+    """
+
+    tick: int
+    of_day: bool = False
+
+    @classmethod
+    def parse(cls, value: str | int, domain: Domain) -> Instant:
+        if domain is Domain.INTEGER:
+            return cls(_integer_instant(value))
+        if isinstance(value, int):
+            raise TimeProblem(
+                f"instant {value} is a number, but the time column is a timestamp",
+                fix="write it in quotes, such as '2026-01-31 07:00:00'",
+            )
+        return cls._timestamp(value)
+
+    @classmethod
+    def _timestamp(cls, text: str) -> Instant:
+        readers: tuple[tuple[Callable[[str], Instant], str], ...] = ((_moment, "date"), (_time_of_day, "time"))
+        for reader, _ in readers:
+            try:
+                return reader(text)
+            except ValueError:
+                continue
+        raise TimeProblem(f"{text!r} is not an instant", fix="write '2026-01-31 07:00:00' or '07:00:00'")
+
+    def on_day_of(self, first: int) -> int:
+        """The tick itself, or this time of day on the day of tick `first`."""
+        return first - first % UNITS["DAY"] + self.tick if self.of_day else self.tick
+
+
+def _integer_instant(value: str | int) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise TimeProblem(
+            f"instant {value!r} is not a whole number, but the time column is an integer", fix="write a plain number"
+        ) from None
+
+
+def _moment(text: str) -> Instant:
+    moment = datetime.fromisoformat(text)
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    whole = moment - _EPOCH
+    return Instant((whole.days * 86_400 + whole.seconds) * 1_000_000 + whole.microseconds)
+
+
+def _time_of_day(text: str) -> Instant:
+    at = clock.fromisoformat(text)
+    return Instant(((at.hour * 60 + at.minute) * 60 + at.second) * 1_000_000 + at.microsecond, of_day=True)
+
+
+def floor_to_grid(instants: Ticks, origin: int, step: int) -> Ticks:
+    """The latest grid point `origin + k * step` that is not after each instant."""
+    return origin + (instants - origin) // step * step
+
+
+def grid_between(first: Ticks, last: Ticks, origin: int, step: int) -> Ticks:
+    """Every grid point inside any of the closed intervals `[first[i], last[i]]`, ascending, each once."""
+    low = -((origin - first) // step)  # ceiling division
+    high = (last - origin) // step
+    keep = low <= high
+    if not keep.any():
+        return np.empty(0, np.int64)
+    low, high = low[keep], high[keep]
+    order = np.argsort(low, kind="stable")
+    low, high = low[order], np.maximum.accumulate(high[order])
+    start = np.concatenate(([True], low[1:] > high[:-1] + 1))
+    runs = np.flatnonzero(start)
+    ends = np.concatenate((high[runs[1:] - 1], high[-1:]))
+    _guard(int((ends - low[runs] + 1).sum()))
+    return origin + step * np.concatenate([np.arange(a, b + 1) for a, b in zip(low[runs], ends, strict=True)])
+
+
+def _guard(count: int) -> None:
+    limit = 20_000_000
+    if count > limit:
+        raise TimeProblem(
+            f"this input would be reported at {count:,} instants",
+            fix="use a longer SLIDE, or drop items with absurd timestamps",
+        )

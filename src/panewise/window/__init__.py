@@ -1,0 +1,33 @@
+"""Every window kind, as frozen specs with vectorised scope functions."""
+
+from panewise.window.base import Contents, LogicalWindow, Pattern, Window
+from panewise.window.cumulate import Cumulate
+from panewise.window.landmark import Landmark
+from panewise.window.multigranular import MultiGranular
+from panewise.window.predicate import Predicate
+from panewise.window.rows import Rows, historical_rows
+from panewise.window.session import Flags, Session, closed
+from panewise.window.sliding import NOW, Sliding, historical, tumbling
+from panewise.window.varying import Extent, Varying
+
+__all__ = [
+    "NOW",
+    "Contents",
+    "Cumulate",
+    "Extent",
+    "Flags",
+    "Landmark",
+    "LogicalWindow",
+    "MultiGranular",
+    "Pattern",
+    "Predicate",
+    "Rows",
+    "Session",
+    "Sliding",
+    "Varying",
+    "Window",
+    "closed",
+    "historical",
+    "historical_rows",
+    "tumbling",
+]

@@ -1,0 +1,77 @@
+"""Cumulating windows: a tumbling window that reports how far it has come at every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from panewise.errors import WindowProblem
+from panewise.time import Boundary, Domain, Instant, Ticks, duration_text, floor_to_grid, grid_between, instant_text
+from panewise.window.base import Contents, LogicalWindow, Pattern, positive
+
+
+@dataclass(frozen=True)
+class Cumulate(LogicalWindow):
+    """`[CUMULATE size STEP step START AT origin]`: from the start of the current size-long period to the instant."""
+
+    size: int
+    step: int
+    origin: Instant | None = None
+    keyword = "CUMULATE"
+
+    def __post_init__(self) -> None:
+        positive("size", self.size)
+        positive("step", self.step)
+        if self.size % self.step:
+            raise WindowProblem(
+                f"size {self.size} is no multiple of step {self.step}", fix="choose a STEP that divides the size"
+            )
+
+    @property
+    def start(self) -> int:
+        return self.origin.tick if self.origin else 0
+
+    @property
+    def pattern(self) -> Pattern:
+        return Pattern.WEAK
+
+    @property
+    def periodic(self) -> bool:
+        return True
+
+    def scope(self, instants: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
+        at = floor_to_grid(instants, self.start, self.step)
+        low = self._period(at) + 1 - boundary.shift
+        high = at - boundary.shift
+        if self.origin:
+            low = np.maximum(low, self.start)
+            high = np.where(instants < self.start, self.start - 1, high)
+        return low, high
+
+    def instants(self, contents: Contents, boundary: Boundary) -> Ticks:
+        times = np.unique(contents.times)
+        if self.origin:
+            times = times[times >= self.start]
+        enters = times + boundary.shift
+        return grid_between(enters, self._period(enters) + self.size, self.start, self.step)
+
+    def after(self, instants: Ticks) -> Ticks:
+        return instants + self.step
+
+    def bounds(self, at: int) -> tuple[int | None, int | None]:
+        return int(self._period(np.array([at], np.int64))[0]), at
+
+    def expires_at(self, times: Ticks, boundary: Boundary) -> Ticks | None:
+        return self._period(times + boundary.shift) + self.size + self.step
+
+    def anchored(self, first: int) -> Cumulate:
+        return replace(self, origin=Instant(self.origin.on_day_of(first))) if self.origin else self
+
+    def text(self, domain: Domain) -> str:
+        origin = f" START AT {instant_text(self.origin.tick, domain)}" if self.origin else ""
+        return f"CUMULATE {duration_text(self.size, domain)} STEP {duration_text(self.step, domain)}{origin}"
+
+    def _period(self, instants: Ticks) -> Ticks:
+        """Start of the period an instant closes or lies in; a period owns its end, not its start."""
+        return floor_to_grid(instants - 1, self.start, self.size)

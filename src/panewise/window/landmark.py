@@ -1,0 +1,99 @@
+"""Landmark windows: one bound stands still, or both do.
+
+Paper: "Consistent results" section 3.2, lower-bounded, upper-bounded and fixed-band windows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from panewise.errors import WindowProblem
+from panewise.time import (
+    FIRST_TICK,
+    LAST_TICK,
+    Boundary,
+    Domain,
+    Instant,
+    Ticks,
+    duration_text,
+    floor_to_grid,
+    grid_between,
+    instant_text,
+)
+from panewise.window.base import Contents, LogicalWindow, Pattern, positive
+
+
+@dataclass(frozen=True)
+class Landmark(LogicalWindow):
+    """`[UNBOUNDED]`, `[UNBOUNDED START AT lower]`, `[UNTIL upper]`, `[FROM lower UNTIL upper]`.
+
+    The lower bound is in. The upper one is in too, except under the boundary `[)`. Nothing ever leaves. With a
+    slide, the state is refreshed and reported only at multiples of it.
+    """
+
+    lower: Instant | None = None
+    upper: Instant | None = None
+    slide: int | None = None
+    keyword = "UNBOUNDED"
+
+    def __post_init__(self) -> None:
+        if self.slide is not None:
+            positive("slide", self.slide)
+        if self.lower and self.upper and self.lower.of_day == self.upper.of_day and self.upper.tick < self.lower.tick:
+            raise WindowProblem("the window ends before it starts", fix="exchange FROM and UNTIL")
+
+    @property
+    def first(self) -> int:
+        return self.lower.tick if self.lower else FIRST_TICK
+
+    @property
+    def last(self) -> int:
+        return self.upper.tick if self.upper else LAST_TICK
+
+    @property
+    def pattern(self) -> Pattern:
+        return Pattern.MONOTONIC
+
+    @property
+    def periodic(self) -> bool:
+        return self.slide is not None
+
+    def scope(self, instants: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
+        now = floor_to_grid(instants, 0, self.slide or 1) - boundary.shift
+        upper = self.last - boundary.shift if self.upper else self.last
+        return np.full_like(now, self.first), np.minimum(now, upper)
+
+    def instants(self, contents: Contents, boundary: Boundary) -> Ticks:
+        upper = self.last - boundary.shift if self.upper else self.last
+        times = np.unique(contents.times)
+        enters = times[(times >= self.first) & (times <= upper)] + boundary.shift
+        if self.slide is None or not len(enters):
+            return enters
+        return grid_between(enters[:1], enters[-1:] + self.slide - 1, 0, self.slide)
+
+    def after(self, instants: Ticks) -> Ticks:
+        return instants
+
+    def bounds(self, at: int) -> tuple[int | None, int | None]:
+        return (self.lower.tick if self.lower else None), min(at, self.last)
+
+    def anchored(self, first: int) -> Landmark:
+        def fixed(bound: Instant | None) -> Instant | None:
+            return Instant(bound.on_day_of(first)) if bound else None
+
+        return replace(self, lower=fixed(self.lower), upper=fixed(self.upper))
+
+    def text(self, domain: Domain) -> str:
+        slide = f" SLIDE {duration_text(self.slide, domain)}" if self.slide is not None else ""
+        lower = instant_text(self.lower.tick, domain) if self.lower else None
+        upper = instant_text(self.upper.tick, domain) if self.upper else None
+        match lower, upper:
+            case None, None:
+                return f"UNBOUNDED{slide}"
+            case _, None:
+                return f"UNBOUNDED START AT {lower}{slide}"
+            case None, _:
+                return f"UNTIL {upper}{slide}"
+        return f"FROM {lower} UNTIL {upper}{slide}"

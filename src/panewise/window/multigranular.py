@@ -1,0 +1,75 @@
+"""Multi-granular windows: nested time frames over one stream, each with its own slide.
+
+Paper: "Multi-granular windows" section III.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from panewise.errors import WindowProblem
+from panewise.time import Boundary, Domain, Ticks, duration_text, instant_text
+from panewise.window.base import Contents, Pattern, Window, unique
+from panewise.window.sliding import Sliding
+
+
+@dataclass(frozen=True)
+class MultiGranular(Window):
+    """`[RANGES r2, r1, r0 SLIDES s2, s1, s0]`. Level 0 is the finest; `levels` is ordered from it to the widest.
+
+    Slides never shrink and ranges grow from level to level, so every frame is nested in the next one. A query over
+    the window is the same query over each level; its rows say which level they speak of.
+    """
+
+    levels: tuple[Sliding, ...]
+    keyword = "RANGES"
+
+    def __post_init__(self) -> None:
+        if not self.levels:
+            raise WindowProblem("a multi-granular window has no levels", fix="give at least one range and slide")
+        for number, (finer, coarser) in enumerate(zip(self.levels, self.levels[1:], strict=False)):
+            if coarser.range <= finer.range:
+                raise WindowProblem(
+                    f"range {coarser.range} of level {number + 1} is not wider than {finer.range} below it",
+                    fix="list the ranges from the widest to the narrowest",
+                )
+            if coarser.step < finer.step:
+                raise WindowProblem(
+                    f"slide {coarser.step} of level {number + 1} is shorter than {finer.step} below it",
+                    fix="slides may not shrink towards wider levels",
+                )
+        if any(level.slide is None for level in self.levels):
+            raise WindowProblem("a level has no slide", fix="give one slide for each range")
+
+    @property
+    def pattern(self) -> Pattern:
+        return max(level.pattern for level in self.levels)
+
+    @property
+    def periodic(self) -> bool:
+        return True
+
+    @property
+    def logical(self) -> bool:
+        return True
+
+    def members(self, contents: Contents, at: int, boundary: Boundary) -> Ticks:
+        """The overall state, the union of all levels, is what the widest one holds or a finer one has just taken."""
+        return unique(*(level.members(contents, at, boundary) for level in self.levels))
+
+    def instants(self, contents: Contents, boundary: Boundary) -> Ticks:
+        return unique(*(level.instants(contents, boundary) for level in self.levels))
+
+    def bounds(self, at: int) -> tuple[int | None, int | None]:
+        return self.levels[-1].bounds(at)
+
+    def anchored(self, first: int) -> MultiGranular:
+        return MultiGranular(tuple(level.anchored(first) for level in self.levels))
+
+    def text(self, domain: Domain) -> str:
+        wide_first = self.levels[::-1]
+        ranges = ", ".join(duration_text(level.range, domain) for level in wide_first)
+        slides = ", ".join(duration_text(level.step, domain) for level in wide_first)
+        origin = wide_first[0].origin
+        start = f" START AT {instant_text(origin.tick, domain)}" if origin else ""
+        return f"RANGES {ranges} SLIDES {slides}{start}"

@@ -1,0 +1,111 @@
+"""Time-based sliding windows, and tumbling, hopping, NOW and historical ones as their parameters.
+
+Paper: "Consistent results" section 3.2; lag: "Resource sharing" section 2, windows `S[T_L, T_R]`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from panewise.errors import WindowProblem
+from panewise.time import Boundary, Domain, Instant, Ticks, duration_text, floor_to_grid, grid_between, instant_text
+from panewise.window.base import Contents, LogicalWindow, Pattern, positive, unique
+
+
+@dataclass(frozen=True)
+class Sliding(LogicalWindow):
+    """`[RANGE range SLIDE slide LAG lag START AT origin]`: the last `range` ticks, moved every `slide` ticks.
+
+    Without a slide the window moves with every tick and is reported when it changes. Without an origin its instants
+    are multiples of the slide; with one the window starts empty there, half-filled until `origin + range`.
+    """
+
+    range: int
+    slide: int | None = None
+    lag: int = 0
+    origin: Instant | None = None
+    keyword = "RANGE"
+
+    def __post_init__(self) -> None:
+        positive("range", self.range)
+        if self.slide is not None:
+            positive("slide", self.slide)
+        if self.lag < 0:
+            raise WindowProblem(f"lag {self.lag} is negative", fix="windows look back: use zero or more")
+
+    @property
+    def step(self) -> int:
+        return self.slide or 1
+
+    @property
+    def start(self) -> int:
+        return self.origin.tick if self.origin else 0
+
+    @property
+    def pattern(self) -> Pattern:
+        """Items leave first in, first out; when states do not overlap, a whole state leaves at once."""
+        return Pattern.WEAK if self.slide is not None and self.slide >= self.range else Pattern.WEAKEST
+
+    @property
+    def periodic(self) -> bool:
+        return self.slide is not None
+
+    def scope(self, instants: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
+        high = floor_to_grid(instants, self.start, self.step) - self.lag - boundary.shift
+        low = high - self.range + 1
+        if self.origin:
+            low = np.maximum(low, self.start)
+            high = np.where(instants < self.start, self.start - 1, high)
+        return low, high
+
+    def instants(self, contents: Contents, boundary: Boundary) -> Ticks:
+        times = np.unique(contents.times)
+        if self.origin:
+            times = times[times >= self.start]
+        enters = times + self.lag + boundary.shift
+        if not self.periodic:
+            return unique(enters, enters + self.range)
+        return grid_between(enters, enters + self.range - 1, self.start, self.step)
+
+    def after(self, instants: Ticks) -> Ticks:
+        return instants + self.step
+
+    def bounds(self, at: int) -> tuple[int | None, int | None]:
+        return at - self.lag - self.range, at - self.lag
+
+    def expires_at(self, times: Ticks, boundary: Boundary) -> Ticks | None:
+        leaves = times + self.lag + boundary.shift + self.range
+        return -floor_to_grid(-leaves, -self.start, self.step)
+
+    def anchored(self, first: int) -> Sliding:
+        return replace(self, origin=Instant(self.origin.on_day_of(first))) if self.origin else self
+
+    def text(self, domain: Domain) -> str:
+        if self == NOW:
+            return "NOW"
+        words = [f"RANGE {duration_text(self.range, domain)}"]
+        if self.slide is not None:
+            words.append(f"SLIDE {duration_text(self.slide, domain)}")
+        if self.lag:
+            words.append(f"LAG {duration_text(self.lag, domain)}")
+        if self.origin:
+            words.append(f"START AT {instant_text(self.origin.tick, domain)}")
+        return " ".join(words)
+
+
+#: The current instance of the stream: one tick, at every tick.
+NOW = Sliding(1)
+
+
+def tumbling(size: int, origin: Instant | None = None) -> Sliding:
+    """Consecutive disjoint windows: a sliding window whose slide is its range."""
+    return Sliding(size, slide=size, origin=origin)
+
+
+def historical(left: int, right: int, slide: int | None = None) -> Sliding:
+    """The papers' `S[T_L, T_R]`: ticks `[t - left + 1, t - right]`."""
+    if right >= left:
+        raise WindowProblem(f"historical window [{left}, {right}] is empty", fix="the left end must be the larger one")
+    return Sliding(left - right, slide=slide, lag=right)

@@ -1,0 +1,77 @@
+"""Sliding windows whose extent is a function of the instant: long at night, short at peak hours.
+
+Paper: "Consistent results" section 3.2, time-varying extent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from panewise.errors import WindowProblem
+from panewise.time import Boundary, Domain, Ticks, duration_text, floor_to_grid, grid_between
+from panewise.window.base import Contents, LogicalWindow, Pattern, positive
+
+#: Extents in ticks at the given instants; must be a pure function, called with ascending instants.
+Extent = Callable[[Ticks], Ticks]
+
+
+@dataclass(frozen=True)
+class Varying(LogicalWindow):
+    """`[RANGE extent(t) SLIDE slide]`: at instant t the last `extent(t)` ticks.
+
+    Zero ticks is an empty window. An item may leave and come back when the extent grows faster than time, so the
+    window keeps no first-in-first-out order; when it leaves is still known from the function.
+    """
+
+    extent: Extent
+    slide: int
+    keyword = "RANGE"
+
+    def __post_init__(self) -> None:
+        positive("slide", self.slide)
+
+    @property
+    def pattern(self) -> Pattern:
+        return Pattern.WEAK
+
+    @property
+    def periodic(self) -> bool:
+        return True
+
+    def scope(self, instants: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
+        grid = floor_to_grid(instants, 0, self.slide)
+        high = grid - boundary.shift
+        return high - self._extents(grid) + 1, high
+
+    def instants(self, contents: Contents, boundary: Boundary) -> Ticks:
+        """Instants until no item can be seen again; an extent that keeps growing past its data is refused."""
+        if not len(contents):
+            return np.empty(0, np.int64)
+        first, last = contents.times[:1], contents.times[-1:]
+        reach = 0
+        for _ in range(16):
+            grid = grid_between(first, last + boundary.shift + reach, 0, self.slide)
+            low, _high = self.scope(grid, boundary)
+            needed = int(np.max(np.where(low <= last[0], grid - last[0], 0), initial=0)) + self.slide
+            if needed <= reach:
+                return grid
+            reach = needed
+        raise WindowProblem("the varying RANGE keeps growing after the last item", fix="bound the extent")
+
+    def after(self, instants: Ticks) -> Ticks:
+        return instants + self.slide
+
+    def bounds(self, at: int) -> tuple[int | None, int | None]:
+        return at - int(self._extents(np.array([at], np.int64))[0]), at
+
+    def text(self, domain: Domain) -> str:
+        return f"RANGE {self.extent} SLIDE {duration_text(self.slide, domain)}"
+
+    def _extents(self, grid: Ticks) -> Ticks:
+        extents = np.asarray(self.extent(grid), np.int64)
+        if (extents < 0).any():
+            raise WindowProblem(f"the varying RANGE gave {extents.min()} ticks", fix="return zero or more")
+        return extents
