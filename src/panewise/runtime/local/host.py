@@ -44,7 +44,9 @@ class DuckDBHost:
 
 @lru_cache(maxsize=4096)
 def _described(host: DuckDBHost, sql: str, columns: tuple[tuple[str, pa.DataType], ...]) -> pa.DataType:
-    empty = pa.table([pa.array([], pa.int64()), *(pa.array([], t) for _, t in columns)], ["#row", *(n for n, _ in columns)])
+    empty = pa.table(
+        [pa.array([], pa.int64()), *(pa.array([], t) for _, t in columns)], ["#row", *(n for n, _ in columns)]
+    )
     try:
         with host._database.cursor() as cursor:
             cursor.register("input", empty)

@@ -1,0 +1,51 @@
+"""Results as readable tables."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from panewise.runtime.local.script import Answer
+
+
+def show_answer(console: Console, answer: Answer, rows: int) -> None:
+    """One query's result: where it went, or its first rows, and the account of its streams."""
+    table = answer.outcome.table
+    if answer.written:
+        console.print(
+            f"[bold]{escape(answer.query.name)}[/bold]: {table.num_rows:,} rows to {escape(str(answer.written))}"
+        )
+    else:
+        console.print(result_table(answer.query.name, table.slice(0, rows)))
+        if table.num_rows > rows:
+            console.print(f"... {table.num_rows - rows:,} more rows", style="dim")
+    for name, account in answer.outcome.accounting.items():
+        if account.late or account.rejected or account.partly_late:
+            console.print(
+                f"  {escape(name)}: {account.rows_in:,} rows in = {account.used:,} used + {account.late:,} late "
+                f"+ {account.rejected:,} rejected; {account.partly_late:,} of the used were late for some instants"
+            )
+
+
+def result_table(title: str, table: pa.Table, *, clock: bool = False) -> Table:
+    """A rich table of an Arrow table; numbers to the right. With `clock`, timestamps show the time of day only."""
+    shown = Table(title=title, title_justify="left", title_style="bold", header_style="bold cyan")
+    for field in table.schema:
+        right = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
+        shown.add_column(escape(field.name), justify="right" if right else "left", no_wrap=not clock)
+    for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        shown.add_row(*(_cell(value, clock) for value in row))
+    return shown
+
+
+def _cell(value: Any, clock: bool) -> str:
+    if value is None:
+        return "[dim]NULL[/dim]"
+    if clock and isinstance(value, datetime):
+        return f"{value:%H:%M:%S}"
+    return f"{value:,.2f}" if isinstance(value, float) else escape(str(value).removesuffix("+00:00"))

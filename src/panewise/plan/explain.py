@@ -1,0 +1,90 @@
+"""A query in words: its operators with their update patterns, its windows, its aggregates and their stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from panewise.algebra import (
+    Call,
+    Derived,
+    Distinct,
+    Emit,
+    Except,
+    Group,
+    Join,
+    Node,
+    Project,
+    Query,
+    Select,
+    Source,
+    Union,
+    Windowed,
+    pattern,
+)
+from panewise.plan.store_choice import choose_store
+from panewise.time import Domain, duration_text
+
+_EMITS = {
+    Emit.RSTREAM: "the whole result",
+    Emit.ISTREAM: "what came in",
+    Emit.DSTREAM: "what went out",
+    Emit.CHANGES: "signed changes",
+}
+
+
+def explain(name: str, query: Query) -> str:
+    """Everything that was decided about a query, one fact a line."""
+    when = "at each instant" if query.periodic else "whenever it changes"
+    lines = [f"{name}: {_EMITS[query.emit]} {when}; {pattern(query.root).title}"]
+    lines += _tree(query.root, query.domain, 1)
+    if query.revise is not None:
+        lines.append(f"  late items revise results for {duration_text(query.revise, query.domain)}")
+    if query.empty:
+        lines.append("  empty windows are reported")
+    return "\n".join(lines)
+
+
+def _tree(node: Node, domain: Domain, depth: int) -> Iterator[str]:
+    yield f"{'  ' * depth}{_words(node, domain)}  ({pattern(node).title})"
+    if isinstance(node, Group):
+        yield from (f"{'  ' * (depth + 1)}{_call(call)}" for call in node.calls)
+    for child in node.children:
+        yield from _tree(child, domain, depth + 1)
+    if isinstance(node, Derived):
+        yield from _tree(node.query.root, domain, depth + 1)
+
+
+def _call(call: Call) -> str:
+    choice = choose_store(call.aggregate)
+    arguments = ", ".join(_shown(a) for a in call.arguments) or "*"
+    return f"- {call.aggregate.names[0]}({arguments}) in {choice.store.name}: {choice.reason}"
+
+
+def _words(node: Node, domain: Domain) -> str:
+    match node:
+        case Source(stream=stream, alias=alias):
+            return f"stream {stream}" + (f" as {alias}" if alias != stream else "")
+        case Derived(query=query):
+            return f"stream of {_EMITS[query.emit]}"
+        case Windowed(window=window):
+            kind = "logical" if window.logical else "physical"
+            return f"window [{window.text(domain)}], {kind}"
+        case Select(predicate=predicate):
+            return f"select {predicate.sql}"
+        case Project(items=items):
+            return "project " + ", ".join(name for name, _ in items if not name.startswith(("arg#", "key#")))
+        case Group(keys=keys):
+            return f"group by {', '.join(keys)}" if keys else "aggregate"
+        case Join(on=on):
+            return "join on " + " and ".join(f"{a} = {b}" for a, b in on) if on else "cross join"
+        case Union():
+            return "union all"
+        case Except():
+            return "except all"
+        case Distinct():
+            return "distinct"
+    raise TypeError(f"no words for {type(node).__name__}")
+
+
+def _shown(argument: str) -> str:
+    return argument.removeprefix("arg#")

@@ -1,0 +1,115 @@
+"""Files as sources and targets of a script: `parquet:`, `csv:` and `json:` addresses."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset
+import pyarrow.json
+import pyarrow.parquet
+
+from panewise.errors import SourceProblem
+from panewise.schema import StreamSchema
+
+_SUFFIX = {"parquet": ".parquet", "csv": ".csv", "json": ".json"}
+
+
+def read(address: str, declared: StreamSchema, base: Path) -> pa.Table:
+    """All rows of a file, or of a folder's files in name order, with the declared columns and types."""
+    scheme, path = _split(address, base)
+    files = _files(scheme, path, address)
+    try:
+        tables = [_READERS[scheme](file, declared.schema) for file in files]
+    except (pa.ArrowException, OSError, ValueError) as problem:
+        raise SourceProblem(
+            f"{address!r} cannot be read: {_reason(problem)}", fix="check the file and its columns"
+        ) from None
+    return pa.concat_tables(tables) if tables else declared.schema.empty_table()
+
+
+def write(table: pa.Table, address: str, name: str, base: Path) -> Path:
+    """Write one file into the folder of an address, whole or not at all."""
+    scheme, folder = _split(address, base)
+    target = folder / f"{name}{_SUFFIX[scheme]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, draft = tempfile.mkstemp(dir=folder, prefix=f".{name}-", suffix=".part")
+        os.close(handle)
+        try:
+            _WRITERS[scheme](table, draft)
+            os.replace(draft, target)
+        except BaseException:
+            os.unlink(draft)
+            raise
+    except (pa.ArrowException, OSError) as problem:
+        raise SourceProblem(
+            f"{address!r} cannot be written: {_reason(problem)}", fix="check space and permissions"
+        ) from None
+    return target
+
+
+def _split(address: str, base: Path) -> tuple[str, Path]:
+    scheme, colon, path = address.partition(":")
+    if not colon or scheme not in _SUFFIX or not path:
+        raise SourceProblem(f"{address!r} is no address Panewise knows", fix="use parquet:path, csv:path or json:path")
+    return scheme, base / path
+
+
+def _files(scheme: str, path: Path, address: str) -> list[Path]:
+    if path.is_dir():
+        return sorted(file for file in path.iterdir() if file.suffix in (_SUFFIX[scheme], ".jsonl", ".gz"))
+    if not path.exists():
+        raise SourceProblem(f"{address!r} does not exist", fix="check the path, which is relative to the script")
+    return [path]
+
+
+def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    missing = [name for name in schema.names if name not in table.column_names]
+    if missing:
+        raise ValueError(f"it has no column {missing[0]!r}")
+    return table.select(schema.names).cast(schema)
+
+
+def _read_parquet(file: Path, schema: pa.Schema) -> pa.Table:
+    return _conformed(pa.parquet.read_table(file), schema)
+
+
+def _read_csv(file: Path, schema: pa.Schema) -> pa.Table:
+    options = pa.csv.ConvertOptions(column_types=schema, strings_can_be_null=True)
+    return _conformed(pa.csv.read_csv(file, convert_options=options), schema)
+
+
+def _read_json(file: Path, schema: pa.Schema) -> pa.Table:
+    options = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    return _conformed(pa.json.read_json(file, parse_options=options), schema)
+
+
+def _write_json(table: pa.Table, path: str) -> None:
+    with open(path, "w", encoding="utf-8") as lines:
+        for row in table.to_pylist():
+            lines.write(json.dumps(row, default=str) + "\n")
+
+
+_READERS: dict[str, Callable[[Path, pa.Schema], pa.Table]] = {
+    "parquet": _read_parquet,
+    "csv": _read_csv,
+    "json": _read_json,
+}
+_WRITERS: dict[str, Callable[[pa.Table, str], None]] = {
+    "parquet": pa.parquet.write_table,
+    "csv": pa.csv.write_csv,
+    "json": _write_json,
+}
+
+
+def _reason(problem: Exception) -> str:
+    """One line of why; the operating system's own words for a full disk or a missing permission."""
+    if isinstance(problem, OSError) and problem.strerror:
+        return problem.strerror.lower()
+    return str(problem).strip().splitlines()[0].rstrip(".") if str(problem).strip() else type(problem).__name__
