@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -36,6 +38,19 @@ class PanewiseError(Exception):
             clause = f", in {self.place.clause}" if self.place.clause else ""
             where = f"line {self.place.line}, column {self.place.column}{clause}: "
         return f"{where}{self.message}{'; ' + self.fix if self.fix else ''}"
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = "use one of {}") -> str:
+    """The way out for a name that nothing has: the one that was probably meant, or all there are.
+
+    >>> did_you_mean("pricee", ["price", "volume"])
+    "did you mean 'price'?"
+    """
+    by_case = {word.lower(): word for word in known}
+    close = difflib.get_close_matches(name.lower(), by_case, n=1, cutoff=0.7)
+    if close:
+        return f"did you mean {by_case[close[0]]!r}?"
+    return (otherwise if len(by_case) > 1 else otherwise.replace("one of ", "")).format(", ".join(by_case.values()))
 
 
 class SyntaxProblem(PanewiseError):

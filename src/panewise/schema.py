@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from panewise.errors import SchemaProblem
+from panewise.errors import SchemaProblem, did_you_mean
 from panewise.time import FIRST_TICK, LAST_TICK, Domain, Duration, Ticks
 
 
@@ -31,7 +31,8 @@ class StreamSchema:
             raise SchemaProblem(f"column {min(duplicates)!r} appears twice", fix="rename one of them")
         if self.time not in self.schema.names:
             raise SchemaProblem(
-                f"there is no time column {self.time!r}", fix=f"choose one of {', '.join(self.schema.names) or 'none'}"
+                f"there is no time column {self.time!r}",
+                fix=did_you_mean(str(self.time), self.schema.names) if self.schema.names else "give the stream columns",
             )
         _ = self.domain
         if self.delay_ticks is not None and self.delay_ticks < 0:
@@ -45,7 +46,7 @@ class StreamSchema:
         if pa.types.is_integer(kind):
             return Domain.INTEGER
         raise SchemaProblem(
-            f"time column {self.time!r} has type {kind}", fix="use a timestamp or an integer column as time"
+            f"time column {self.time!r} is {type_name(kind)}", fix="use a timestamp or an integer column as time"
         )
 
     @property
@@ -97,13 +98,14 @@ def as_stream(name: str, source: Any, time: str | None) -> Stream:
 
 
 def as_table(source: Any) -> pa.Table:
-    """Arrow, pandas or polars data as one Arrow table; dictionary columns are decoded."""
+    """Arrow, pandas or polars data as one Arrow table; dictionary and view columns are decoded."""
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if not isinstance(source, pa.Table):
         if not hasattr(source, "__arrow_c_stream__"):
             raise SchemaProblem(
-                f"{type(source).__name__} is not a table", fix="pass a pyarrow, pandas or polars table, or a pw.Stream"
+                f"{'None' if source is None else 'a ' + type(source).__name__} is not a table",
+                fix="pass a pyarrow, pandas or polars table, or a pw.Stream"
             )
         try:
             source = pa.table(source)
@@ -116,9 +118,45 @@ def _decoded(table: pa.Table) -> pa.Table:
     for i, col in enumerate(table.schema):
         if pa.types.is_dictionary(col.type):
             table = table.set_column(i, col.name, table.column(i).cast(col.type.value_type))
+        elif pa.types.is_string_view(col.type) or pa.types.is_binary_view(col.type):
+            plain = pa.string() if pa.types.is_string_view(col.type) else pa.binary()
+            table = table.set_column(i, col.name, table.column(i).cast(plain))
         elif pa.types.is_null(col.type):
-            raise SchemaProblem(f"column {col.name!r} has no type: all its values are NULL", fix="cast it first")
+            raise SchemaProblem(f"column {col.name!r} has no type: all its values are NULL", fix="cast it to a type first")
     return table
+
+
+def type_name(kind: pa.DataType) -> str:
+    """The name a user of SQL knows a type by.
+
+    >>> type_name(pa.list_(pa.int64()))
+    'ARRAY<BIGINT>'
+    """
+    if pa.types.is_timestamp(kind):
+        return "TIMESTAMP"
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return f"ARRAY<{type_name(kind.value_type)}>"
+    if pa.types.is_interval(kind) or pa.types.is_duration(kind):
+        return "INTERVAL"
+    name = str(kind).partition("<")[0]
+    return _SQL_NAMES.get(name, name.upper())
+
+
+_SQL_NAMES = {
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "int32": "INT",
+    "int64": "BIGINT",
+    "halffloat": "FLOAT",
+    "float": "FLOAT",
+    "bool": "BOOLEAN",
+    "large_string": "STRING",
+    "large_binary": "BINARY",
+    "date32[day]": "DATE",
+    "date64[ms]": "DATE",
+}
 
 
 def _first_line(problem: Exception) -> str:
@@ -143,7 +181,7 @@ def _microseconds(values: pa.ChunkedArray) -> pa.ChunkedArray:
         floored = np.floor_divide(pc.fill_null(numbers, 0).to_numpy(), 1000)
         return pc.if_else(pc.is_valid(numbers), pa.chunked_array([pa.array(floored)]), pa.scalar(None, pa.int64()))
     factor = {"s": 1_000_000, "ms": 1_000, "us": 1}[unit]
-    limit = LAST_TICK // factor
+    limit = LAST_TICK // factor + 1  # just outside of the bounds, so that what is clipped is refused
     return pc.multiply(pc.min_element_wise(pc.max_element_wise(numbers, -limit, skip_nulls=False), limit, skip_nulls=False), factor)
 
 

@@ -12,12 +12,13 @@ from datetime import UTC, datetime
 from datetime import time as clock
 from enum import Enum
 from fractions import Fraction
+from operator import index
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from panewise.errors import TimeProblem
+from panewise.errors import TimeProblem, did_you_mean
 
 Ticks: TypeAlias = npt.NDArray[np.int64]
 
@@ -96,11 +97,12 @@ class Duration:
             )
         if domain is Domain.TIMESTAMP and not self.unit:
             raise TimeProblem(
-                f"duration '{self}' has no unit, but the time column is a timestamp", fix=f"write '{self} SECONDS'"
+                f"duration '{self}' has no unit, but the time column is a timestamp", fix=f"write {self} SECONDS"
             )
         length = self.count * (UNITS[self.unit] if self.unit else 1)
         if length.denominator != 1:
-            raise TimeProblem(f"duration '{self}' is not a whole number of ticks", fix="use a finer unit")
+            fix = "write a whole number" if domain is Domain.INTEGER else "write it in whole MICROSECONDS"
+            raise TimeProblem(f"duration '{self}' is not a whole number of ticks", fix=fix)
         if not FIRST_TICK < length < LAST_TICK:
             raise TimeProblem(f"duration '{self}' is longer than time itself", fix="use a shorter one")
         return int(length)
@@ -119,7 +121,7 @@ def unit_name(word: str) -> str:
     """The canonical name of a unit of time: 'minutes' is MINUTE."""
     name = word.upper().removesuffix("S")
     if name not in UNITS:
-        raise TimeProblem(f"{word!r} is not a unit of time", fix=f"use one of {', '.join(UNITS)}")
+        raise TimeProblem(f"{word!r} is not a unit of time", fix=did_you_mean(name, UNITS))
     return name
 
 
@@ -152,7 +154,7 @@ class Instant:
     def parse(cls, value: str | int, domain: Domain) -> Instant:
         if domain is Domain.INTEGER:
             return cls(_integer_instant(value))
-        if isinstance(value, int):
+        if not isinstance(value, str):
             raise TimeProblem(
                 f"instant {value} is a number, but the time column is a timestamp",
                 fix="write it in quotes, such as '2026-01-31 07:00:00'",
@@ -165,7 +167,7 @@ class Instant:
         for reader, _ in readers:
             try:
                 return reader(text)
-            except ValueError:
+            except (ValueError, OverflowError):
                 continue
         raise TimeProblem(f"{text!r} is not an instant", fix="write '2026-01-31 07:00:00' or '07:00:00'")
 
@@ -176,11 +178,14 @@ class Instant:
 
 def _integer_instant(value: str | int) -> int:
     try:
-        return int(value)
-    except ValueError:
+        tick = int(value) if isinstance(value, str) else index(value)
+    except (TypeError, ValueError):
         raise TimeProblem(
             f"instant {value!r} is not a whole number, but the time column is an integer", fix="write a plain number"
         ) from None
+    if not FIRST_TICK < tick < LAST_TICK:
+        raise TimeProblem(f"instant {tick} is outside of time", fix=f"stay between {FIRST_TICK} and {LAST_TICK}")
+    return tick
 
 
 def _moment(text: str) -> Instant:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import pyarrow as pa
 
 from panewise.errors import AggregateProblem
+from panewise.schema import type_name
 
 S = TypeVar("S")
 
@@ -125,7 +126,8 @@ def numeric(aggregate: Aggregate[Any], position: int = 0) -> pa.DataType:
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return kind
     raise AggregateProblem(
-        f"{aggregate.names[0]} takes numbers, not {kind}", fix=f"cast the argument, or use COUNT or MIN instead of {aggregate.names[0]}"
+        f"{aggregate.names[0]} takes numbers, not {type_name(kind)}",
+        fix=f"cast the argument, or use COUNT or MIN instead of {aggregate.names[0]}",
     )
 
 
@@ -133,5 +135,5 @@ def orderable(aggregate: Aggregate[Any]) -> pa.DataType:
     """The type of an argument whose values can be compared, or a clear refusal."""
     kind = aggregate.types[0]
     if pa.types.is_nested(kind):
-        raise AggregateProblem(f"{aggregate.names[0]} cannot order values of type {kind}", fix="pick a field of it")
+        raise AggregateProblem(f"{aggregate.names[0]} cannot order values of type {type_name(kind)}", fix="pick a field of it")
     return kind

@@ -55,12 +55,12 @@ class RegrSlope(Invertible[State]):
         return 1, fx, fy, fx * fx, fx * fy, 0
 
     def combine(self, left: State, right: State) -> State:
-        n, x, y, xx, xy, odd = (a + b for a, b in zip(left, right, strict=True))
-        return int(n), Fraction(x), Fraction(y), Fraction(xx), Fraction(xy), int(odd)
+        (n, x, y, xx, xy, odd), (m, u, v, uu, uv, more) = left, right
+        return n + m, x + u, y + v, xx + uu, xy + uv, odd + more
 
     def invert(self, whole: State, part: State) -> State:
-        n, x, y, xx, xy, odd = (a - b for a, b in zip(whole, part, strict=True))
-        return int(n), Fraction(x), Fraction(y), Fraction(xx), Fraction(xy), int(odd)
+        (n, x, y, xx, xy, odd), (m, u, v, uu, uv, fewer) = whole, part
+        return n - m, x - u, y - v, xx - uu, xy - uv, odd - fewer
 
     def lower(self, state: State) -> float | None:
         count, x, y, xx, xy, odd = state

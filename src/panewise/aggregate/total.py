@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -21,7 +21,7 @@ State = tuple[int, Any]
 class Sum(Invertible[State]):
     """Requires numbers. O(1) time and space. "Consistent results" section 4.2, progressive."""
 
-    names = ("SUM",)
+    names: ClassVar[tuple[str, ...]] = ("SUM",)
     laws = Laws(invertible=True)
 
     def result_type(self) -> pa.DataType:
@@ -32,7 +32,7 @@ class Sum(Invertible[State]):
 
     @property
     def floating(self) -> bool:
-        return pa.types.is_floating(self.types[0])
+        return bool(pa.types.is_floating(self.types[0]))
 
     def meaning(self, values: Sequence[Any]) -> Any:
         if not values:
@@ -89,7 +89,7 @@ def float_sum(values: Sequence[float]) -> float:
         try:
             return float(total)
         except OverflowError:
-            return math.copysign(math.inf, total)
+            return math.inf if total > 0 else -math.inf
 
 
 def _opposed(values: Sequence[float]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ State = tuple[int, Fraction, Fraction, int]
 class VarSamp(Invertible[State]):
     """Algebraic. Sums are exact rationals, so that taking values out again leaves no rounding error behind."""
 
-    names = ("VAR_SAMP", "VARIANCE", "VAR")
+    names: ClassVar[tuple[str, ...]] = ("VAR_SAMP", "VARIANCE", "VAR")
     laws = Laws(invertible=True)
     freedom = 1
 
@@ -70,7 +70,7 @@ class VarPop(VarSamp):
 class StddevSamp(VarSamp):
     """The square root of VAR_SAMP."""
 
-    names = ("STDDEV_SAMP", "STDDEV", "STD")
+    names: ClassVar[tuple[str, ...]] = ("STDDEV_SAMP", "STDDEV", "STD")
 
     def _shaped(self, variance: Fraction) -> float:
         return math.sqrt(variance)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from panewise.algebra.tree import Distinct, Join, Node, Project, Select, Union, Windowed
 from panewise.scalar import Scalar, column
-from panewise.window import Landmark, Sliding, Window
+from panewise.window import Landmark, Predicate, Sliding, Window
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Rewrite:
 
 def projection_under_window(node: Node) -> Node | None:
     match node:
-        case Project(Windowed(child, window), items) if set(window.partition_by) <= _copied(items):
+        case Project(Windowed(child, window), items) if _looked_at(window) <= _copied(items):
             return Windowed(Project(child, items), window)
     return None
 
@@ -94,7 +94,7 @@ def reaches_now(window: Window) -> bool:
 
 
 REWRITES: tuple[Rewrite, ...] = (
-    Rewrite("projection under window", "the projection keeps the partition columns", projection_under_window),
+    Rewrite("projection under window", "the projection keeps the columns that the window looks at", projection_under_window),
     Rewrite("selection under window", "the window is logical", selection_under_window),
     Rewrite("union under window", "both windows are the same logical one", union_under_window),
     Rewrite("distinct under window", "the window is logical and reaches the present", distinct_under_window),
@@ -103,6 +103,11 @@ REWRITES: tuple[Rewrite, ...] = (
     Rewrite("selection into join", "the predicate needs one side, whose window is logical", selection_into_join),
     Rewrite("projection into join", "join columns are kept below", projection_into_join),
 )
+
+
+def _looked_at(window: Window) -> set[str]:
+    """Columns without which a window cannot tell its items: partition columns, and those of a predicate window."""
+    return {*window.partition_by, *(window.condition.inputs if isinstance(window, Predicate) else ())}
 
 
 def _names(node: Node) -> set[str]:

@@ -43,7 +43,7 @@ def demo(console: Console, rows: int, seed: int, pace: float) -> None:
     _replay(console, answers, pace)
     console.print("[bold]5. In the end[/bold]:")
     for each in answers:
-        show_answer(console, each, rows=5)
+        show_answer(console, each, rows=0)
 
 
 def _replay(console: Console, answers: list[Answer], pace: float) -> None:

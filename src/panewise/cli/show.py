@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -16,7 +17,9 @@ from panewise.runtime.local.script import Answer
 def show_answer(console: Console, answer: Answer, rows: int) -> None:
     """One query's result: where it went, or its first rows, and the account of its streams."""
     table = answer.outcome.table
-    if answer.written:
+    if not rows:
+        console.print(f"[bold]{escape(answer.query.name)}[/bold]: {table.num_rows:,} rows")
+    elif answer.written:
         console.print(
             f"[bold]{escape(answer.query.name)}[/bold]: {table.num_rows:,} rows to {escape(str(answer.written))}"
         )
@@ -34,10 +37,19 @@ def show_answer(console: Console, answer: Answer, rows: int) -> None:
 
 def result_table(title: str, table: pa.Table, *, clock: bool = False) -> Table:
     """A rich table of an Arrow table; numbers to the right. With `clock`, timestamps show the time of day only."""
-    shown = Table(title=title, title_justify="left", title_style="bold", header_style="bold cyan")
+    shown = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        header_style="cyan",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+        show_edge=False,
+    )
     for field in table.schema:
         right = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
-        shown.add_column(escape(field.name), justify="right" if right else "left", no_wrap=not clock)
+        shown.add_column(escape(field.name), justify="right" if right else "left", no_wrap=True)
     for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
         shown.add_row(*(_cell(value, clock) for value in row))
     return shown

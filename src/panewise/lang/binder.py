@@ -25,16 +25,16 @@ from panewise.algebra import (
     Union,
     Windowed,
 )
-from panewise.errors import BindProblem
+from panewise.errors import BindProblem, PanewiseError, did_you_mean
 from panewise.lang.dialect import canonical
 from panewise.lang.grouping import Grouping, aggregates
 from panewise.lang.scope import Describe, Scope, plain_name
-from panewise.lang.syntax import Body, Clause, Expr, QuerySyntax, Ref, SelectSyntax, SetSyntax
+from panewise.lang.syntax import Body, Clause, Expr, QuerySyntax, Ref, SelectSyntax, SetSyntax, place_of
 from panewise.lang.window_binder import WindowBinder
 from panewise.scalar import Scalar, column
-from panewise.schema import StreamSchema
+from panewise.schema import StreamSchema, type_name
 from panewise.time import Domain
-from panewise.window import Landmark, Window
+from panewise.window import Landmark, Session, Window
 
 T = TypeVar("T")
 
@@ -52,21 +52,38 @@ class Binder:
         domain = self._domain(root, syntax)
         draft = Query(root, Emit.RSTREAM, domain, syntax.empty)
         emit = Emit(syntax.emit) if syntax.emit else Emit.RSTREAM if draft.periodic else Emit.CHANGES
-        revise = syntax.revise.ticks(domain) if syntax.revise else None
+        revise = self._revise(syntax, domain)
         if revise is not None and not (emit is Emit.RSTREAM and draft.periodic):
             raise BindProblem(
                 "LATE REVISE repeats whole results, but this query reports changes",
                 fix="give a window a SLIDE, or leave LATE REVISE out",
-                place=syntax.place,
+                place=syntax.late,
+            )
+        if revise is not None and any(isinstance(w.window, Session) for w in draft.windows):
+            raise BindProblem(
+                "LATE REVISE cannot reopen a session", fix="use a longer DELAY, or leave it out", place=syntax.place
             )
         return Query(root, emit, domain, syntax.empty, revise)
+
+    def _revise(self, syntax: QuerySyntax, domain: Domain) -> int | None:
+        if syntax.revise is None:
+            return None
+        try:
+            ticks = syntax.revise.ticks(domain)
+        except PanewiseError as problem:
+            raise (problem.at(syntax.late) if syntax.late else problem) from None
+        if ticks < 0:
+            raise BindProblem(f"LATE REVISE {syntax.revise} is negative", fix="use zero or more", place=syntax.late)
+        return ticks
 
     def _domain(self, root: Node, syntax: QuerySyntax) -> Domain:
         names = sorted(stream_names(root))
         domains = {self.streams[name].domain for name in names}
         if len(domains) > 1:
             raise BindProblem(
-                f"streams {', '.join(names)} mix timestamps and integer time", fix="convert one", place=syntax.place
+                f"streams {', '.join(names)} mix timestamps and integer time",
+                fix="convert the time column of one of them",
+                place=syntax.place,
             )
         return domains.pop()
 
@@ -79,14 +96,14 @@ class Binder:
         left, right = self._body(body.left), self._body(body.right)
         if len(left.columns) != len(right.columns):
             raise BindProblem(
-                f"{body.operator} joins {len(left.columns)} columns with {len(right.columns)}",
+                f"{body.operator} has {len(left.columns)} columns on its left and {len(right.columns)} on its right",
                 fix="select the same columns on both sides",
                 place=body.place,
             )
         for a, b in zip(left.columns, right.columns, strict=True):
             if a.type != b.type:
                 raise BindProblem(
-                    f"{body.operator} joins {a.name!r} of type {a.type} with {b.name!r} of type {b.type}",
+                    f"{body.operator} pairs {a.name!r} ({type_name(a.type)}) with {b.name!r} ({type_name(b.type)})",
                     fix="cast one of them",
                     place=body.place,
                 )
@@ -151,9 +168,11 @@ class Binder:
         elif view := _lookup(self.views, ref.source):
             syntax = view[1]
         else:
-            known = ", ".join([*self.streams, *self.views]) or "none"
+            known = [*self.streams, *self.views]
             raise BindProblem(
-                f"there is no stream or view {ref.source!r}", fix=f"declare it; known are {known}", place=ref.place
+                f"there is no stream or view {ref.source!r}",
+                fix=did_you_mean(ref.source, known, "declare it first, or use one of {}" if known else "declare it first"),
+                place=ref.place,
             )
         if syntax.emit:
             node: Node = Derived(self.query(syntax), alias)
@@ -178,19 +197,16 @@ class Binder:
         binder = WindowBinder(
             schema.domain,
             time_type,
-            scope.predicate,
-            lambda name: scope.find(name, None, clause.place).name,
-            lambda extent: now.bind(extent, "RANGE"),
+            lambda condition, name: scope.predicate(_plain(condition, "compare plain columns"), name),
+            lambda name: scope.find(name, None, clause.places.get(name, clause.place)).name,
+            lambda extent: now.bind(_plain(extent, "compute it from now"), "RANGE"),
         )
         return binder.bind(clause)
 
     def _filtered(self, body: SelectSyntax, sources: dict[str, Node], scope: Scope) -> Node:
         """The join of all sources: equalities between two of them become join keys, the rest a selection."""
         conjuncts = _conjuncts(body.where)
-        for conjunct in conjuncts:
-            if next(aggregates(conjunct.node), None) is not None:
-                raise BindProblem(f"WHERE {conjunct.sql} holds an aggregate", fix="use HAVING", place=conjunct.place)
-        predicates = [scope.predicate(c, "WHERE") for c in conjuncts]
+        predicates = [scope.predicate(_plain(c), (c.place and c.place.clause) or "WHERE") for c in conjuncts]
         nodes = list(sources.values())
         node = nodes[0]
         for other in nodes[1:]:
@@ -247,7 +263,7 @@ def _unique(items: list[tuple[str, Scalar]]) -> tuple[tuple[str, Scalar], ...]:
     return tuple(found.items())
 
 
-def _is_star(node: exp.Expression) -> bool:
+def _is_star(node: exp.Expr) -> bool:
     return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
 
 
@@ -263,7 +279,14 @@ def _conjuncts(where: Expr | None) -> list[Expr]:
     if where is None:
         return []
     parts = list(where.node.flatten()) if isinstance(where.node, exp.And) else [where.node]
-    return [Expr(canonical(part), part, where.place) for part in parts]
+    return [Expr(canonical(part), part, place_of(part, where.place)) for part in parts]
+
+
+def _plain(expr: Expr, fix: str = "use HAVING") -> Expr:
+    """The same expression, unless it holds an aggregate."""
+    if (found := next(aggregates(expr.node), None)) is not None:
+        raise BindProblem(f"{expr.sql} holds an aggregate", fix=fix, place=place_of(found, expr.place))
+    return expr
 
 
 def _key(conjunct: Expr, scope: Scope, left: set[str], right: set[str]) -> tuple[str, str] | None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError, TokenError
-from sqlglot.tokens import Token, TokenType
 
-from panewise.errors import Place, SyntaxProblem, TimeProblem
-from panewise.lang.dialect import CQL
+from panewise.errors import Place, SyntaxProblem, TimeProblem, did_you_mean
+from panewise.lang.dialect import CQL, canonical
+from panewise.lang.syntax import Expr, place_of
 from panewise.time import Duration
+
+#: Strings, quoted names and comments that end, so that what remains of a text may hold one that does not.
+_CLOSED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|/\*.*?\*/|--[^\n]*""", re.DOTALL)
 
 
 class Source:
@@ -23,7 +27,14 @@ class Source:
         try:
             self.tokens: list[Token] = list(CQL().tokenize(text))
         except TokenError:
-            raise SyntaxProblem("the text has a quote or comment that never ends", fix="close it") from None
+            raise self._unclosed() from None
+
+    def _unclosed(self) -> SyntaxProblem:
+        """Which quote or comment never ends: the first that opens outside all that do end."""
+        rest = _CLOSED.sub(lambda whole: " " * len(whole[0]), self.text)
+        opened = re.search(r"'|\"|`|/\*", rest)
+        mark, offset = (opened[0], opened.start()) if opened else ("a quote", 0)
+        return SyntaxProblem(f"{mark} is never closed", fix="close it", place=self.place(offset))
 
     def place(self, offset: int, clause: str | None = None) -> Place:
         line = bisect_right(self._lines, offset)
@@ -40,8 +51,10 @@ class Source:
             keep[low:high] = bytes(high - low)
         return "".join(c if k or c == "\n" else " " for c, k in zip(self.text, keep, strict=True))
 
-    def parse(self, start: int, end: int, blanks: list[tuple[int, int]], clause: str) -> exp.Expression:
+    def parse(self, start: int, end: int, blanks: list[tuple[int, int]], clause: str) -> exp.Expr:
         """What sqlglot makes of a part of the text."""
+        if not self.text[start:end].strip():
+            raise SyntaxProblem("an expression is missing", fix="write one here", place=self.place(start, clause))
         try:
             return sqlglot.parse_one(self.only(start, end, blanks), dialect=CQL)
         except ParseError as problem:
@@ -50,17 +63,68 @@ class Source:
             raise SyntaxProblem("the expression is nested too deeply", place=self.place(start, clause)) from None
 
     def _explained(self, problem: ParseError, start: int, end: int, clause: str) -> SyntaxProblem:
+        """sqlglot's complaint in our words; it points at the word it stopped at."""
         error = problem.errors[0] if problem.errors else {}
         near = str(error.get("highlight") or "").strip()
         line, col = int(error.get("line") or 1), int(error.get("col") or 1)
         offset = self._lines[min(line, len(self._lines)) - 1] + max(col - len(near), 0)
-        reason = str(error.get("description") or "it is not a query").split(" but got")[0].rstrip(".")
-        where = f"{near!r} was not expected here" if near else "the text ends too early"
+        reason = str(error.get("description") or "")
+        message, fix = next((m, f) for pattern, m, f in _COMPLAINTS if re.search(pattern, f"{reason} at {near}"))
+        if before := re.search(r"\b(GROUP|ORDER|PARTITION)\s*$", self.text[:offset].upper()):
+            fix = f"write {before[1]} BY"
+        wanted = re.match(r"Expect(?:ing|ed) (\S+)", reason)
         return SyntaxProblem(
-            f"{where} ({reason[0].lower()}{reason[1:]})",
-            fix="check the words before it",
+            message.format(near=repr(near) if near else "the start", wanted=wanted[1] if wanted else "more"),
+            fix=fix,
             place=self.place(min(max(offset, start), max(end - 1, start)), clause),
         )
+
+    def _start_of(self, node: exp.Expr, offset: int, clause: str) -> Place:
+        """Where a part of an expression starts: a sub-query with its SELECT, anything else with its first name."""
+        first = min((p.meta["start"] for p in node.walk() if "start" in p.meta), default=offset)
+        if isinstance(node, exp.Query):
+            first = max((t.start for t in self.tokens if t.start <= first and word(t) == "SELECT"), default=first)
+        return self.place(first, clause)
+
+    def expr(self, node: exp.Expr, clause: str, offset: int) -> Expr:
+        """A scalar expression in which every name and literal knows its place; `offset` is for one without any."""
+        for part in node.walk():
+            for kind, (what, fix) in _FORBIDDEN.items():
+                if isinstance(part, kind):
+                    raise SyntaxProblem(
+                        f"{what} cannot stand inside an expression", fix=fix, place=self._start_of(part, offset, clause)
+                    )
+            if isinstance(part, exp.Star) and any(part.args.values()):
+                place = self._start_of(part, offset, clause)
+                raise SyntaxProblem("* takes no EXCEPT, REPLACE or RENAME", fix="list the columns", place=place)
+            if "start" in part.meta and "place" not in part.meta:
+                part.meta["place"] = self.place(part.meta["start"], clause)
+        return Expr(canonical(node), node, place_of(node, self.place(offset, clause)))
+
+
+_FORBIDDEN: dict[type[exp.Expr], tuple[str, str]] = {
+    exp.Query: ("a sub-query", "join with the sub-query in FROM"),
+    exp.Window: ("OVER", "write a window in brackets after the stream"),
+    exp.Filter: ("FILTER", "write CASE WHEN inside the aggregate"),
+    exp.WithinGroup: ("WITHIN GROUP", "write QUANTILE(column, phi)"),
+    exp.IgnoreNulls: ("IGNORE NULLS", "leave it out, aggregates ignore NULLs"),
+    exp.RespectNulls: ("RESPECT NULLS", "leave it out, aggregates ignore NULLs"),
+}
+
+#: What sqlglot complains about, what we say instead, and what to do about it; the first pattern that fits is used.
+_COMPLAINTS = (
+    (r"table name", "the name of a stream is missing after {near}", "name a stream"),
+    (r"END after CASE|Expecting END", "CASE is never closed, last read was {near}", "write END after its last branch"),
+    (r"Expecting \)", "a parenthesis is still open at {near}", "close it before that"),
+    (r"Expecting \]", "a bracket is still open at {near}", "close it before that"),
+    (r"(?i)type", "{near} is not a type", "use one such as BIGINT, DOUBLE, STRING or TIMESTAMP"),
+    (r"^Expect(ing|ed) \S{1,9} at", "expected {wanted} at {near}", "check the words around it"),
+    (r"number of provided arguments", "there are too many arguments before {near}", "check what the function takes"),
+    (r"Required keyword.* at \)$", "an argument is missing before {near}", "check what the function takes"),
+    (r"Required keyword|Required argument", "something is missing after {near}", "complete the expression"),
+    (r"Unexpected token|No expression", "{near} was not expected here", "remove it, or write a comma or an operator before it"),
+    (r"", "the text cannot be read at {near}", "check the words around it"),
+)
 
 
 class Cursor:
@@ -69,6 +133,8 @@ class Cursor:
     def __init__(self, source: Source, tokens: list[Token], end: int, clause: str) -> None:
         self.source, self.tokens, self.end, self.clause = source, tokens, end, clause
         self.at = 0
+        #: Where each name, count, duration and instant was first read.
+        self.places: dict[str, Place] = {}
 
     @property
     def token(self) -> Token | None:
@@ -102,21 +168,23 @@ class Cursor:
         return self.tokens[self.at - 1]
 
     def problem(self, message: str, fix: str) -> SyntaxProblem:
-        found = f"{self.token.text!r}" if self.token else "the end"
+        after = self.source.text[self.end : self.end + 1]
+        found = repr(self.token.text) if self.token else "']'" if after == "]" else "the end"
         return SyntaxProblem(f"{message}, but found {found}", fix=fix, place=self.place())
 
-    def done(self) -> None:
+    def done(self, fix: str = "remove the rest") -> None:
         if self.token is not None:
-            raise self.problem("nothing more was expected", "remove the rest")
+            raise self.problem("nothing more was expected", fix)
 
     # ---- small things ----------------------------------------------------------------------------------------------
 
     def name(self, what: str) -> str:
         token = self.next(what, f"write {what}")
         plain = token.token_type is not TokenType.STRING and (token.text[:1].isalpha() or token.text[:1] == "_")
-        if not plain and token.token_type is not TokenType.IDENTIFIER:
+        if (not plain and token.token_type is not TokenType.IDENTIFIER) or word(token) == "AS":
             self.at -= 1
             raise self.problem(f"expected {what}", "write a name")
+        self.places.setdefault(token.text, self.source.place(token.start, self.clause))
         return str(token.text)
 
     def string(self, what: str) -> str:
@@ -125,44 +193,61 @@ class Cursor:
         self.at += 1
         return str(self.tokens[self.at - 1].text)
 
-    def integer(self, what: str) -> int:
-        token = self.token
-        if not token or token.token_type is not TokenType.NUMBER or not token.text.isdigit():
-            raise self.problem(f"expected {what}", "write a whole number")
+    def integer(self, what: str, fix: str = "write a whole number") -> int:
+        place, negative = self.place(), self.take("-")
+        number = self.token
+        if not number or number.token_type is not TokenType.NUMBER or not number.text.isdecimal():
+            self.at -= negative
+            raise self.problem(f"expected {what}", fix)
+        if len(number.text) > 18:
+            raise SyntaxProblem(f"{_short(number.text)} is too large", fix="use a smaller number", place=place)
         self.at += 1
-        return int(token.text)
+        found = -int(number.text) if negative else int(number.text)
+        self.places.setdefault(str(found), place)
+        return found
 
     def duration(self) -> Duration:
         """`5`, `5 SECONDS` or `INTERVAL '5' SECOND`."""
         place = self.place()
         quoted = self.take("INTERVAL")
-        token = self.next("a duration", "write a number and a unit, such as 5 SECONDS")
-        negative = token.text == "-"
-        if negative:
-            token = self.next("a duration", "write a number and a unit, such as 5 SECONDS")
+        fix = "write a number and a unit, such as 5 SECONDS"
+        negative = self.take("-")
+        token = self.next("a duration", fix)
         if token.token_type is not TokenType.NUMBER and not (quoted and token.token_type is TokenType.STRING):
-            raise SyntaxProblem(
-                f"{token.text!r} is not a duration", fix="write a number and a unit, such as 5 SECONDS", place=place
-            )
+            self.at -= 1
+            raise self.problem("expected a duration", fix)
         unit = None
         if self.token and self.token.text.isalpha() and word(self.token) not in _AFTER_DURATION:
-            unit = self.next("a unit", "").text
+            unit = self.next("a unit", "")
+        if len(token.text) > 40:
+            raise SyntaxProblem(f"{_short(token.text)} is too long", fix="use a shorter number", place=place)
         try:
-            return Duration.of(("-" if negative else "") + token.text, unit)
+            found = Duration.of(("-" if negative else "") + token.text, unit.text if unit else None)
         except ValueError:
             raise SyntaxProblem(f"{token.text!r} is not a number", fix="write digits", place=place) from None
         except TimeProblem as problem:
-            raise problem.at(place) from None
+            at = self.source.place(unit.start if unit else token.start, self.clause)
+            if unit and not str(problem.fix).startswith("did you mean"):
+                problem.fix = did_you_mean(unit.text, _AFTER_DURATION, "") or problem.fix
+            raise problem.at(at) from None
+        self.places.setdefault(str(found), place)
+        return found
 
     def instant(self) -> str | int:
         """A quoted timestamp, or a number on integer time."""
+        place = self.place()
         if self.token and self.token.token_type is TokenType.STRING:
-            return self.string("an instant")
-        sign = -1 if self.take("-") else 1
-        return sign * self.integer("an instant, quoted or as a number")
+            found = self.string("an instant")
+            self.places.setdefault(found, place)
+            return found
+        return self.integer("an instant", "write a number, or a timestamp in quotes")
 
 
 _AFTER_DURATION = {"SLIDE", "SLIDES", "LAG", "START", "STEP", "UNTIL", "FROM", "INTO", "EMIT", "LATE", "DELAY", "TIME"}
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 20 else f"{text[:17]}..."
 
 
 def word(token: Token) -> str:

@@ -11,22 +11,23 @@ from typing import ClassVar
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
+from sqlglot.generators.spark import SparkGenerator
 
 
 class CQL(Spark):
     """Spark SQL that writes QUANTILE as QUANTILE."""
 
-    class Generator(Spark.Generator):
+    class Generator(SparkGenerator):
         TRANSFORMS: ClassVar = {
-            **Spark.Generator.TRANSFORMS,
+            **SparkGenerator.TRANSFORMS,
             exp.Quantile: lambda self, e: self.func("QUANTILE", e.this, e.args.get("quantile")),
         }
 
 
-def canonical(node: exp.Expression) -> str:
+def canonical(node: exp.Expr) -> str:
     """One spelling for equal expressions, so that what is parsed from rendered text is what was rendered."""
     return node.sql(dialect=CQL, comments=False)
 
 
-def parse_scalar(sql: str) -> exp.Expression:
+def parse_scalar(sql: str) -> exp.Expr:
     return sqlglot.parse_one(sql, dialect=CQL)

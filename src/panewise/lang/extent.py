@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from panewise.algebra import default_host
-from panewise.errors import WindowProblem
+from panewise.errors import Place, WindowProblem
 from panewise.scalar import Scalar
 from panewise.time import UNITS, Ticks
 
@@ -20,6 +20,7 @@ class SqlExtent:
 
     scalar: Scalar
     time_type: pa.DataType
+    place: Place | None = field(default=None, compare=False, repr=False)
 
     def __call__(self, instants: Ticks) -> Ticks:
         now = pa.array(instants, pa.int64()).cast(self.time_type)
@@ -28,11 +29,19 @@ class SqlExtent:
 
     def _ticks(self, value: Any) -> int:
         match value:
-            case int():
+            case int() if value >= 0:
                 return value
-            case (0, days, nanoseconds):
+            case (0, days, nanoseconds) if days >= 0 and nanoseconds >= 0:
                 return int(days) * UNITS["DAY"] + int(nanoseconds) // 1000
-        raise WindowProblem(f"the varying RANGE gave {value!r}", fix="return whole ticks or an interval without months")
+            case None:
+                found = "NULL"
+            case (months, _, _) if months:
+                found = f"counted in months ({months})"
+            case _:
+                found = f"{value}, below zero" if isinstance(value, int) else "an interval below zero"
+        raise WindowProblem(
+            f"the varying RANGE is {found}", fix="let it be zero or more, without months", place=self.place
+        )
 
     def __str__(self) -> str:
         return f"({self.scalar.sql})"

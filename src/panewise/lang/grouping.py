@@ -9,10 +9,10 @@ from sqlglot import exp
 
 from panewise.aggregate import AGGREGATES, Aggregate, CountAll, CountDistinct
 from panewise.algebra import Call, Column, Group, Node, Project
-from panewise.errors import AggregateProblem, BindProblem
+from panewise.errors import AggregateProblem, BindProblem, Place
 from panewise.lang.dialect import canonical
 from panewise.lang.scope import Scope, plain_name
-from panewise.lang.syntax import Expr, SelectSyntax
+from panewise.lang.syntax import Expr, SelectSyntax, place_of
 from panewise.scalar import Scalar, column
 from panewise.time import Domain
 
@@ -46,14 +46,14 @@ class Grouping:
                 raise BindProblem(
                     f"column {plain_name(reference.name)!r} is neither grouped nor aggregated",
                     fix=f"add it to GROUP BY, or write MAX({plain_name(reference.name)})",
-                    place=expr.place,
+                    place=reference.meta.get("place", expr.place),
                 )
         return above.scalar(node, expr, clause)
 
-    def _resolved(self, node: exp.Expression, expr: Expr, clause: str) -> exp.Expression:
+    def _resolved(self, node: exp.Expr, expr: Expr, clause: str) -> exp.Expr:
         resolved = self.scope.resolved(node, clause, expr.place, {})
 
-        def step(part: exp.Expression) -> exp.Expression:
+        def step(part: exp.Expr) -> exp.Expr:
             found = self.known.get(canonical(part))
             return exp.Column(this=exp.to_identifier(found.name, quoted=True)) if found else part
 
@@ -69,7 +69,7 @@ class Grouping:
             self.inputs[name] = scalar
             self.known[scalar.sql] = Column(name, scalar.type)
 
-    def _call(self, node: exp.Expression, expr: Expr) -> None:
+    def _call(self, node: exp.Expr, expr: Expr) -> None:
         text = canonical(self.scope.resolved(node, "SELECT", expr.place, {}))
         if text in self.known:
             return
@@ -83,20 +83,20 @@ class Grouping:
         self.inputs[name] = scalar
         return name
 
-    def _aggregate(self, node: exp.Expression, expr: Expr) -> tuple[list[Scalar], Aggregate[Any]]:
+    def _aggregate(self, node: exp.Expr, expr: Expr) -> tuple[list[Scalar], Aggregate[Any]]:
         name, given = str(aggregate_name(node)), _arguments(node)
         for argument in given:
             if next(aggregates(argument), None) is not None:
-                raise BindProblem(f"{canonical(node)} nests aggregates", fix="use a sub-query", place=expr.place)
+                raise BindProblem(f"{canonical(node)} nests aggregates", fix="use a sub-query", place=place_of(node, expr.place))
         kind: type[Aggregate[Any]] = AGGREGATES[name]
         if given and isinstance(given[0], exp.Star):
             if name != "COUNT":
-                raise BindProblem(f"{name}(*) makes no sense", fix="name a column", place=expr.place)
+                raise BindProblem(f"{name}(*) makes no sense", fix="name a column", place=place_of(node, expr.place))
             return [], CountAll()
         if given and isinstance(given[0], exp.Distinct):
             if name != "COUNT" or len(given[0].expressions) != 1:
                 raise BindProblem(
-                    f"{canonical(node)} is not supported", fix="use COUNT(DISTINCT column)", place=expr.place
+                    f"{canonical(node)} is not supported", fix="use COUNT(DISTINCT column)", place=place_of(node, expr.place)
                 )
             kind, given = CountDistinct, list(given[0].expressions)
         scalars = [self._scalar(a, expr) for a in given[: kind.arity]]
@@ -106,21 +106,23 @@ class Grouping:
         if len(scalars) != kind.arity or len(literals) != len(kind.parameters):
             wanted = ", ".join(["column"] * kind.arity + list(kind.parameters))
             raise BindProblem(
-                f"{name} was given {len(given)} arguments", fix=f"write {name}({wanted})", place=expr.place
+                f"{canonical(node)} has {len(given)} argument{'s' * (len(given) != 1)}",
+                fix=f"write {name}({wanted})",
+                place=place_of(node, expr.place),
             )
-        return scalars, self._made(kind, scalars, literals, expr)
+        return scalars, self._made(kind, scalars, literals, place_of(node, expr.place))
 
     def _made(
-        self, kind: type[Aggregate[Any]], scalars: list[Scalar], literals: list[exp.Expression], expr: Expr
+        self, kind: type[Aggregate[Any]], scalars: list[Scalar], literals: list[exp.Expr], place: Place | None
     ) -> Aggregate[Any]:
         values = {n: canonical(v).strip("'") for n, v in zip(kind.parameters, literals, strict=True)}
         try:
             return kind(*(s.type for s in scalars), **values)
         except AggregateProblem as problem:
-            raise (problem.at(expr.place) if expr.place else problem) from None
+            raise (problem.at(place) if place else problem) from None
 
-    def _scalar(self, node: exp.Expression, expr: Expr) -> Scalar:
-        return self.scope.bind(Expr(canonical(node), node, expr.place), "SELECT")
+    def _scalar(self, node: exp.Expr, expr: Expr) -> Scalar:
+        return self.scope.bind(Expr(canonical(node), node, place_of(node, expr.place)), "SELECT")
 
     def _time(self, name: str, expr: Expr) -> Scalar:
         if len(self.times) != 1:
@@ -136,7 +138,7 @@ class Grouping:
         return Scalar(sql, time.inputs, self.scope.describe(sql, {time.inputs[0]: time.type}))
 
 
-def aggregate_name(node: exp.Expression) -> str | None:
+def aggregate_name(node: exp.Expr) -> str | None:
     """The canonical name of an aggregate call, or None for any other expression."""
     if isinstance(node, exp.Anonymous):
         names = [node.name.upper()]
@@ -148,16 +150,16 @@ def aggregate_name(node: exp.Expression) -> str | None:
     return AGGREGATES[found].names[0] if found else None
 
 
-def aggregates(node: exp.Expression) -> Any:
+def aggregates(node: exp.Expr) -> Any:
     """The outermost aggregate calls of an expression."""
     return (n for n in node.walk(prune=lambda n: aggregate_name(n) is not None) if aggregate_name(n) is not None)
 
 
-def _arguments(node: exp.Expression) -> list[exp.Expression]:
+def _arguments(node: exp.Expr) -> list[exp.Expr]:
     """Arguments in the order in which they were written."""
-    found: list[exp.Expression] = []
+    found: list[exp.Expr] = []
     for value in node.args.values():
-        found += [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, exp.Expression)]
+        found += [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, exp.Expr)]
     return found if not isinstance(node, exp.Anonymous) else list(node.expressions)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sqlglot.tokens import Token, TokenType
+import re
+
+from sqlglot import Token, TokenType
 
 from panewise.errors import Place, SyntaxProblem
 from panewise.lang.cursor import Cursor, Source, word
@@ -17,10 +19,12 @@ def parse_query(text: str) -> QuerySyntax:
     """One SELECT."""
     script = parse_script(text)
     if len(script.statements) != 1 or not isinstance(script.statements[0], QuerySyntax):
+        last = script.statements[-1]
+        found = f"{len(script.statements)} statements" if len(script.statements) > 1 else "a CREATE statement"
         raise SyntaxProblem(
-            f"expected one SELECT, but found {len(script.statements)} statements",
+            f"expected one SELECT, but found {found}",
             fix="give one SELECT, or run the text as a script",
-            place=Place(1, 1),
+            place=last.place or Place(1, 1),
         )
     return script.statements[0]
 
@@ -73,26 +77,31 @@ def _create_stream(cursor: Cursor, place: Place) -> CreateStream:
     cursor.clause = "CREATE STREAM"
     name = cursor.name("a stream name")
     cursor.expect("(")
-    columns = [_column(cursor)]
+    columns = [_column(cursor, [])]
     while cursor.take(","):
-        columns.append(_column(cursor))
+        columns.append(_column(cursor, [name for name, _ in columns]))
     cursor.expect(")")
     cursor.expect("TIME")
     time = cursor.name("the time column")
     delay = cursor.duration() if cursor.take("DELAY") else None
     uri = cursor.string("a source such as 'parquet:trades/'") if cursor.take("FROM") else None
-    cursor.done()
-    return CreateStream(name, tuple(columns), time, delay, uri, place)
+    cursor.done("end the statement before it with ;")
+    return CreateStream(name, tuple(columns), time, delay, uri, place, cursor.places)
 
 
-def _column(cursor: Cursor) -> tuple[str, str]:
-    name, depth, words = cursor.name("a column name"), 0, []
+def _column(cursor: Cursor, taken: list[str]) -> tuple[str, str]:
+    place, name, depth, words = cursor.place(), cursor.name("a column name"), 0, []
+    if name in taken:
+        raise SyntaxProblem(f"column {name!r} appears twice", fix="rename one of them", place=place)
+    place = cursor.place()
     while cursor.token and (depth or cursor.token.token_type not in (TokenType.COMMA, TokenType.R_PAREN)):
         depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(cursor.token.token_type, 0)
         words.append(cursor.next("a type", "").text.upper())
     if not words:
-        raise cursor.problem(f"column {name!r} has no type", "write a type such as BIGINT after it")
-    return name, "".join(words)
+        raise cursor.problem(f"expected the type of column {name!r}", "write one such as BIGINT")
+    kind = re.sub(r" ?([(),<>]) ?", r"\1", " ".join(words))
+    cursor.places.setdefault(kind, place)
+    return name, kind
 
 
 def _without_into(source: Source, tokens: list[Token]) -> tuple[list[Token], str | None]:
@@ -106,23 +115,24 @@ def _without_into(source: Source, tokens: list[Token]) -> tuple[list[Token], str
 
 
 def _query(source: Source, tokens: list[Token], place: Place) -> QuerySyntax:
-    tokens, empty, revise = _suffixes(source, tokens)
+    tokens, empty, revise, late = _suffixes(source, tokens)
     emit = None
     if word(tokens[0]) in EMITS and len(tokens) > 1 and tokens[1].token_type is TokenType.L_PAREN:
         if tokens[-1].token_type is not TokenType.R_PAREN:
             raise SyntaxProblem(f"{word(tokens[0])}( is never closed", fix="add a parenthesis", place=place)
         emit, tokens = word(tokens[0]), tokens[2:-1]
     if not tokens or word(tokens[0]) not in ("SELECT", "("):
-        found = tokens[0].text if tokens else "nothing"
-        raise SyntaxProblem(f"expected a statement, but found {found!r}", fix="start with SELECT or CREATE", place=place)
+        found = repr(tokens[0].text) if tokens else "nothing"
+        fix = "use CREATE VIEW or a sub-query" if found == "'WITH'" else "start with SELECT or CREATE"
+        raise SyntaxProblem(f"expected a SELECT, but found {found}", fix=fix, place=place)
     if len(tokens) > 1 and word(tokens[0]) == "SELECT" and word(tokens[1]) in EMITS:
         emit = word(tokens[1])
-    return QuerySyntax(parse_select(source, tokens), emit, empty, revise, place)
+    return QuerySyntax(parse_select(source, tokens), emit, empty, revise, place, late)
 
 
-def _suffixes(source: Source, tokens: list[Token]) -> tuple[list[Token], bool, Duration | None]:
-    """The tokens without EMIT EMPTY and LATE at their end, and what those said."""
-    cut, empty, revise = len(tokens), False, None
+def _suffixes(source: Source, tokens: list[Token]) -> tuple[list[Token], bool, Duration | None, Place | None]:
+    """The tokens without EMIT EMPTY and LATE at their end, what those said, and where LATE REVISE stands."""
+    cut, empty, revise, late = len(tokens), False, None, None
     for at, depth in _depths(tokens):
         if depth or word(tokens[at]) not in ("EMIT", "LATE") or at == 0:
             continue
@@ -130,13 +140,16 @@ def _suffixes(source: Source, tokens: list[Token]) -> tuple[list[Token], bool, D
         if cursor.take("EMIT", "EMPTY"):
             empty = True
         elif cursor.take("LATE", "REVISE"):
-            revise = cursor.duration()
+            late, revise = source.place(tokens[at].start, "LATE"), cursor.duration()
         elif not cursor.take("LATE", "DROP"):
+            if at > 1 and at == len(tokens) - 2 and word(tokens[at - 1]) not in ("FROM", "JOIN", ",", "AS"):
+                cursor.at = 1
+                raise cursor.problem("expected EMIT EMPTY, LATE DROP or LATE REVISE", "write one of these at the end")
             continue
         cut = min(cut, at)
         if cursor.token and word(cursor.token) not in ("EMIT", "LATE"):
             raise cursor.problem("nothing more was expected", "put EMIT EMPTY and LATE at the very end")
-    return tokens[:cut], empty, revise
+    return tokens[:cut], empty, revise, late
 
 
 def _depths(tokens: list[Token]) -> list[tuple[int, int]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -11,10 +10,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from panewise.algebra import Column
-from panewise.errors import BindProblem, PanewiseError, Place
+from panewise.errors import BindProblem, PanewiseError, Place, did_you_mean
 from panewise.lang.dialect import canonical
-from panewise.lang.syntax import Expr
+from panewise.lang.syntax import Expr, place_of
 from panewise.scalar import Scalar, column
+from panewise.schema import type_name
 
 
 class Describe(Protocol):
@@ -45,33 +45,69 @@ class Scope:
         if found:
             names = " or ".join(c.name for c in found)
             raise BindProblem(f"column {shown!r} is ambiguous", fix=f"write {names}", place=place)
-        raise BindProblem(f"there is no column {shown!r}", fix=self._suggestion(shown), place=place)
+        if table and not any(_matches(c.name, None, table) for c in self.columns):
+            raise self._no_stream(table, place)
+        known = dict.fromkeys(plain_name(c.name) for c in self.columns if _matches(c.name, None, table))
+        raise BindProblem(f"there is no column {shown!r}", fix=did_you_mean(name, known), place=place)
 
     def star(self, table: str | None, place: Place | None) -> list[Column]:
         """All columns, or those of one stream."""
         found = [c for c in self.columns if table is None or _matches(c.name, None, table)]
         if not found:
-            raise BindProblem(f"there is no stream {table!r} in FROM", fix="use a name or alias from FROM", place=place)
+            raise self._no_stream(str(table), place)
         return found
+
+    def _no_stream(self, name: str, place: Place | None) -> BindProblem:
+        known = dict.fromkeys(c.name.partition(".")[0] for c in self.columns if "." in c.name)
+        return BindProblem(f"there is no {name!r} in FROM", fix=did_you_mean(name, known), place=place)
 
     def bind(self, expr: Expr, clause: str, replaced: Mapping[str, Column] | None = None) -> Scalar:
         """The expression over the columns in sight, typed by the host."""
         node = self.resolved(expr.node, clause, expr.place, replaced or {})
         return self.scalar(node, expr, clause)
 
-    def scalar(self, node: exp.Expression, expr: Expr, clause: str) -> Scalar:
+    def scalar(self, node: exp.Expr, expr: Expr, clause: str) -> Scalar:
         """A resolved expression as a typed scalar."""
+        if star := node.find(exp.Star):
+            raise BindProblem("* cannot stand here", fix="name a column", place=place_of(star, expr.place))
         inputs = tuple(dict.fromkeys(c.name for c in node.find_all(exp.Column)))
         if isinstance(node, exp.Column):
             return column(node.name, self.types[node.name])
         sql = canonical(node)
         try:
-            kind = self.describe(sql, {name: self.types[name] for name in inputs})
+            kind = self._type(node)
+            self._check(node, expr)
         except PanewiseError as problem:
-            raise BindProblem(
-                f"{expr.sql} cannot be computed: {problem.message}", fix=problem.fix, place=expr.place
+            raise (
+                problem
+                if problem.place
+                else BindProblem(f"{expr.sql} cannot be computed: {problem.message}", fix=problem.fix, place=expr.place)
             ) from None
         return Scalar(sql, inputs, kind)
+
+    def _type(self, node: exp.Expr) -> pa.DataType:
+        return self.describe(canonical(node), {c.name: self.types[c.name] for c in node.find_all(exp.Column)})
+
+    def _check(self, node: exp.Expr, expr: Expr) -> None:
+        """Refuse what hosts convert silently, each in its own way: text as a number, anything as a truth value."""
+        for part in node.find_all(exp.Predicate, exp.Connector, exp.Not):
+            sides = [v for v in part.args.values() if isinstance(v, exp.Expr)] + list(part.expressions)
+            types = [self._type(side) for side in sides if not isinstance(side, exp.Null)]
+            if isinstance(part, exp.Connector | exp.Not):
+                for kind in types:
+                    if not pa.types.is_boolean(kind):
+                        raise BindProblem(
+                            f"{expr.sql} uses {type_name(kind)} as a condition",
+                            fix="compare it with something",
+                            place=place_of(part, expr.place),
+                        )
+            elif texts := [k for k in types if _is_text(k)]:
+                if number := next((k for k in types if _is_number(k)), None):
+                    raise BindProblem(
+                        f"{expr.sql} compares {type_name(texts[0])} with {type_name(number)}",
+                        fix="cast one of them",
+                        place=place_of(part, expr.place),
+                    )
 
     def predicate(self, expr: Expr, clause: str) -> Scalar:
         """An expression that must be true or false."""
@@ -80,33 +116,28 @@ class Scope:
     def truth(self, bound: Scalar, expr: Expr, clause: str) -> Scalar:
         if not pa.types.is_boolean(bound.type):
             raise BindProblem(
-                f"{clause} needs a condition, but {expr.sql} has type {bound.type}",
+                f"{clause} needs a condition, but {expr.sql} is {type_name(bound.type)}",
                 fix="compare it with something",
                 place=expr.place,
             )
         return bound
 
     def resolved(
-        self, node: exp.Expression, clause: str, place: Place | None, replaced: Mapping[str, Column]
-    ) -> exp.Expression:
+        self, node: exp.Expr, clause: str, place: Place | None, replaced: Mapping[str, Column]
+    ) -> exp.Expr:
         """A copy whose column references carry the algebra's names; `replaced` expressions become columns."""
 
-        def step(part: exp.Expression) -> exp.Expression:
+        def step(part: exp.Expr) -> exp.Expr:
             if replaced and (known := replaced.get(canonical(part))) is not None:
                 return _reference(known.name)
             if isinstance(part, exp.Column) and not part.meta.get("resolved"):
-                table = part.table or None
-                return _reference(self.find(part.name, table, place).name)
+                where = place_of(part, place)
+                if part.args.get("db"):
+                    raise BindProblem(f"{canonical(part)} has too many dots", fix="write alias.column", place=where)
+                return _reference(self.find(part.name, part.table or None, where).name, where)
             return part
 
         return node.copy().transform(step)
-
-    def _suggestion(self, name: str) -> str:
-        plain = {plain_name(c.name): c.name for c in self.columns}
-        close = difflib.get_close_matches(plain_name(name), plain, n=1)
-        if close:
-            return f"did you mean {close[0]!r}?"
-        return f"choose one of {', '.join(plain)}"
 
 
 def plain_name(qualified: str) -> str:
@@ -114,10 +145,20 @@ def plain_name(qualified: str) -> str:
     return qualified.partition(".")[2] or qualified
 
 
-def _reference(name: str) -> exp.Column:
+def _reference(name: str, place: Place | None = None) -> exp.Column:
     reference = exp.Column(this=exp.to_identifier(name, quoted=True))
     reference.meta["resolved"] = True
+    if place:
+        reference.meta["place"] = place
     return reference
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def _matches(qualified: str, name: str | None, table: str | None) -> bool:

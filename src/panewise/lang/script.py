@@ -11,7 +11,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from panewise.algebra import Query
-from panewise.errors import BindProblem, PanewiseError
+from panewise.errors import BindProblem, PanewiseError, Place, SchemaProblem, TimeProblem, did_you_mean
 from panewise.lang.binder import Binder
 from panewise.lang.dialect import CQL
 from panewise.lang.parser import parse_query, parse_script
@@ -64,7 +64,8 @@ def bind_query(text: str, streams: Mapping[str, StreamSchema], describe: Describ
 
 def bind_script(text: str, describe: Describe) -> Pipeline:
     """A script, statement by statement; each sees what stands before it."""
-    found, views = Pipeline(), {}
+    found = Pipeline()
+    views: dict[str, QuerySyntax] = {}
     for statement in parse_script(text).statements:
         try:
             match statement:
@@ -94,11 +95,28 @@ def _fresh(name: str, found: Pipeline, views: Mapping[str, QuerySyntax]) -> None
 
 def _declare(statement: CreateStream, found: Pipeline, views: Mapping[str, QuerySyntax]) -> None:
     _fresh(statement.name, found, views)
-    schema = pa.schema([(name, data_type(kind)) for name, kind in statement.columns])
+    schema = pa.schema([(name, _column_type(kind, statement.places.get(kind))) for name, kind in statement.columns])
     delay = str(statement.delay) if statement.delay else None
-    found.streams[statement.name] = StreamSchema(schema, statement.time, delay)
+    if statement.delay and statement.delay.count < 0:
+        place = statement.places.get(str(delay))
+        raise SchemaProblem(f"DELAY {delay} is negative", fix="use zero or more", place=place)
+    try:
+        found.streams[statement.name] = StreamSchema(schema, statement.time, delay)
+    except SchemaProblem as problem:
+        place = statement.places.get(statement.time)
+        raise (problem.at(place) if place else problem) from None
+    except TimeProblem as problem:
+        place = statement.places.get(str(delay))
+        raise (problem.at(place) if place else problem) from None
     if statement.source:
         found.sources[statement.name] = statement.source
+
+
+def _column_type(kind: str, place: Place | None) -> pa.DataType:
+    try:
+        return data_type(kind)
+    except BindProblem as problem:
+        raise (problem.at(place) if place else problem) from None
 
 
 def data_type(text: str) -> pa.DataType:
@@ -110,8 +128,12 @@ def data_type(text: str) -> pa.DataType:
     if isinstance(kind, exp.DataType):
         name = kind.this.value if hasattr(kind.this, "value") else str(kind.this)
         if name == "DECIMAL":
-            digits = [int(p.name) for p in kind.expressions] or [10, 0]
-            return pa.decimal128(digits[0], digits[1] if len(digits) > 1 else 0)
+            digits = [int(p.name) if p.name.isdecimal() else 0 for p in kind.expressions] or [10, 0]
+            precision, scale = digits[0], digits[1] if len(digits) > 1 else 0
+            if not 0 <= scale <= precision <= 38 or not precision:
+                raise BindProblem(f"{text} is not a decimal", fix="write DECIMAL(p, s) with s <= p <= 38")
+            return pa.decimal128(precision, scale)
         if name in _TYPES:
             return _TYPES[name]
-    raise BindProblem(f"{text!r} is not a column type", fix=f"use one of {', '.join(sorted(_TYPES))} or DECIMAL(p, s)")
+    known = ("BIGINT", "BOOLEAN", "DATE", "DOUBLE", "FLOAT", "INT", "STRING", "TIMESTAMP", "DECIMAL(p, s)")
+    raise BindProblem(f"{text!r} is not a column type", fix=did_you_mean(text, known))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
+from sqlglot import Token, TokenType, exp
 
 from panewise.errors import Place, SyntaxProblem
 from panewise.lang.cursor import Cursor, Source, word
@@ -16,17 +15,25 @@ from panewise.lang.window_parser import READERS, parse_window
 EMITS = ("ISTREAM", "DSTREAM", "RSTREAM")
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _UNSUPPORTED = {
-    "order": ("ORDER BY", "results of one instant have no order"),
+    "order": ("ORDER BY", "leave it out, the results of an instant have no order"),
     "limit": ("LIMIT", "join with the MAX or MIN to keep the top"),
     "offset": ("OFFSET", "leave it out"),
     "windows": ("WINDOW", "write the window in brackets after the stream"),
     "qualify": ("QUALIFY", "use HAVING or a sub-query"),
     "with_": ("WITH", "use CREATE VIEW or a sub-query"),
     "laterals": ("LATERAL VIEW", "leave it out"),
-    "sort": ("SORT BY", "results of one instant have no order"),
+    "sort": ("SORT BY", "leave it out, the results of an instant have no order"),
     "cluster": ("CLUSTER BY", "leave it out"),
     "distribute": ("DISTRIBUTE BY", "leave it out"),
+    "sample": ("TABLESAMPLE", "filter with WHERE"),
+    "pivots": ("PIVOT", "use CASE WHEN inside aggregates"),
 }
+#: What of sqlglot's queries, tables and joins we read.
+_SUPPORTED = {"this", "expression", "expressions", "from_", "joins", "where", "group", "having", "distinct", "alias"}
+_SUPPORTED |= {"db", "catalog"}  # these have a message of their own
+_NOTHING = (",", ")", "FROM", "WHERE", "GROUP BY", "HAVING")
+_GROUPINGS = (exp.Cube, exp.Rollup, exp.GroupingSets)
+_CLAUSES = ("SELECT", "FROM", "JOIN", "ON", "USING", "WHERE", "GROUP BY", "HAVING")
 
 
 def parse_select(source: Source, tokens: list[Token]) -> Body:
@@ -35,7 +42,7 @@ def parse_select(source: Source, tokens: list[Token]) -> Body:
     extras.collect(tokens)
     start, end = tokens[0].start, tokens[-1].end + 1
     tree = source.parse(start, end, extras.blanks, "SELECT")
-    return _Reader(source, extras, source.place(start, "SELECT")).body(tree)
+    return _Reader(source, extras, start).body(tree)
 
 
 @dataclass
@@ -63,6 +70,9 @@ class _Extras:
                 partner[at] = opened.pop()
             elif self._opens_window(tokens, at):
                 skip = self._window(tokens, at, partner)
+            elif token.token_type is TokenType.COMMA and (at + 1 == len(tokens) or word(tokens[at + 1]) in _NOTHING):
+                place = self.source.place(token.start)
+                raise SyntaxProblem("nothing follows the comma", fix="remove it", place=place)
             elif word(token) in EMITS and at and word(tokens[at - 1]) == "SELECT":
                 self.blanks.append((token.start, token.end + 1))
                 if at > 1 and tokens[at - 2].token_type is TokenType.L_PAREN:
@@ -76,7 +86,12 @@ class _Extras:
 
     def _follows_table(self, tokens: list[Token], at: int) -> bool:
         """Whether a bracket stands where a window must, so that a misspelt one is called a window in the message."""
-        return at > 1 and word(tokens[at - 2]) in ("FROM", "JOIN")
+        depth = 0
+        for token in reversed(tokens[:at]):
+            depth += {TokenType.R_PAREN: 1, TokenType.L_PAREN: -1}.get(token.token_type, 0)
+            if depth < 0 or (not depth and word(token) in _CLAUSES):
+                return word(token) in ("FROM", "JOIN")
+        return False
 
     def _window(self, tokens: list[Token], at: int, partner: dict[int, int]) -> int:
         end, depth = at, 0
@@ -91,7 +106,7 @@ class _Extras:
             )
         anchor = self._anchor(tokens, at, partner)
         place = self.source.place(tokens[at].start, "window")
-        if anchor in self.windows:
+        if anchor in self.windows or (self.blanks and self.blanks[-1][1] == tokens[at - 1].end + 1):
             raise SyntaxProblem("a stream has two windows", fix="keep one of them", place=place)
         cursor = Cursor(self.source, tokens[at + 1 : end], tokens[end].start, "window")
         self.windows[anchor] = parse_window(cursor)
@@ -118,13 +133,14 @@ class _Extras:
 class _Reader:
     """Turns sqlglot's tree of the blanked text into our syntax."""
 
-    def __init__(self, source: Source, extras: _Extras, place: Place) -> None:
-        self.source, self.extras, self.place = source, extras, place
+    def __init__(self, source: Source, extras: _Extras, start: int) -> None:
+        self.source, self.extras, self.start = source, extras, start
+        self.place = source.place(start, "SELECT")
         self.used: set[int] = set()
         # sqlglot keeps no position on a sub-query; both of us meet them in the order of the text.
         self.openings = list(extras.openings)
 
-    def body(self, tree: exp.Expression) -> Body:
+    def body(self, tree: exp.Expr) -> Body:
         found = self._body(tree)
         for anchor, clause in self.extras.windows.items():
             if anchor not in self.used:
@@ -133,33 +149,52 @@ class _Reader:
                 )
         return found
 
-    def _body(self, tree: exp.Expression) -> Body:
+    def _body(self, tree: exp.Expr) -> Body:
         match tree:
-            case exp.Subquery(this=inner) if not tree.args.get("alias"):
+            case exp.Subquery(this=inner) if self.openings and not tree.args.get("alias"):
+                self._refuse(tree)
                 self.openings.pop(0)
                 return self._body(inner)
             case exp.Select():
                 return self._select(tree)
             case exp.Union() | exp.Except() if not tree.args.get("distinct"):
-                name = "UNION ALL" if isinstance(tree, exp.Union) else "EXCEPT ALL"
-                return SetSyntax(name, self._body(tree.left), self._body(tree.right), self.place)
+                self._refuse(tree)
+                name = "UNION" if isinstance(tree, exp.Union) else "EXCEPT"
+                place = self._keyword(tree.right, name)
+                return SetSyntax(f"{name} ALL", self._body(tree.left), self._body(tree.right), place)
             case exp.Union() | exp.Except():
                 name = "UNION" if isinstance(tree, exp.Union) else "EXCEPT"
                 raise SyntaxProblem(
-                    f"{name} removes duplicates, which windows do with multiplicity",
-                    fix=f"write {name} ALL, with DISTINCT around it if you need it",
-                    place=self.place,
+                    f"{name} without ALL is not part of continuous queries",
+                    fix=f"write {name} ALL, and SELECT DISTINCT around it to drop duplicates",
+                    place=self._keyword(tree.right, name),
                 )
-        raise SyntaxProblem(f"{tree.key.upper()} is not a continuous query", fix="start with SELECT", place=self.place)
+            case exp.Intersect():
+                place = self._keyword(tree.right, "INTERSECT")
+                raise SyntaxProblem(
+                    "INTERSECT is not part of continuous queries", fix="join both sides instead", place=place
+                )
+        raise SyntaxProblem("this is not a continuous query", fix="start with SELECT", place=self.place)
+
+    def _refuse(self, tree: exp.Expr) -> None:
+        """Refuse clauses that sqlglot reads and we would lose."""
+        for key, (name, fix) in _UNSUPPORTED.items():
+            if found := tree.args.get(key):
+                place = self._keyword(found, name)
+                raise SyntaxProblem(f"{name} is not part of continuous queries", fix=fix, place=place)
+        for key, found in tree.args.items():
+            if found and key not in _SUPPORTED:
+                name = key.strip("_").upper()
+                raise SyntaxProblem(f"{name} is not part of continuous queries", fix="leave it out", place=self.place)
 
     def _select(self, tree: exp.Select) -> SelectSyntax:
-        for key, (name, fix) in _UNSUPPORTED.items():
-            if tree.args.get(key):
-                raise SyntaxProblem(f"{name} is not part of continuous queries", fix=fix, place=self.place)
+        self._refuse(tree)
+        if not tree.expressions:
+            raise SyntaxProblem("SELECT names no columns", fix="list some, or write *", place=self.place)
         if not tree.args.get("from_"):
             raise SyntaxProblem("the query has no FROM", fix="name a stream", place=self.place)
         refs = [self._ref(tree.args["from_"].this)]
-        conditions: list[exp.Expression] = []
+        conditions: list[exp.Expr] = []
         for join in tree.args.get("joins") or ():
             refs.append(self._ref(join.this))
             conditions += self._join_conditions(join, refs)
@@ -167,7 +202,8 @@ class _Reader:
             conditions.append(where.this)
         distinct = tree.args.get("distinct")
         if distinct and distinct.args.get("on"):
-            raise SyntaxProblem("DISTINCT ON is not supported", fix="use GROUP BY", place=self.place)
+            place = self._keyword(distinct, "DISTINCT")
+            raise SyntaxProblem("DISTINCT ON is not part of continuous queries", fix="use GROUP BY", place=place)
         return SelectSyntax(
             tuple(self._item(item) for item in tree.expressions),
             tuple(refs),
@@ -177,64 +213,83 @@ class _Reader:
             bool(distinct),
         )
 
-    def _group(self, tree: exp.Select) -> list[exp.Expression]:
+    def _group(self, tree: exp.Select) -> list[exp.Expr]:
         group = tree.args.get("group")
-        if group and any(group.args.get(k) for k in ("grouping_sets", "cube", "rollup", "all")):
-            raise SyntaxProblem("GROUP BY takes plain expressions here", fix="list the keys", place=self.place)
+        if group and (any(v for k, v in group.args.items() if k != "expressions") or group.find(*_GROUPINGS)):
+            place = self._keyword(group, "GROUP BY")
+            raise SyntaxProblem("GROUP BY takes plain expressions only", fix="list the keys", place=place)
         return list(group.expressions) if group else []
 
-    def _join_conditions(self, join: exp.Join, refs: list[Ref]) -> list[exp.Expression]:
+    def _join_conditions(self, join: exp.Join, refs: list[Ref]) -> list[exp.Expr]:
         kind = " ".join(str(join.args.get(k) or "") for k in ("method", "side", "kind")).split()
         if any(k not in ("INNER", "CROSS") for k in kind):
             raise SyntaxProblem(
-                f"{' '.join(kind)} JOIN is not supported", fix="use an inner join or EXCEPT ALL", place=refs[-1].place
+                f"{' '.join(kind)} JOIN is not part of continuous queries",
+                fix="use an inner join or EXCEPT ALL",
+                place=refs[-1].place,
             )
-        found = [join.args["on"]] if join.args.get("on") else []
+        found = [self._expr(join.args["on"], "ON").node] if join.args.get("on") else []
         for name in join.args.get("using") or ():
+            name.meta["place"] = self._place(name, "USING")
             sides = (exp.column(name.copy(), table=_label(ref)) for ref in (refs[-2], refs[-1]))
             found.append(exp.EQ(this=next(sides), expression=next(sides)))
         return found
 
-    def _item(self, node: exp.Expression) -> Item:
+    def _item(self, node: exp.Expr) -> Item:
         if isinstance(node, exp.Alias):
             return Item(self._expr(node.this, "SELECT"), node.alias)
         return Item(self._expr(node, "SELECT"))
 
-    def _ref(self, node: exp.Expression) -> Ref:
+    def _ref(self, node: exp.Expr) -> Ref:
         alias = node.alias or None
+        self._refuse(node)
+        if node.alias_column_names:
+            raise SyntaxProblem(
+                f"the columns of {alias!r} are renamed in FROM",
+                fix="rename them in a sub-query",
+                place=self._place(node.args["alias"], "FROM"),
+            )
         match node:
             case exp.Table() if isinstance(node.this, exp.Identifier) and not node.args.get("db"):
                 start = node.this.meta["start"]
                 return Ref(node.name, alias, self._window(start), None, self.source.place(start, "FROM"))
-            case exp.Subquery():
+            case exp.Subquery() if isinstance(node.this, exp.Query) and self.openings:
                 start = self.openings.pop(0)
                 window, emit = self._window(start), self.extras.emits.get(start)
                 return Ref(self._body(node.this), alias, window, emit, self.source.place(start, "FROM"))
-        raise SyntaxProblem(f"{node.sql()!r} cannot stand in FROM", fix="name a stream or a sub-query", place=self.place)
+        raise SyntaxProblem(
+            f"{canonical(node)} cannot stand in FROM",
+            fix="name a stream or a sub-query",
+            place=self._place(node, "FROM"),
+        )
 
     def _window(self, anchor: int) -> Clause | None:
         self.used.add(anchor)
         return self.extras.windows.get(anchor)
 
-    def _expr(self, node: exp.Expression, clause: str) -> Expr:
-        for forbidden, what in ((exp.Query, "a sub-query"), (exp.Window, "OVER")):
-            if inner := node.find(forbidden):
-                raise SyntaxProblem(
-                    f"{what} cannot stand inside an expression in {clause}",
-                    fix="join with the sub-query in FROM" if forbidden is exp.Query else "write a window in brackets",
-                    place=self._place(inner, clause),
-                )
-        return Expr(canonical(node), node, self._place(node, clause))
+    def _expr(self, node: exp.Expr, clause: str) -> Expr:
+        return self.source.expr(node, clause, self.start)
 
-    def _place(self, node: exp.Expression, clause: str) -> Place:
-        starts = [i.meta["start"] for i in node.find_all(exp.Identifier) if "start" in i.meta]
-        return self.source.place(min(starts), clause) if starts else Place(self.place.line, self.place.column, clause)
+    def _place(self, node: exp.Expr, clause: str) -> Place:
+        return self.source.place(min(_starts(node), default=self.start), clause)
+
+    def _keyword(self, node: exp.Expr | list[exp.Expr], name: str) -> Place:
+        """Where the keyword before a part of the query stands: sqlglot keeps positions of names and literals only."""
+        parts = node if isinstance(node, list) else [node]
+        first = min((s for part in parts for s in _starts(part)), default=len(self.source.text))
+        words = (name, name.split()[0])
+        found = [t.start for t in self.source.tokens if self.start <= t.start <= first and word(t) in words]
+        return self.source.place(found[-1] if found else self.start, name)
 
 
 def _opens_query(tokens: list[Token], at: int) -> bool:
     while at < len(tokens) and tokens[at].token_type is TokenType.L_PAREN:
         at += 1
     return at < len(tokens) and word(tokens[at]) == "SELECT"
+
+
+def _starts(node: exp.Expr) -> list[int]:
+    return [part.meta["start"] for part in node.walk() if "start" in part.meta]
 
 
 def _label(ref: Ref) -> str:

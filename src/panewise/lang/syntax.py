@@ -5,6 +5,7 @@ Places are kept for messages only and never compared. sqlglot nodes stay inside 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -18,15 +19,22 @@ class Expr:
     """A scalar expression: its canonical text, and sqlglot's tree of it."""
 
     sql: str
-    node: exp.Expression = field(compare=False, repr=False)
+    node: exp.Expr = field(compare=False, repr=False)
     place: Place | None = field(default=None, compare=False, repr=False)
+
+
+def place_of(node: exp.Expr, otherwise: Place | None) -> Place | None:
+    """Where the first word of an expression stands; the parser leaves a place on every name and literal."""
+    places = [part.meta["place"] for part in node.walk() if "place" in part.meta]
+    return min(places, key=lambda p: (p.line, p.column), default=otherwise)
 
 
 @dataclass(frozen=True)
 class Clause:
-    """A window between brackets."""
+    """A window between brackets. `places` says where each duration, instant, count and name in it stands."""
 
     place: Place | None = field(default=None, compare=False, repr=False, kw_only=True)
+    places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -134,6 +142,7 @@ class QuerySyntax:
     empty: bool = False
     revise: Duration | None = None
     place: Place | None = field(default=None, compare=False, repr=False)
+    late: Place | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -144,6 +153,7 @@ class CreateStream:
     delay: Duration | None = None
     source: str | None = None
     place: Place | None = field(default=None, compare=False, repr=False)
+    places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

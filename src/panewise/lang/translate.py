@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 import sqlglot
+from sqlglot.errors import SqlglotError
 
+from panewise.errors import BindProblem
 from panewise.lang.dialect import CQL
 
 
@@ -16,4 +18,7 @@ def translate(sql: str, dialect: str) -> str:
     >>> translate("`S.a` div 2", "duckdb")
     '"S.a" // 2'
     """
-    return sqlglot.transpile(sql, read=CQL, write=dialect)[0]
+    try:
+        return sqlglot.transpile(sql, read=CQL, write=dialect)[0]
+    except SqlglotError:
+        raise BindProblem("it is not an expression", fix="check what stands in it") from None

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from sqlglot.tokens import TokenType
+from sqlglot import TokenType
 
-from panewise.errors import SyntaxProblem
+from panewise.errors import SyntaxProblem, did_you_mean
 from panewise.lang.cursor import Cursor, word
-from panewise.lang.dialect import canonical
 from panewise.lang.syntax import (
     Clause,
     CumulateClause,
@@ -30,13 +29,17 @@ def parse_window(cursor: Cursor) -> Clause:
     opening = word(cursor.token) if cursor.token else ""
     reader = READERS.get(opening)
     if reader is None:
-        raise cursor.problem("expected a window", f"start it with one of {', '.join(sorted(READERS))}")
+        if opening == "FRAME":
+            fix = "use [WHERE condition] or [SESSION gap]"
+            raise SyntaxProblem("FRAME windows are not supported yet", fix=fix, place=cursor.place())
+        listed = "start it with one of {}"
+        raise cursor.problem("expected a window", did_you_mean(opening, sorted(READERS), listed))
     cursor.clause = opening
     place = cursor.place()
     cursor.at += 1
     clause = reader(cursor)
     cursor.done()
-    return replace(clause, place=place)
+    return replace(clause, place=place, places=cursor.places)
 
 
 def _now(cursor: Cursor) -> Clause:
@@ -64,7 +67,7 @@ def _ranges(cursor: Cursor) -> Clause:
     slides = _durations(cursor)
     if len(ranges) != len(slides):
         raise SyntaxProblem(
-            f"{len(ranges)} RANGES meet {len(slides)} SLIDES", fix="give one slide for each range", place=cursor.place()
+            f"there are {len(ranges)} RANGES but {len(slides)} SLIDES", fix="give one slide for each range", place=cursor.place()
         )
     return RangeClause(ranges, slides, None, _start(cursor), several=True)
 
@@ -168,4 +171,4 @@ def _rest(cursor: Cursor, end: int) -> Expr:
 
 def _expression(cursor: Cursor, start: int, end: int) -> Expr:
     node = cursor.source.parse(start, end, [], cursor.clause)
-    return Expr(canonical(node), node, cursor.source.place(start, cursor.clause))
+    return cursor.source.expr(node, cursor.clause, start)

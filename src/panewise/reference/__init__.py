@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from panewise.algebra import Derived, Emit, Host, Query, Source, default_host
-from panewise.errors import BindProblem
+from panewise.algebra import Derived, Host, Query, Source, Windowed, default_host
+from panewise.errors import BindProblem, SchemaProblem
 from panewise.reference.account import Accounting, account
-from panewise.reference.emit import Result, emitted, time_type, to_table
+from panewise.reference.emit import Progress, Result, emitted, time_type, to_table
 from panewise.reference.evaluate import Evaluation
 from panewise.reference.history import Arrival, History, Row, arrive
 from panewise.reference.moments import Moment, levels, moments, replace_windows
-from panewise.schema import StreamSchema, as_stream
+from panewise.schema import Stream, StreamSchema, as_stream
 from panewise.time import Boundary, Instant
-from panewise.window import Contents
+from panewise.window import Contents, Window
 
 __all__ = ["Accounting", "Outcome", "execute", "run"]
 
@@ -57,14 +57,23 @@ def execute(
     boundary: str | Boundary = "(]",
     until: int | str | datetime | None = None,
     host: Host | None = None,
+    progress: Progress = lambda done, total: None,
 ) -> Outcome:
-    """The results of one SELECT, with the account of what was used, late and rejected."""
+    """The results of one SELECT, with the account of what was used, late and rejected.
+
+    `progress` hears, every so often, how many of how many moments have been answered.
+    """
     host = host or default_host()
     boundary = Boundary.of(boundary)
+    if not isinstance(streams, Mapping):
+        raise SchemaProblem(f"a {type(streams).__name__} is not a set of streams", fix='pass a dict such as {"S": table}')
+    if not isinstance(query, str | Query):
+        raise BindProblem(f"{query!r} is not a query", fix="pass CQL text or a bound Query")
     given = {name: as_stream(name, source, time) for name, source in streams.items()}
     bound = host.read(query, {n: s.schema for n, s in given.items()}) if isinstance(query, str) else query
+    _check_streams(bound, given)
     arrivals = {name: arrive(given[name]) for name in sorted(_names(bound))}
-    session = _Run(arrivals, boundary, host, _tick(until, bound))
+    session = _Run(arrivals, boundary, host, _tick(until, bound), progress)
     table = session.table(bound)
     accounts = {n: account(n, a, session.anchored(bound), session.spoken, boundary) for n, a in arrivals.items()}
     return Outcome(table, {n: c for n, (c, _) in accounts.items()}, {n: late for n, (_, late) in accounts.items()})
@@ -78,6 +87,7 @@ class _Run:
     boundary: Boundary
     host: Host
     until: int | None
+    progress: Progress
 
     def __post_init__(self) -> None:
         self.sources: dict[object, History] = {name: a.history for name, a in self.arrivals.items()}
@@ -98,30 +108,51 @@ class _Run:
             if query.revise is not None:
                 when = [m for moment in when for m in self._revisions(moment, query.revise)]
             self.spoken += when
-            found += emitted(single, evaluation, when, level)
-        return sorted(found, key=lambda r: r.moment.at) if query.emit is Emit.RSTREAM else found
+            found += emitted(single, evaluation, when, level, self.progress)
+        return sorted(found, key=lambda r: r.moment.at)
 
     def anchored(self, query: Query) -> Query:
         """The query with times of day resolved to the day of the first item of the streams below each window."""
-        by = {}
-        for windowed in query.windows:
-            leaves = [n for n in windowed.walk() if isinstance(n, Source)]
+
+        def anchor(node: Windowed) -> Window:
+            leaves = [n for n in node.walk() if isinstance(n, Source)]
             firsts = [h.contents.times[0] for n in leaves if len((h := self.sources[n.stream]).rows)]
-            by[windowed.window] = windowed.window.anchored(int(min(firsts, default=np.int64(0))))
-        return replace(query, root=replace_windows(query.root, by))
+            return node.window.anchored(int(min(firsts, default=np.int64(0))))
+
+        return replace(query, root=replace_windows(query.root, anchor))
 
     def _revisions(self, moment: Moment, patience: int) -> list[Moment]:
         """The moment, and again after each arrival that was late for it but came within the patience."""
-        extra = 0
+        admitted: set[tuple[int, int]] = set()
         for history in self.sources.values():
-            upto = int(np.searchsorted(history.contents.times, moment.at - self.boundary.shift, side="right"))
+            c = history.contents
+            upto = int(np.searchsorted(c.times, moment.at - self.boundary.shift, side="right"))
             late = history.late_for(moment.at, self.boundary, upto)
-            extra = max(extra, int((late & ~history.late_for(moment.at + patience, self.boundary, upto)).sum()))
-        return [replace(moment, revision=n) for n in range(extra + 1)]
+            late &= ~history.late_for(moment.at + patience, self.boundary, upto)
+            admitted.update(zip(c.marks[:upto][late].tolist(), c.arrivals[:upto][late].tolist(), strict=True))
+        return [moment, *(replace(moment, revision=n, admitted=a) for n, a in enumerate(sorted(admitted), start=1))]
 
     def _time_type(self, name: str) -> pa.DataType:
         schema: StreamSchema = self.arrivals[name].stream.schema
         return schema.schema.field(schema.time).type
+
+
+def _check_streams(query: Query, given: Mapping[str, Stream]) -> None:
+    """A bound tree may be older than the streams it now meets: they must have the columns it was bound to."""
+    for node in query.root.walk():
+        if isinstance(node, Derived):
+            _check_streams(node.query, given)
+        elif isinstance(node, Source):
+            if node.stream not in given:
+                raise BindProblem(
+                    f"the query reads stream {node.stream!r}, which is not given", fix=f"add {node.stream!r} to the streams"
+                )
+            found = {f"{node.alias}.{f.name}": f.type for f in given[node.stream].arrow.schema}
+            wanted = {c.name: c.type for c in node.columns}
+            if list(found.items()) != list(wanted.items()):
+                raise BindProblem(
+                    f"stream {node.stream!r} does not have the columns the query was bound to", fix="bind the query again"
+                )
 
 
 def _names(query: Query) -> set[str]:

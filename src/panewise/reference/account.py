@@ -71,7 +71,7 @@ def _views(
         return
     for moment in moments:
         upto = int(np.searchsorted(c.times, moment.at - boundary.shift, side="right"))
-        seen, everything = part.visible(moment.at, boundary, moment.revision), np.arange(upto, dtype=np.int64)
+        seen, everything = part.visible(moment.at, boundary, moment.admitted), np.arange(upto, dtype=np.int64)
         yield _inside(part, node, seen, moment.at, boundary), _inside(part, node, everything, moment.at, boundary)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,11 @@ from panewise.time import Domain
 #: Moments evaluated together: enough to spare the host many small calls, few enough to keep memory flat.
 BLOCK = 128
 
+#: Called with how many of how many moments are done.
+Progress = Callable[[int, int], None]
+#: The relation at each moment, in order.
+States = Iterator[tuple[Moment, Bag]]
+
 
 @dataclass(frozen=True)
 class Result:
@@ -30,26 +35,27 @@ class Result:
     level: int | None = None
 
 
-def emitted(query: Query, evaluation: Evaluation, moments: list[Moment], level: int | None) -> Iterator[Result]:
+def emitted(
+    query: Query, evaluation: Evaluation, moments: list[Moment], level: int | None, progress: Progress
+) -> Iterator[Result]:
     """All results of a query, in the order of its moments."""
-    if query.emit is Emit.RSTREAM:
-        found = _whole(query, evaluation, moments)
-    else:
-        found = _changes(query, evaluation, moments)
-    yield from (replace(result, level=level) for result in found)
+    said = _whole if query.emit is Emit.RSTREAM else _changes
+    states = _states(query, evaluation, moments, progress)
+    yield from (replace(result, level=level) for result in said(query, states))
 
 
-def _bags(query: Query, evaluation: Evaluation, moments: list[Moment]) -> Iterator[tuple[Moment, Bag]]:
+def _states(query: Query, evaluation: Evaluation, moments: list[Moment], progress: Progress) -> States:
     for start in range(0, len(moments), BLOCK):
         block = moments[start : start + BLOCK]
         yield from zip(block, evaluation.bags(query.root, block), strict=True)
+        progress(start + len(block), len(moments))
 
 
-def _whole(query: Query, evaluation: Evaluation, moments: list[Moment]) -> Iterator[Result]:
+def _whole(query: Query, states: States) -> Iterator[Result]:
     """The whole relation at each moment; a revision repeats it only where it differs from what was said before."""
     said: tuple[Moment, Counter[Any]] | None = None
     revision = 0
-    for moment, bag in _bags(query, evaluation, moments):
+    for moment, bag in states:
         values = Counter(row.values for row in bag) if query.revise is not None else Counter()
         if moment.revision:
             if said and said[1] == values:
@@ -61,10 +67,10 @@ def _whole(query: Query, evaluation: Evaluation, moments: list[Moment]) -> Itera
         yield from (Result(row, replace(moment, revision=revision)) for row in bag)
 
 
-def _changes(query: Query, evaluation: Evaluation, moments: list[Moment]) -> Iterator[Result]:
+def _changes(query: Query, states: States) -> Iterator[Result]:
     """What differs between one moment and the next, as multisets: first what came, then what went."""
     before: Counter[tuple[Any, ...]] = Counter()
-    for moment, bag in _bags(query, evaluation, moments):
+    for moment, bag in states:
         now = Counter(row.values for row in bag)
         if now != before:
             if query.emit is not Emit.DSTREAM:
@@ -78,7 +84,7 @@ def _changes(query: Query, evaluation: Evaluation, moments: list[Moment]) -> Ite
 def _newest(bag: Bag, wanted: Counter[tuple[Any, ...]]) -> Bag:
     """Of equal rows the youngest are the ones that came."""
     found: Bag = []
-    for row in sorted(bag, key=lambda r: r.time, reverse=True):
+    for row in reversed(sorted(bag, key=lambda r: r.time)):
         if wanted[row.values] > 0:
             wanted[row.values] -= 1
             found.append(row)

@@ -95,7 +95,7 @@ class Evaluation:
         window = node.window
         if isinstance(window, Session):
             return _session(part, window, moment, self.boundary)
-        seen = part.visible(moment.at, self.boundary, moment.revision)
+        seen = part.visible(moment.at, self.boundary, moment.admitted)
         if isinstance(node.child, Distinct):
             seen = _latest(part, seen)
         c = part.contents
@@ -233,10 +233,10 @@ def _latest(part: History, seen: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _earliest(rows: Bag) -> tuple[int | None, tuple[int, ...]]:
-    """When the first of several rows leaves, by time and by order."""
+    """When the first of several rows leaves, by time and by the order of each counted window."""
     times = [row.expires for row in rows if row.expires is not None]
     orders = [row.orders for row in rows if row.orders]
-    return min(times, default=None), min(orders, default=())
+    return min(times, default=None), tuple(map(min, zip(*orders, strict=False)))
 
 
 def _each_once(bags: Sequence[Bag]) -> Bag:

@@ -46,21 +46,22 @@ class History:
         """Whether any item arrived after something newer, so that it may be late for an instant."""
         return bool((self.contents.marks > NO_MARK).any())
 
-    def visible(self, at: int, boundary: Boundary, admitted: int = 0) -> Ticks:
+    def visible(self, at: int, boundary: Boundary, admitted: tuple[int, int] | None = None) -> Ticks:
         """Positions that count at an instant: not after it, and arrived before it was final.
 
-        `admitted` late arrivals, in order of arrival, are let in as well: that is a revision.
+        Late items up to the `admitted` watermark and arrival are let in as well: that is a revision.
         """
         upto = int(np.searchsorted(self.contents.times, at - boundary.shift, side="right"))
         places = np.arange(upto, dtype=np.int64)
         if not self.disordered:
             return places
         late = self.late_for(at, boundary, upto)
-        extra = np.flatnonzero(late)
-        extra = extra[np.argsort(self.contents.arrivals[extra], kind="stable")][admitted:]
-        late[:] = False
-        late[extra] = True
-        return places[~late]
+        if admitted:
+            mark, arrival = admitted
+            marks, arrivals = self.contents.marks[:upto], self.contents.arrivals[:upto]
+            late &= (marks > mark) | ((marks == mark) & (arrivals > arrival))
+        kept: Ticks = places[~late]
+        return kept
 
     def late_for(self, at: int, boundary: Boundary, upto: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Which of the first `upto` items found the instant already final when they arrived."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,17 @@ from panewise.window import Cumulate, MultiGranular, Session, Sliding, Window
 
 @dataclass(frozen=True)
 class Moment:
-    """An instant to evaluate at. `session` narrows it to one session of one partition."""
+    """An instant to evaluate at. `session` narrows it to one session of one partition.
+
+    A revision lets in late items up to `admitted`: the watermark that the last of them met, and its arrival.
+    """
 
     at: int
     start: int | None = None
     end: int | None = None
     session: tuple[tuple[Any, ...], int] | None = None
     revision: int = 0
+    admitted: tuple[int, int] | None = None
 
 
 #: The parts of a window's stream, by partition.
@@ -37,17 +42,21 @@ def levels(query: Query) -> list[tuple[int | None, Query]]:
         return [(None, query)]
     if len(hierarchies) > 1:
         raise BindProblem("two different multi-granular windows meet in one query", fix="give both the same levels")
-    hierarchy = hierarchies.pop()
-    return [
-        (number, replace(query, root=replace_windows(query.root, {hierarchy: level})))
-        for number, level in enumerate(hierarchy.levels)
-    ]
+    found: list[tuple[int | None, Query]] = []
+    for number in range(len(hierarchies.pop().levels)):
+        root = replace_windows(query.root, partial(_level, number))
+        found.append((number, replace(query, root=root)))
+    return found
 
 
-def replace_windows(node: Node, by: dict[Window, Window]) -> Node:
-    """The tree with some window specs exchanged."""
+def replace_windows(node: Node, by: Callable[[Windowed], Window]) -> Node:
+    """The tree with another window spec at every window."""
     node = node.with_children(*(replace_windows(child, by) for child in node.children))
-    return replace(node, window=by.get(node.window, node.window)) if isinstance(node, Windowed) else node
+    return replace(node, window=by(node)) if isinstance(node, Windowed) else node
+
+
+def _level(number: int, node: Windowed) -> Window:
+    return node.window.levels[number] if isinstance(node.window, MultiGranular) else node.window
 
 
 def moments(query: Query, parts: Parts, boundary: Boundary, until: int | None) -> list[Moment]:

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from panewise.errors import WindowProblem
-from panewise.time import Boundary, Domain, Ticks
+from panewise.time import FIRST_TICK, LAST_TICK, Boundary, Domain, Ticks
 
 
 class Pattern(IntEnum):
@@ -130,8 +130,17 @@ class LogicalWindow(Window):
 
 def positive(name: str, value: int) -> None:
     """Refuse a length that is not positive."""
+    whole(name, value)
     if value <= 0:
-        raise WindowProblem(f"{name} {value} is not positive", fix=f"use a {name} of at least one tick")
+        raise WindowProblem(f"{name} {value} is not positive", fix="use at least 1")
+
+
+def whole(name: str, value: int) -> None:
+    """Refuse what is no number of ticks or rows, whatever the caller's type checker said."""
+    if not isinstance(value, int | np.integer):
+        raise WindowProblem(f"{name} {value!r} is not a whole number", fix="count ticks or rows")
+    if not FIRST_TICK < value < LAST_TICK:
+        raise WindowProblem(f"{name} {value} is longer than time itself", fix="use a shorter one")
 
 
 def unique(*instants: Ticks) -> Ticks:

@@ -25,7 +25,7 @@ class Cumulate(LogicalWindow):
         positive("step", self.step)
         if self.size % self.step:
             raise WindowProblem(
-                f"size {self.size} is no multiple of step {self.step}", fix="choose a STEP that divides the size"
+                f"size {self.size} is no multiple of step {self.step}", fix="choose a step that divides the size"
             )
 
     @property

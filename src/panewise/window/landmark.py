@@ -42,7 +42,9 @@ class Landmark(LogicalWindow):
         if self.slide is not None:
             positive("slide", self.slide)
         if self.lower and self.upper and self.lower.of_day == self.upper.of_day and self.upper.tick < self.lower.tick:
-            raise WindowProblem("the window ends before it starts", fix="exchange FROM and UNTIL")
+            raise WindowProblem(
+                f"the window ends at {self.upper.tick}, before it starts at {self.lower.tick}", fix="exchange the two"
+            )
 
     @property
     def first(self) -> int:

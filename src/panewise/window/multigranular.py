@@ -31,12 +31,12 @@ class MultiGranular(Window):
             if coarser.range <= finer.range:
                 raise WindowProblem(
                     f"range {coarser.range} of level {number + 1} is not wider than {finer.range} below it",
-                    fix="list the ranges from the widest to the narrowest",
+                    fix="order the levels from the narrowest to the widest",
                 )
             if coarser.step < finer.step:
                 raise WindowProblem(
                     f"slide {coarser.step} of level {number + 1} is shorter than {finer.step} below it",
-                    fix="slides may not shrink towards wider levels",
+                    fix="let slides grow, or stay, towards wider levels",
                 )
         if any(level.slide is None for level in self.levels):
             raise WindowProblem("a level has no slide", fix="give one slide for each range")

@@ -11,7 +11,7 @@ import numpy as np
 
 from panewise.errors import WindowProblem
 from panewise.time import Boundary, Domain, Ticks
-from panewise.window.base import Contents, Pattern, Window, positive, unique
+from panewise.window.base import Contents, Pattern, Window, positive, unique, whole
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,9 @@ class Rows(Window):
 
     def __post_init__(self) -> None:
         positive("count of rows", self.count)
+        whole("lag", self.lag)
         if self.lag < 0:
-            raise WindowProblem(f"lag {self.lag} is negative", fix="windows look back: use zero or more")
+            raise WindowProblem(f"lag {self.lag} is negative", fix="use zero or more, windows look back")
 
     @property
     def pattern(self) -> Pattern:
@@ -70,5 +71,5 @@ class Rows(Window):
 def historical_rows(left: int, right: int) -> Rows:
     """The papers' `S[N_L, N_R]`: positions `r - left + 1` to `r - right` of a stream of length r."""
     if right >= left:
-        raise WindowProblem(f"historical window [{left}, {right}] is empty", fix="the left end must be the larger one")
+        raise WindowProblem(f"historical window [{left}, {right}] is empty", fix="make the left end the larger one")
     return Rows(left - right, lag=right)

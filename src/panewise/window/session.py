@@ -14,7 +14,6 @@ import numpy.typing as npt
 from panewise.time import Boundary, Domain, Ticks, duration_text
 from panewise.window.base import Contents, Pattern, Window, positive
 
-
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 

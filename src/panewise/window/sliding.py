@@ -11,7 +11,7 @@ import numpy as np
 
 from panewise.errors import WindowProblem
 from panewise.time import Boundary, Domain, Instant, Ticks, duration_text, floor_to_grid, grid_between, instant_text
-from panewise.window.base import Contents, LogicalWindow, Pattern, positive, unique
+from panewise.window.base import Contents, LogicalWindow, Pattern, positive, unique, whole
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,9 @@ class Sliding(LogicalWindow):
         positive("range", self.range)
         if self.slide is not None:
             positive("slide", self.slide)
+        whole("lag", self.lag)
         if self.lag < 0:
-            raise WindowProblem(f"lag {self.lag} is negative", fix="windows look back: use zero or more")
+            raise WindowProblem(f"lag {self.lag} is negative", fix="use zero or more, windows look back")
 
     @property
     def step(self) -> int:
@@ -107,5 +108,5 @@ def tumbling(size: int, origin: Instant | None = None) -> Sliding:
 def historical(left: int, right: int, slide: int | None = None) -> Sliding:
     """The papers' `S[T_L, T_R]`: ticks `[t - left + 1, t - right]`."""
     if right >= left:
-        raise WindowProblem(f"historical window [{left}, {right}] is empty", fix="the left end must be the larger one")
+        raise WindowProblem(f"historical window [{left}, {right}] is empty", fix="make the left end the larger one")
     return Sliding(left - right, slide=slide, lag=right)

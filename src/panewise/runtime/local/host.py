@@ -63,9 +63,34 @@ def _as_declared(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     return values if values.type == kind else values.cast(kind)
 
 
-def _explained(problem: duckdb.Error) -> BindProblem:
-    """DuckDB's reason, in one line and without its own error prefix, candidates or position markers."""
+#: DuckDB's reasons, what we say instead, and what to do about them; the first pattern that fits is used.
+_REASONS = (
+    (r"Function with name (\S+) does not exist", "there is no function {0}", "check its name"),
+    (r"argument types '(.*?)\((.*)\)'", "{0} does not take ({1})", "check its arguments, or cast one"),
+    (r"compare values of type (.+) and type (.+?) -", "{0} cannot be compared with {1}", "cast one of them"),
+    (r"onvert string '(.*?)' to (\w+)", "'{0}' is no {1}", "filter such values out, or use TRY_CAST"),
+    (r"ivision by zero in expression \((.*?)\)\.", "{0} divides by zero", "write NULLIF(divisor, 0)"),
+    (r"Overflow in \w+ of (\w+) \((.*)\)", "{1} does not fit into {0}", "cast to DECIMAL(38, 0) or DOUBLE first"),
+    (r"^(?:\w+ )*Error: ([^\n]*?)[.!]?(?:\n| LINE \d|$)", "{0}", "check names, types and the number of arguments"),
+    (r"^([^\n]*)", "{0}", "check names, types and the number of arguments"),
+)
+_TYPE_NAMES = (
+    (r"TIMESTAMP WITH TIME ZONE", "TIMESTAMP"),
+    (r"STRING_LITERAL|VARCHAR", "STRING"),
+    (r"INTEGER_LITERAL|INTEGER|INT32", "INT"),
+    (r"INT64", "BIGINT"),
+    (r"(\w+)\[\]", r"ARRAY<\1>"),
+)
+
+
+def _explained(problem: Exception) -> BindProblem:
+    """DuckDB's reason in our words, on one line."""
     text = str(problem).strip()
-    first = re.split(r"\n|LINE \d+:|Candidate|Did you mean", text, maxsplit=1)[0].strip().rstrip(".")
-    reason = re.sub(r"^(?:\w+ )*Error: ", "", first)
-    return BindProblem(reason[:1].lower() + reason[1:], fix="check names, types and the number of arguments")
+    for pattern, message, fix in _REASONS:
+        if found := re.search(pattern, text):
+            words = [word.upper() if "no function" in message else word for word in found.groups()]
+            said = message.format(*words)
+            for theirs, ours in _TYPE_NAMES:
+                said = re.sub(theirs, ours, said)
+            return BindProblem(said[:1].lower() + said[1:] if said[1:2].islower() else said, fix=fix)
+    return BindProblem("it cannot be computed", fix="check names, types and the number of arguments")

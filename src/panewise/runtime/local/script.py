@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from panewise import reference
@@ -53,8 +54,12 @@ def answer(
         streams[name] = Stream(table, declared.time, declared.delay)
     found = []
     for query in pipeline.queries.values():
-        progress(f"answering {query.name}")
-        outcome = reference.execute(query.query, streams, boundary=boundary, until=until, host=host)
+        heard = partial(_percent, progress, query.name)
+        outcome = reference.execute(query.query, streams, boundary=boundary, until=until, host=host, progress=heard)
         written = write(outcome.table, query.into, query.name, base) if query.into else None
         found.append(Answer(query, outcome, written))
     return found
+
+
+def _percent(say: Callable[[str], None], name: str, done: int, total: int) -> None:
+    say(f"answering {name}: {100 * done // total}%")
