@@ -227,9 +227,10 @@ def check(
         same_states(replayed(result, span), expected(sql, span, streams))
         return
     starts, ends = zip(*map(bounds, speakers), strict=True)
-    spoken = " OR ".join(f"g.tick = {grid(w)}" for w in speakers)
-    told_sql = f"SELECT g.*, least({', '.join(starts)}), greatest({', '.join(ends)}) FROM ({sql}) g WHERE {spoken}"
-    span = span[0], span[1] + max(w.slide or 1 for w in speakers) - 1
+    steps = [w.slide or 1 for w in speakers]
+    ends_at = [f"g.tick = {grid(w)} AND g.tick < {span[1] + step}" for w, step in zip(speakers, steps, strict=True)]
+    told_sql = f"SELECT g.*, least({', '.join(starts)}), greatest({', '.join(ends)}) FROM ({sql}) g WHERE {' OR '.join(ends_at)}"
+    span = span[0], span[1] + max(steps) - 1
     same_rows(told(result), [row for rows in expected(told_sql, span, streams).values() for row in rows])
 
 

@@ -154,7 +154,7 @@ def test_windowed_duplicate_elimination(clause: str, seed: int) -> None:
 
 
 def test_duplicate_elimination_reports_the_most_recent_appearance() -> None:
-    """Section 4.2, duplicate elimination: of two appearances that come in together the younger one stands, and stays."""
+    """Section 4.2, duplicate elimination: of two appearances that come in together the younger one stands."""
     stream = [Item(1, 0, "a", 1), Item(2, 1, "a", 1)]
     query = "SELECT {emit} DISTINCT k FROM S [RANGE 5 SLIDE 2]"
     (came,) = pw.run(query.format(emit="ISTREAM"), {"S": table(stream)}, time="t").to_pylist()

@@ -23,7 +23,7 @@ STREAMS = {name: StreamSchema(SCHEMA, "t") for name in "ST"}
 
 #: One clause or more for each row of table 1. Counted windows slide by default (section 3.3).
 VARIANTS: dict[str, tuple[str, ...]] = {
-    "sliding": ("RANGE 5", "RANGE 6 SLIDE 2", "NOW", "ROWS 4"),
+    "sliding": ("RANGE 5", "RANGE 6 SLIDE 2", "RANGE 3 LAG 2", "NOW", "ROWS 4", "ROWS 3 LAG 2"),
     "tumbling": ("RANGE 4 SLIDE 4",),
     "partitioned": ("PARTITION BY k ROWS 2",),
     "landmark": ("UNBOUNDED", "UNBOUNDED START AT 5", "UNTIL 20", "FROM 5 UNTIL 20"),

@@ -324,7 +324,7 @@ def example() -> list[Row]:
     with (EXAMPLES / "trades.csv").open(encoding="utf-8", newline="") as file:
         rows: list[Row] = list(csv.DictReader(file))
     for row in rows:
-        row["at"] = datetime.fromisoformat(row["at"]).replace(tzinfo=UTC)
+        row["at"] = datetime.fromisoformat(row["at"])
         row |= {name: float(row[name]) for name in ("price", "bid", "ask")}
         row["volume"] = int(row["volume"])
     return rows

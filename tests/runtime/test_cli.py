@@ -127,3 +127,21 @@ def test_the_demo_ends_by_itself() -> None:
     assert done.returncode == 0, done.stderr
     for name in ("traffic", "scans", "payload", "both"):
         assert name in done.stdout
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+@pytest.mark.parametrize("zone", ["", "Z"])
+def test_text_without_a_zone_is_utc(tmp_path: Path, kind: str, zone: str) -> None:
+    rows = {
+        "csv": f"ts,v\n2026-01-31 07:00:01{zone},1\n",
+        "json": f'{{"ts": "2026-01-31 07:00:01{zone}", "v": 1}}\n',
+    }
+    (tmp_path / f"in.{kind}").write_text(rows[kind])
+    path = tmp_path / "app.cql"
+    path.write_text(
+        f"CREATE STREAM s (ts TIMESTAMP, v BIGINT) TIME ts FROM '{kind}:in.{kind}';"
+        "SELECT SUM(v) AS total FROM s [RANGE 1 MINUTE SLIDE 1 MINUTE]"
+    )
+    done = panewise("run", path)
+    assert done.returncode == 0, done.stderr
+    assert "2026-01-31 07:01:00" in done.stdout

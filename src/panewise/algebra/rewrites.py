@@ -94,7 +94,7 @@ def reaches_now(window: Window) -> bool:
 
 
 REWRITES: tuple[Rewrite, ...] = (
-    Rewrite("projection under window", "the projection keeps the columns that the window looks at", projection_under_window),
+    Rewrite("projection under window", "the projection keeps the columns the window looks at", projection_under_window),
     Rewrite("selection under window", "the window is logical", selection_under_window),
     Rewrite("union under window", "both windows are the same logical one", union_under_window),
     Rewrite("distinct under window", "the window is logical and reaches the present", distinct_under_window),

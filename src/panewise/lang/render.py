@@ -49,7 +49,7 @@ def _body(body: Body, emit: str | None = None) -> str:
         case SetSyntax(operator, left, right):
             # The left side of a chain needs no parentheses: set operators associate to the left.
             nested = f"({_body(right)})" if isinstance(right, SetSyntax) else _body(right)
-            return f"{_body(left)} {operator} {nested}"
+            return f"{_body(left, emit)} {operator} {nested}"
         case SelectSyntax():
             return _select(body, emit)
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from panewise.algebra import Emit, Node, Query, Windowed
+from panewise.algebra import Emit, Except, Node, Query, Union, Windowed
 from panewise.errors import BindProblem
 from panewise.reference.history import History
 from panewise.time import Boundary, Ticks, grid_between
-from panewise.window import Cumulate, MultiGranular, Session, Sliding, Window
+from panewise.window import Cumulate, Landmark, MultiGranular, Session, Sliding, Varying, Window
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,8 @@ def moments(query: Query, parts: Parts, boundary: Boundary, until: int | None) -
             found.update(_sessions(node.window, parts(node), boundary))
         else:
             found.update(Moment(int(t)) for t in _instants(node, parts(node), boundary, query, whole))
+    if query.periodic and _mixes(query.root):
+        found.update(_grid_points(query, speakers, parts, boundary))
     ordered = sorted(found, key=lambda m: (m.at, m.start is not None, m.start or 0, repr(m.session)))
     kept = [m for m in ordered if until is None or m.at <= until]
     return [m if m.session else _bounded(m, speakers) for m in kept] if whole else kept
@@ -86,6 +88,25 @@ def _instants(
         step = window.step
         return grid_between(instants[:1], instants[-1:], window.start, step)
     return instants
+
+
+def _mixes(node: Node) -> bool:
+    """Whether rows of one window may stand alone: then an instant at which another is empty has something to tell."""
+    return isinstance(node, Union | Except) or (not isinstance(node, Windowed) and any(map(_mixes, node.children)))
+
+
+def _grid_points(query: Query, speakers: list[Windowed], parts: Parts, boundary: Boundary) -> set[Moment]:
+    """All instants of the periodic windows, from the first change of any window to the next instant after the last."""
+    told = [w.window.instants(part.contents, boundary) for w in query.windows for part in parts(w).values()]
+    changes = np.unique(np.concatenate([np.empty(0, np.int64), *told]))
+    found: set[Moment] = set()
+    for window in (node.window for node in speakers):
+        if isinstance(window, Sliding | Cumulate | Landmark | Varying):
+            origin = window.start if isinstance(window, Sliding | Cumulate) else 0
+            step = window.step if isinstance(window, Sliding | Cumulate) else window.slide or 1
+            points = grid_between(changes[:1], changes[-1:] + step - 1, origin, step)
+            found.update(Moment(int(t)) for t in points)
+    return found
 
 
 def _sessions(window: Session, parts: dict[tuple[Any, ...], History], boundary: Boundary) -> set[Moment]:

@@ -2,7 +2,7 @@
 
 from panewise.algebra import use_host
 from panewise.runtime.local.host import DuckDBHost
-from panewise.runtime.local.run import run
+from panewise.runtime.local.embedded import run
 
 #: The host of this process.
 HOST = DuckDBHost()

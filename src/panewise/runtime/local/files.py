@@ -81,13 +81,30 @@ def _read_parquet(file: Path, schema: pa.Schema) -> pa.Table:
 
 
 def _read_csv(file: Path, schema: pa.Schema) -> pa.Table:
-    options = pa.csv.ConvertOptions(column_types=schema, strings_can_be_null=True)
-    return _conformed(pa.csv.read_csv(file, convert_options=options), schema)
+    def reader(expected: pa.Schema) -> pa.Table:
+        options = pa.csv.ConvertOptions(column_types=expected, strings_can_be_null=True)
+        return pa.csv.read_csv(file, convert_options=options)
+
+    return _conformed(_zoned_or_utc(reader, schema), schema)
 
 
 def _read_json(file: Path, schema: pa.Schema) -> pa.Table:
-    options = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-    return _conformed(pa.json.read_json(file, parse_options=options), schema)
+    def reader(expected: pa.Schema) -> pa.Table:
+        options = pa.json.ParseOptions(explicit_schema=expected, unexpected_field_behavior="ignore")
+        return pa.json.read_json(file, parse_options=options)
+
+    return _conformed(_zoned_or_utc(reader, schema), schema)
+
+
+def _zoned_or_utc(reader: Callable[[pa.Schema], pa.Table], schema: pa.Schema) -> pa.Table:
+    """Text without a zone is UTC: where zoned timestamps cannot be read, they are read again as plain ones."""
+    try:
+        return reader(schema)
+    except pa.ArrowInvalid:
+        plain = [f.with_type(pa.timestamp("us")) if pa.types.is_timestamp(f.type) else f for f in schema]
+        if pa.schema(plain) == schema:
+            raise
+        return reader(pa.schema(plain))
 
 
 def _write_json(table: pa.Table, path: str) -> None:
