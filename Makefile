@@ -7,7 +7,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast lint format lock clean
+.PHONY: help setup demo test test-fast goldens lint format lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | column -t -s "$$(printf '\t')"
@@ -31,6 +31,9 @@ test: setup lint ## Run everything CI runs
 
 test-fast: setup ## Run the tests for daily work
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+
+goldens: setup ## Compare with other systems over their whole files, which takes about an hour
+	WHOLE_GOLDENS=1 $(BIN)/python -m pytest -n $(WORKERS) tests/goldens
 
 lint: setup ## Check style, types and layers
 	$(BIN)/ruff check .

@@ -122,7 +122,8 @@ def _decoded(table: pa.Table) -> pa.Table:
             plain = pa.string() if pa.types.is_string_view(col.type) else pa.binary()
             table = table.set_column(i, col.name, table.column(i).cast(plain))
         elif pa.types.is_null(col.type):
-            raise SchemaProblem(f"column {col.name!r} has no type: all its values are NULL", fix="cast it to a type first")
+            message = f"column {col.name!r} has no type: all its values are NULL"
+            raise SchemaProblem(message, fix="cast it to a type first")
     return table
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import os
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,8 +72,9 @@ def test_growing_relations_over_a_prefix(goldens: Path, name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
 def test_growing_relations_over_whole_files(goldens: Path, name: str) -> None:
-    """Of test3, test4 and test5 as much as ends in about a minute: 3,000 and 8,000 of 9,999, 8,000 of 50,000 rows."""
-    agree(goldens, name, LARGE[name], LARGE[name].longest)
+    """Of test3, test4 and test5 as much as ends in about a minute; `make goldens` takes the whole files and an hour."""
+    whole = bool(os.environ.get("WHOLE_GOLDENS"))
+    agree(goldens, name, LARGE[name], None if whole else LARGE[name].longest)
 
 
 def test_stream_leaves_out_the_last_instant_of_an_rstream(goldens: Path) -> None:

@@ -90,7 +90,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Mark:
-    """`[UNBOUNDED]`, `[UNBOUNDED START AT lower]`, `[UNTIL upper]` and `[FROM lower UNTIL upper]`, with a slide or not."""
+    """`[UNBOUNDED]`, `[UNBOUNDED START AT lower]`, `[UNTIL upper]`, `[FROM lower UNTIL upper]`; maybe a slide."""
 
     lower: int | None = None
     upper: int | None = None
@@ -138,8 +138,8 @@ CUMULATING = st.builds(Grow, st.integers(1, 4), st.integers(1, 4), _STARTS)
 _BANDS = st.tuples(_STARTS, st.one_of(st.none(), st.integers(0, 12))).map(
     lambda b: (b[0], None if b[1] is None else (b[0] or 0) + b[1])
 )
-LANDMARKS = st.builds(lambda band: Mark(*band), _BANDS)
-PERIODIC_LANDMARKS = st.builds(lambda band, slide: Mark(*band, slide), _BANDS, st.integers(1, 6))
+LANDMARKS = st.builds(lambda band: Mark(band[0], band[1]), _BANDS)
+PERIODIC_LANDMARKS = st.builds(lambda band, slide: Mark(band[0], band[1], slide), _BANDS, st.integers(1, 6))
 PERIODIC: st.SearchStrategy[Spec] = st.one_of(SLIDING, TUMBLING, PERIODIC_LANDMARKS, CUMULATING)
 CHANGING: st.SearchStrategy[Spec] = st.one_of(CONTINUOUS, COUNTED, LANDMARKS)
 WINDOWS: st.SearchStrategy[Spec] = st.one_of(SLIDING, CONTINUOUS, COUNTED, LANDMARKS, TUMBLING, CUMULATING)
@@ -165,6 +165,13 @@ ARGUMENTS: dict[pa.DataType, st.SearchStrategy[Any]] = {
 def arrivals(max_size: int = 9) -> st.SearchStrategy[pa.Table]:
     """Rows in any order, some without a time."""
     row = st.tuples(st.one_of(TIMES, TIMES, TIMES, st.none()), KEYS, st.none(), st.none(), st.none())
+    return st.lists(row, max_size=max_size).map(table)
+
+
+def late_arrivals(max_size: int = 8) -> st.SearchStrategy[pa.Table]:
+    """Rows close together in time with now and then a much newer one, so that many are late by little or by much."""
+    times = st.one_of(st.integers(0, 6), st.integers(0, 6), st.integers(0, 25))
+    row = st.tuples(times, st.sampled_from(["a", "a", "b"]), st.none(), st.none(), st.none())
     return st.lists(row, max_size=max_size).map(table)
 
 

@@ -17,20 +17,21 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from panewise.aggregate import AGGREGATES, Aggregate, Invertible, Quantile, Sum, pairs
 from panewise.errors import AggregateProblem
 
 from .strategies import ARGUMENTS
 
 #: Values for the literal parameters an aggregate may have; one that needs another is asked for it here.
-LITERALS: dict[str, tuple[str, ...]] = {"phi": ("0.5", "0.29", "1", "0.01")}
+LITERALS: dict[str, tuple[str, ...]] = {"phi": ("0.29", "1")}
 
 
 def variants() -> list[Aggregate[Any]]:
-    """Every aggregate, bound to every combination of types it accepts and every sample of its literals."""
+    """Every aggregate, bound to every type it accepts (all arguments alike) and every sample of its literals."""
     found: list[Aggregate[Any]] = []
     for kind in dict.fromkeys(AGGREGATES.values()):
-        for types in product(ARGUMENTS, repeat=kind.arity):
+        for types in ([t] * kind.arity for t in (ARGUMENTS if kind.arity else [pa.int64()])):
             for literals in product(*(LITERALS[p] for p in kind.parameters)):
                 try:
                     found.append(kind(*types, **dict(zip(kind.parameters, literals, strict=True))))
@@ -46,7 +47,7 @@ each = pytest.mark.parametrize("aggregate", VARIANTS, ids=repr)
 def values(aggregate: Aggregate[Any]) -> st.SearchStrategy[Any]:
     """One value, or a tuple of them, as an aggregate meets them."""
     columns = [ARGUMENTS[t] for t in aggregate.types]
-    return columns[0] if len(columns) == 1 else st.tuples(*columns)
+    return columns[0] if len(columns) == 1 else st.tuples(*columns) if columns else st.just(())
 
 
 def states(aggregate: Aggregate[Any], data: st.DataObject, count: int) -> list[Any]:
@@ -84,7 +85,7 @@ def alike(mine: Any, theirs: Any, ulps: int = 4) -> bool:
 
 
 @each
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_folding_computes_the_meaning(aggregate: Aggregate[Any], data: st.DataObject) -> None:
     items = data.draw(st.lists(values(aggregate), max_size=8))
@@ -93,7 +94,7 @@ def test_folding_computes_the_meaning(aggregate: Aggregate[Any], data: st.DataOb
 
 
 @each
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_combine_is_associative(aggregate: Aggregate[Any], data: st.DataObject) -> None:
     a, b, c = states(aggregate, data, 3)
@@ -103,7 +104,7 @@ def test_combine_is_associative(aggregate: Aggregate[Any], data: st.DataObject) 
 
 
 @each
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_identity_changes_nothing(aggregate: Aggregate[Any], data: st.DataObject) -> None:
     (state,) = states(aggregate, data, 1)
@@ -139,7 +140,7 @@ def lacking(law: str) -> pytest.MarkDecorator:
 
 
 @having("commutative")
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_commutative_parts_come_in_any_order(aggregate: Aggregate[Any], data: st.DataObject) -> None:
     a, b = states(aggregate, data, 2)
@@ -148,7 +149,7 @@ def test_commutative_parts_come_in_any_order(aggregate: Aggregate[Any], data: st
 
 
 @having("idempotent")
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_idempotent_parts_may_be_counted_twice(aggregate: Aggregate[Any], data: st.DataObject) -> None:
     """Also where two parts overlap: what they share may be in both."""
@@ -160,7 +161,7 @@ def test_idempotent_parts_may_be_counted_twice(aggregate: Aggregate[Any], data: 
 
 
 @having("invertible")
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_invertible_parts_can_be_taken_out(aggregate: Aggregate[Any], data: st.DataObject) -> None:
     assert isinstance(aggregate, Invertible)
@@ -193,7 +194,10 @@ SAMPLES: dict[pa.DataType, list[Any]] = {
 def parts(aggregate: Aggregate[Any]) -> list[tuple[list[Any], Any]]:
     """A few lists of values, with their states."""
     columns = [SAMPLES[t] for t in aggregate.types]
-    items = [1, 2, 5] if not columns else columns[0] if len(columns) == 1 else list(zip(columns[0], columns[1][1:] + columns[1][:1], strict=True))
+    if len(columns) == 2:  # no line, so that slope and intercept tell the parts apart
+        items: list[Any] = list(zip(columns[0], columns[1][1:] + columns[1][:1], strict=True))
+    else:
+        items = columns[0] if columns else [(), (), ()]
     chosen = [items[:1], items[1:2], items[:2], items[::-1][:2], items]
     return [(some, folded(aggregate, some)) for some in chosen]
 
@@ -218,9 +222,8 @@ def test_other_aggregates_are_not_idempotent(aggregate: Aggregate[Any]) -> None:
         )
         for (_, a), (_, b), (_, c) in product(found, repeat=3)
     ]
-    if type(aggregate).__name__ == "CountDistinct":
-        pytest.skip("counts each value once however often it comes, but its state remembers how often")
-    assert any(one != other for one, other in answers)
+    # COUNT(DISTINCT) could be: its answer counts a value once. Its state does not, so that values can expire again.
+    assert any(one != other for one, other in answers) or aggregate.names == ("COUNT_DISTINCT",)
 
 
 @lacking("invertible")
@@ -305,6 +308,8 @@ def test_quantile_is_the_floor_position(percent: int, items: list[int]) -> None:
     assert Quantile(pa.int64(), phi=percent / 100).meaning(items) == sorted(items)[position - 1]
 
 
-@pytest.mark.parametrize(("phi", "size", "position"), [("0.29", 100, 29), ("0.57", 100, 57), ("0.7", 10, 7), ("1", 3, 3), ("0.01", 5, 1)])
+@pytest.mark.parametrize(
+    ("phi", "size", "position"), [("0.29", 100, 29), ("0.57", 100, 57), ("0.7", 10, 7), ("1", 3, 3), ("0.01", 5, 1)]
+)
 def test_quantile_positions(phi: str, size: int, position: int) -> None:
     assert Quantile(pa.int64(), phi=phi).meaning(list(range(1, size + 1))) == position

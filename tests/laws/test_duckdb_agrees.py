@@ -14,12 +14,13 @@ from decimal import Decimal
 from typing import Any
 
 import duckdb
-import panewise as pw
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import panewise as pw
 
 from .strategies import (
     BOUNDARIES,
@@ -91,12 +92,12 @@ def bounds(window: Spec) -> tuple[str, str]:
     """SQL for `w_start` and `w_end` at `g.tick`."""
     match window:
         case Slide(size, _, lag):
-            return f"g.tick - {lag} - {size}", f"g.tick - {lag}"
+            return f"{grid(window)} - {lag} - {size}", f"{grid(window)} - {lag}"
         case Mark(lower, upper):
             last = "g.tick" if upper is None else f"least(g.tick, {upper})"
             return "NULL::BIGINT" if lower is None else f"{lower}", last
         case Grow():
-            return period(window), "g.tick"
+            return period(window), grid(window)
         case Count():
             return "NULL::BIGINT", "g.tick"
 
@@ -114,9 +115,11 @@ def last_instant(window: Spec, times: Sequence[int], boundary: str) -> int | Non
         case Count():
             return max((t + shift for t in times), default=None)
         case Mark(lower, upper, slide):
-            inside = [t + shift for t in times if (lower is None or t >= lower) and (upper is None or t + shift <= upper)]
+            inside = [
+                t + shift for t in times if (lower is None or t >= lower) and (upper is None or t + shift <= upper)
+            ]
             return max((-(-e // (slide or 1)) * (slide or 1) for e in inside), default=None)
-        case Grow(step, _, start):
+        case Grow(_, _, start):
             origin, size = start or 0, window.size
             enters = [t + shift for t in times if start is None or t >= start]
             ends = [((e - 1 - origin) // size + 1) * size + origin for e in enters]
@@ -136,7 +139,9 @@ def expected(sql: str, span: tuple[int, int], streams: dict[str, pa.Table]) -> S
     with DUCKDB.cursor() as cursor:
         for name, table in streams.items():
             cursor.register(name, table)
-        cursor.execute(f"CREATE OR REPLACE TEMP VIEW instants AS SELECT range AS tick FROM range({span[0]}, {span[1] + 1})")
+        cursor.execute(
+            f"CREATE OR REPLACE TEMP VIEW instants AS SELECT range AS tick FROM range({span[0]}, {span[1] + 1})"
+        )
         found: States = {}
         for at, *row in cursor.execute(sql).fetchall():
             found.setdefault(at, []).append(tuple(row))
@@ -185,7 +190,9 @@ def same_rows(found: Sequence[Row], wanted: Sequence[Row]) -> None:
 
 def _ordered(rows: Iterable[Row]) -> list[Row]:
     """Rows by what is exact in them; floats only break ties between equal keys, rounded."""
-    return sorted(rows, key=lambda r: ([repr(v) for v in r if not _inexact(v)], [_rounded(v) for v in r if _inexact(v)]))
+    return sorted(
+        rows, key=lambda r: ([repr(v) for v in r if not _inexact(v)], [_rounded(v) for v in r if _inexact(v)])
+    )
 
 
 def _inexact(value: Any) -> bool:
@@ -229,7 +236,8 @@ def check(
     starts, ends = zip(*map(bounds, speakers), strict=True)
     steps = [w.slide or 1 for w in speakers]
     ends_at = [f"g.tick = {grid(w)} AND g.tick < {span[1] + step}" for w, step in zip(speakers, steps, strict=True)]
-    told_sql = f"SELECT g.*, least({', '.join(starts)}), greatest({', '.join(ends)}) FROM ({sql}) g WHERE {' OR '.join(ends_at)}"
+    told_sql = f"SELECT g.*, least({', '.join(starts)}), greatest({', '.join(ends)}) FROM ({sql}) g"
+    told_sql += f" WHERE {' OR '.join(ends_at)}"
     span = span[0], span[1] + max(steps) - 1
     same_rows(told(result), [row for rows in expected(told_sql, span, streams).values() for row in rows])
 
@@ -290,7 +298,12 @@ def test_landmarks(s: pa.Table, windows: list[Spec], boundary: str) -> None:
 
 
 @settings(max_examples=60)
-@given(tables(), st.tuples(st.integers(1, 6), st.integers(1, 6)), st.tuples(st.integers(1, 4), st.integers(0, 3)), BOUNDARIES)
+@given(
+    tables(),
+    st.tuples(st.integers(1, 6), st.integers(1, 6)),
+    st.tuples(st.integers(1, 4), st.integers(0, 3)),
+    BOUNDARIES,
+)
 def test_multi_granular(s: pa.Table, ranges: tuple[int, int], slides: tuple[int, int], boundary: str) -> None:
     fine, wide = Slide(ranges[0], slides[0]), Slide(sum(ranges), sum(slides))
     cql = f"SELECT i, k FROM S [RANGES {wide.range}, {fine.range} SLIDES {wide.slide}, {fine.slide}]"
@@ -299,7 +312,9 @@ def test_multi_granular(s: pa.Table, ranges: tuple[int, int], slides: tuple[int,
     for level, window in enumerate((fine, wide)):
         start, end = bounds(window)
         rows = f"({state(window, 'S', boundary)}) g WHERE g.tick = {grid(window)}"
-        found = expected(f"SELECT g.tick, g.i, g.k, {start}, {end}, {level} FROM {rows}", series([(window, s)], boundary), {"S": s})
+        found = expected(
+            f"SELECT g.tick, g.i, g.k, {start}, {end}, {level} FROM {rows}", series([(window, s)], boundary), {"S": s}
+        )
         wanted += [row for some in found.values() for row in some]
     same_rows(told(result), wanted)
 
@@ -308,7 +323,9 @@ def test_multi_granular(s: pa.Table, ranges: tuple[int, int], slides: tuple[int,
 @given(tables(), st.integers(1, 8), st.booleans(), BOUNDARIES)
 def test_sessions(s: pa.Table, gap: int, by_key: bool, boundary: str) -> None:
     window = f"[{'PARTITION BY k ' * by_key}SESSION {gap}]"
-    result = pw.run(f"SELECT COUNT(*) AS n, SUM(v) AS total, MIN(k) AS k FROM S {window}", {"S": s}, time="t", boundary=boundary)
+    result = pw.run(
+        f"SELECT COUNT(*) AS n, SUM(v) AS total, MIN(k) AS k FROM S {window}", {"S": s}, time="t", boundary=boundary
+    )
     order = f"OVER ({'PARTITION BY k' * by_key} ORDER BY t, i)"
     sql = f"""
         WITH gaps AS (SELECT *, coalesce(t - lag(t) {order} > {gap}, true) AS opens FROM S),
@@ -330,7 +347,8 @@ def test_timestamps(s: pa.Table, windows: list[Spec], boundary: str) -> None:
         start, end = bounds(window)
         sql = f"SELECT g.tick, g.i, ({start}) * {tick}, ({end}) * {tick} FROM ({state(window, 'S', boundary)}) g"
         wanted = expected(f"{sql} WHERE g.tick = {grid(window)}", series([(window, s)], boundary), {"S": s})
-        seconds = f"RANGE {window.range * 1.5} SECONDS SLIDE {(window.slide or 1) * 1500} MILLISECONDS LAG {window.lag * 1.5} SECONDS"
+        seconds = f"RANGE {window.range * 1.5} SECONDS SLIDE {(window.slide or 1) * 1500} MILLISECONDS"
+        seconds += f" LAG {window.lag * 1.5} SECONDS"
         if window.start is not None:
             moment = datetime(1970, 1, 1) + timedelta(microseconds=window.start * tick)
             seconds += f" START AT '{moment.isoformat(sep=' ')}'"
@@ -449,7 +467,13 @@ def test_each_aggregate(call: str, s: pa.Table, window: Spec, boundary: str) -> 
 
 
 HAVINGS = st.sampled_from(
-    ["count(*) > 1", "sum(v) > 0 OR sum(v) IS NULL", "k IS NULL OR max(v) - min(v) >= 2", "count(v) = 0", "avg(x) < 0.5"]
+    [
+        "count(*) > 1",
+        "sum(v) > 0 OR sum(v) IS NULL",
+        "k IS NULL OR max(v) - min(v) >= 2",
+        "count(v) = 0",
+        "avg(x) < 0.5",
+    ]
 )
 
 
@@ -457,7 +481,8 @@ HAVINGS = st.sampled_from(
 @given(tables(12), HAVINGS, several(st.one_of(PERIODIC, CHANGING)), BOUNDARIES)
 def test_having(s: pa.Table, having: str, windows: list[Spec], boundary: str) -> None:
     for window in windows:
-        sql = f"SELECT tick, k, count(*), sum(v)::BIGINT FROM ({state(window, 'S', boundary)}) GROUP BY tick, k HAVING {having}"
+        sql = f"SELECT tick, k, count(*), sum(v)::BIGINT FROM ({state(window, 'S', boundary)})"
+        sql += f" GROUP BY tick, k HAVING {having}"
         cql = f"SELECT k, COUNT(*) AS n, SUM(v) AS total FROM S {window.cql} GROUP BY k HAVING {having}"
         check(cql, sql, [(window, s)], boundary)
 
@@ -495,16 +520,15 @@ def test_joins_on_two_keys_and_a_condition(
     for a, b in pairs:
         left, right = state(a, "S", boundary), state(b, "T", boundary)
         on = "l.k = r.k AND l.v = r.v AND l.t + r.v >= r.t"
-        sql = f"SELECT l.tick, l.k, count(*) FROM ({left}) l JOIN ({right}) r ON l.tick = r.tick AND {on} GROUP BY l.tick, l.k"
+        sql = f"SELECT l.tick, l.k, count(*) FROM ({left}) l JOIN ({right}) r ON l.tick = r.tick AND {on}"
+        sql += " GROUP BY l.tick, l.k"
         cql = f"SELECT l.k, COUNT(*) AS n FROM S AS l {a.cql} JOIN T AS r {b.cql} ON {on} GROUP BY l.k"
         check(cql, sql, [(a, s), (b, t)], boundary)
 
 
 @settings(max_examples=100)
 @given(keyed_tables(8), keyed_tables(8), PAIRS, st.sampled_from(["UNION ALL", "EXCEPT ALL"]), BOUNDARIES)
-def test_set_operations(
-    s: pa.Table, t: pa.Table, pairs: list[tuple[Spec, Spec]], operator: str, boundary: str
-) -> None:
+def test_set_operations(s: pa.Table, t: pa.Table, pairs: list[tuple[Spec, Spec]], operator: str, boundary: str) -> None:
     """Multiplicities add up or cancel at every instant of either window, also where one side is empty."""
     for a, b in pairs:
         left, right = state(a, "S", boundary), state(b, "T", boundary)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import panewise as pw
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import panewise as pw
 from panewise.algebra import default_host
 from panewise.lang import parse_query, parse_script, render
 from panewise.lang.dialect import canonical, parse_scalar
@@ -39,10 +39,27 @@ from panewise.time import UNITS, Duration
 
 from .strategies import SCHEMA, WINDOWS, Spec
 
-# ---- a grammar of syntax -----------------------------------------------------------------------------------------------
+# ---- a grammar of syntax ---------------------------------------------------------------------------------------------
 
 NAMES = st.one_of(
-    st.sampled_from(["S", "trades", "select", "FROM", "two words", "it's", 'say "hi"', "tick`s", "a.b", "x]y", "a;b", "--", "Ω", "1st"]),
+    st.sampled_from(
+        [
+            "S",
+            "trades",
+            "select",
+            "FROM",
+            "two words",
+            "it's",
+            'say "hi"',
+            "tick`s",
+            "a.b",
+            "x]y",
+            "a;b",
+            "--",
+            "Ω",
+            "1st",
+        ]
+    ),
     st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=6),
 )
 STRINGS = st.one_of(
@@ -52,14 +69,15 @@ STRINGS = st.one_of(
 SCALARS = st.sampled_from(
     [
         "v", "S.v", "v + 1", "-v", "v * 2 - x", "(v + 1) * 2", "v > 1 AND NOT k = 'a'", "k IS NULL OR v IN (1, 2)",
-        "CASE WHEN v > 0 THEN 'up' ELSE 'down' END", "COALESCE(v, 0)", "k = 'it\\'s'", "`odd name` = 1", "v BETWEEN 1 AND 2",
-        "CAST(v AS DOUBLE)", "v % 3 = 0", "k LIKE 'a%'", "ABS(v) >= 1.5", "v DIV 2", "1e3", "NULL", "true", "a[0]",
+        "CASE WHEN v > 0 THEN 'up' ELSE 'down' END", "COALESCE(v, 0)", "k = 'it\\'s'", "`odd name` = 1",
+        "v BETWEEN 1 AND 2", "CAST(v AS DOUBLE)", "v % 3 = 0", "k LIKE 'a%'",
+        "ABS(v) >= 1.5", "v DIV 2", "1e3", "NULL", "true", "a[0]",
         "k = '[ROWS 3]'", "k = ';'", "UPPER(k) || 'x'", "v <=> x", "INTERVAL '1' DAY",
     ]
 )  # fmt: skip
 CALLS = st.sampled_from(
-    ["COUNT(*)", "SUM(v)", "AVG(v) + 1", "COUNT(DISTINCT k)", "QUANTILE(v, 0.95)", "MAX(v) - MIN(v)", "REGR_SLOPE(v, x)",
-     "FIRST(v)", "LAST(v)", "STDDEV(v)", "VAR_POP(v)", "MEDIAN(x)"]
+    ["COUNT(*)", "SUM(v)", "AVG(v) + 1", "COUNT(DISTINCT k)", "QUANTILE(v, 0.95)", "MAX(v) - MIN(v)",
+     "REGR_SLOPE(v, x)", "FIRST(v)", "LAST(v)", "STDDEV(v)", "VAR_POP(v)", "MEDIAN(x)"]
 )  # fmt: skip
 
 
@@ -140,7 +158,7 @@ STATEMENTS: st.SearchStrategy[Statement] = st.one_of(
     st.builds(
         CreateStream,
         NAMES,
-        st.lists(st.tuples(NAMES, TYPES), min_size=1, max_size=3).map(tuple),
+        st.lists(st.tuples(NAMES, TYPES), min_size=1, max_size=3, unique_by=lambda c: c[0].lower()).map(tuple),
         NAMES,
         MAYBE_DURATION,
         st.one_of(st.none(), STRINGS.filter(bool)),
@@ -171,7 +189,7 @@ def test_scripts_survive(statements: tuple[Statement, ...]) -> None:
     assert parse_script(render(script)) == script
 
 
-# ---- queries as people write them --------------------------------------------------------------------------------------
+# ---- queries as people write them ------------------------------------------------------------------------------------
 
 STREAMS = {name: pw.StreamSchema(SCHEMA, "t") for name in ("S", "T")}
 
@@ -195,7 +213,7 @@ PAPERS = [
     "(SELECT k FROM S [RANGE 5] EXCEPT ALL SELECT k FROM T [RANGE 5]) UNION ALL SELECT k FROM S [ROWS 1]",
     "ISTREAM(SELECT k FROM S [RANGE 5] UNION ALL SELECT k FROM T [RANGE 5])",
     "SELECT COUNT(*) AS n FROM (SELECT ISTREAM k FROM S [ROWS 1]) AS Z [RANGE 2 SLIDE 1]",
-    "SELECT COUNT(*) AS n FROM (SELECT ISTREAM k FROM S [RANGE 5] UNION ALL SELECT k FROM T [RANGE 5]) Z [RANGE 2 SLIDE 1]",
+    "SELECT COUNT(*) FROM (SELECT ISTREAM k FROM S [NOW] UNION ALL SELECT k FROM T [RANGE 5]) Z [RANGE 2 SLIDE 1]",
     "SELECT v FROM (SELECT v, k FROM S WHERE v > 10) V [ROWS 10] WHERE k = 'it''s'",
     "SELECT P.k FROM (SELECT k FROM S [RANGE 5 SLIDE 1]) P, (SELECT k FROM T [ROWS 3]) Q WHERE P.k = Q.k",
     "SELECT k, QUANTILE(v, 0.95), REGR_SLOPE(v) FROM S [RANGES 100, 10, 1 SLIDES 10, 5, 1] GROUP BY k",
@@ -243,4 +261,3 @@ def test_a_script_survives() -> None:
     """
     script = parse_script(text)
     assert parse_script(render(script)) == script
-    assert pa.types.is_timestamp(pa.timestamp("us"))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
-import panewise as pw
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import panewise as pw
 from panewise.time import Boundary, Instant
 from panewise.window import Contents, Cumulate, Landmark, LogicalWindow, MultiGranular, Rows, Sliding, Window
 
@@ -169,7 +171,7 @@ def test_landmarks_speak_until_nothing_more_enters(spec: Mark, times: list[int],
     instants = window.instants(contents(times), boundary).tolist()
     states = [held(window, times, at, boundary) for at in instants]
     assert all(states)
-    assert all(b - a == spec.slide for a, b in zip(instants, instants[1:], strict=False))
+    assert all(b - a == spec.slide for a, b in pairwise(instants))
     if instants:
         assert states[-1] == held(window, times, SPAN[-1], boundary)
         assert states[-1] != held(window, times, instants[-1] - 1, boundary)
@@ -223,7 +225,9 @@ def test_results_expire_when_they_say(times: list[int], spec: Spec, boundary: Bo
 @given(st.one_of(TIMED, COUNTED), TIMES, st.integers(-30, 40))
 def test_conventions_differ_by_one_tick(spec: Spec, times: list[int], at: int) -> None:
     """`[t - w, t)` over items is `(t - w, t]` over the same items one tick later, unless a bound stands still."""
-    if getattr(spec, "start", None) is None and not (isinstance(spec, Mark) and (spec.lower, spec.upper) != (None, None)):
+    if getattr(spec, "start", None) is None and not (
+        isinstance(spec, Mark) and (spec.lower, spec.upper) != (None, None)
+    ):
         window, later = made(spec), [t + 1 for t in times]
         assert held(window, times, at, Boundary.LEFT) == held(window, later, at, Boundary.RIGHT)
         mine, theirs = (window.instants(contents(ts), b) for ts, b in ((times, Boundary.LEFT), (later, Boundary.RIGHT)))
@@ -257,4 +261,10 @@ def test_the_papers_example(boundary: Boundary) -> None:
     window = Sliding(10, 5, origin=Instant(3))
     low, high = window.scope(np.array([2, 3, 7, 8, 13, 18]), boundary)
     s = boundary.shift
-    assert list(zip(low.tolist(), high.tolist(), strict=True))[1:] == [(3, 3 - s), (3, 3 - s), (3, 8 - s), (4 - s, 13 - s) if not s else (3, 12), (9 - s, 18 - s)]
+    assert list(zip(low.tolist(), high.tolist(), strict=True))[1:] == [
+        (3, 3 - s),
+        (3, 3 - s),
+        (3, 8 - s),
+        (4 - s, 13 - s) if not s else (3, 12),
+        (9 - s, 18 - s),
+    ]

@@ -135,5 +135,7 @@ def orderable(aggregate: Aggregate[Any]) -> pa.DataType:
     """The type of an argument whose values can be compared, or a clear refusal."""
     kind = aggregate.types[0]
     if pa.types.is_nested(kind):
-        raise AggregateProblem(f"{aggregate.names[0]} cannot order values of type {type_name(kind)}", fix="pick a field of it")
+        raise AggregateProblem(
+            f"{aggregate.names[0]} cannot order values of type {type_name(kind)}", fix="pick a field of it"
+        )
     return kind

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from panewise.aggregate.base import Invertible, Laws, numeric
+from panewise.aggregate.total import nearest
 
 #: Count, sums of x, y, x*x and x*y over finite points, and how many points were not finite.
 State = tuple[int, Fraction, Fraction, Fraction, Fraction, int]
@@ -71,7 +72,7 @@ class RegrSlope(Invertible[State]):
         return self._shaped((count * xy - x * y) / (count * xx - x * x), x / count, y / count)
 
     def _shaped(self, slope: Fraction, mean_x: Fraction, mean_y: Fraction) -> float:
-        return float(slope)
+        return nearest(slope)
 
 
 class RegrIntercept(RegrSlope):
@@ -80,4 +81,4 @@ class RegrIntercept(RegrSlope):
     names = ("REGR_INTERCEPT",)
 
     def _shaped(self, slope: Fraction, mean_x: Fraction, mean_y: Fraction) -> float:
-        return float(mean_y - slope * mean_x)
+        return nearest(mean_y - slope * mean_x)

@@ -85,11 +85,15 @@ def float_sum(values: Sequence[float]) -> float:
     try:
         return math.fsum(finite)
     except OverflowError:
-        total = sum(map(Fraction, finite), Fraction(0))
-        try:
-            return float(total)
-        except OverflowError:
-            return math.inf if total > 0 else -math.inf
+        return nearest(sum(map(Fraction, finite), Fraction(0)))
+
+
+def nearest(exact: Fraction) -> float:
+    """The nearest double; what is too large for one is infinite."""
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
 
 
 def _opposed(values: Sequence[float]) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from panewise.aggregate.base import Invertible, Laws, numeric
+from panewise.aggregate.total import nearest
 
 #: Count, sum and sum of squares of the finite values, and how many were not finite.
 State = tuple[int, Fraction, Fraction, int]
@@ -57,7 +58,7 @@ class VarSamp(Invertible[State]):
         return math.nan if odd else self._shaped((squares - total * total / count) / (count - self.freedom))
 
     def _shaped(self, variance: Fraction) -> float:
-        return float(variance)
+        return nearest(variance)
 
 
 class VarPop(VarSamp):
@@ -73,7 +74,9 @@ class StddevSamp(VarSamp):
     names: ClassVar[tuple[str, ...]] = ("STDDEV_SAMP", "STDDEV", "STD")
 
     def _shaped(self, variance: Fraction) -> float:
-        return math.sqrt(variance)
+        # Scaled by a power of four, because the square of a large double is not a double.
+        half = (variance.numerator.bit_length() - variance.denominator.bit_length()) // 2
+        return nearest(Fraction(math.sqrt(variance / Fraction(4) ** half)) * Fraction(2) ** half)
 
 
 class StddevPop(StddevSamp):

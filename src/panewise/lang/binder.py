@@ -171,7 +171,9 @@ class Binder:
             known = [*self.streams, *self.views]
             raise BindProblem(
                 f"there is no stream or view {ref.source!r}",
-                fix=did_you_mean(ref.source, known, "declare it first, or use one of {}" if known else "declare it first"),
+                fix=did_you_mean(
+                    ref.source, known, "declare it first, or use one of {}" if known else "declare it first"
+                ),
                 place=ref.place,
             )
         if syntax.emit:

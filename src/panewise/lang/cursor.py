@@ -122,7 +122,11 @@ _COMPLAINTS = (
     (r"number of provided arguments", "there are too many arguments before {near}", "check what the function takes"),
     (r"Required keyword.* at \)$", "an argument is missing before {near}", "check what the function takes"),
     (r"Required keyword|Required argument", "something is missing after {near}", "complete the expression"),
-    (r"Unexpected token|No expression", "{near} was not expected here", "remove it, or write a comma or an operator before it"),
+    (
+        r"Unexpected token|No expression",
+        "{near} was not expected here",
+        "remove it, or write a comma or an operator before it",
+    ),
     (r"", "the text cannot be read at {near}", "check the words around it"),
 )
 

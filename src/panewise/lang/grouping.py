@@ -87,7 +87,9 @@ class Grouping:
         name, given = str(aggregate_name(node)), _arguments(node)
         for argument in given:
             if next(aggregates(argument), None) is not None:
-                raise BindProblem(f"{canonical(node)} nests aggregates", fix="use a sub-query", place=place_of(node, expr.place))
+                raise BindProblem(
+                    f"{canonical(node)} nests aggregates", fix="use a sub-query", place=place_of(node, expr.place)
+                )
         kind: type[Aggregate[Any]] = AGGREGATES[name]
         if given and isinstance(given[0], exp.Star):
             if name != "COUNT":
@@ -96,7 +98,9 @@ class Grouping:
         if given and isinstance(given[0], exp.Distinct):
             if name != "COUNT" or len(given[0].expressions) != 1:
                 raise BindProblem(
-                    f"{canonical(node)} is not supported", fix="use COUNT(DISTINCT column)", place=place_of(node, expr.place)
+                    f"{canonical(node)} is not supported",
+                    fix="use COUNT(DISTINCT column)",
+                    place=place_of(node, expr.place),
                 )
             kind, given = CountDistinct, list(given[0].expressions)
         scalars = [self._scalar(a, expr) for a in given[: kind.arity]]

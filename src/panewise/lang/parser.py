@@ -92,7 +92,7 @@ def _create_stream(cursor: Cursor, place: Place) -> CreateStream:
 def _column(cursor: Cursor, taken: list[str]) -> tuple[str, str]:
     place, name, depth, words = cursor.place(), cursor.name("a column name"), 0, []
     if name in taken:
-        raise SyntaxProblem(f"column {name!r} appears twice", fix="rename one of them", place=place)
+        cursor.places[f"{name} again"] = place
     place = cursor.place()
     while cursor.token and (depth or cursor.token.token_type not in (TokenType.COMMA, TokenType.R_PAREN)):
         depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(cursor.token.token_type, 0)

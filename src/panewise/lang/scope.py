@@ -101,13 +101,12 @@ class Scope:
                             fix="compare it with something",
                             place=place_of(part, expr.place),
                         )
-            elif texts := [k for k in types if _is_text(k)]:
-                if number := next((k for k in types if _is_number(k)), None):
-                    raise BindProblem(
-                        f"{expr.sql} compares {type_name(texts[0])} with {type_name(number)}",
-                        fix="cast one of them",
-                        place=place_of(part, expr.place),
-                    )
+            elif any(map(_is_text, types)) and (number := next(filter(_is_number, types), None)):
+                raise BindProblem(
+                    f"{expr.sql} compares STRING with {type_name(number)}",
+                    fix="cast one of them",
+                    place=place_of(part, expr.place),
+                )
 
     def predicate(self, expr: Expr, clause: str) -> Scalar:
         """An expression that must be true or false."""

@@ -97,6 +97,9 @@ def _declare(statement: CreateStream, found: Pipeline, views: Mapping[str, Query
     _fresh(statement.name, found, views)
     schema = pa.schema([(name, _column_type(kind, statement.places.get(kind))) for name, kind in statement.columns])
     delay = str(statement.delay) if statement.delay else None
+    for name, _ in statement.columns:
+        if place := statement.places.get(f"{name} again"):
+            raise SchemaProblem(f"column {name!r} appears twice", fix="rename one of them", place=place)
     if statement.delay and statement.delay.count < 0:
         place = statement.places.get(str(delay))
         raise SchemaProblem(f"DELAY {delay} is negative", fix="use zero or more", place=place)

@@ -77,6 +77,12 @@ class _Extras:
                 self.blanks.append((token.start, token.end + 1))
                 if at > 1 and tokens[at - 2].token_type is TokenType.L_PAREN:
                     self.emits[tokens[at - 2].start] = word(token)
+                elif at > 1:
+                    raise SyntaxProblem(
+                        f"{word(token)} stands on one side of a set operator",
+                        fix=f"write {word(token)}(...) around the whole query",
+                        place=self.source.place(token.start, "SELECT"),
+                    )
 
     def _opens_window(self, tokens: list[Token], at: int) -> bool:
         if tokens[at].token_type is not TokenType.L_BRACKET:

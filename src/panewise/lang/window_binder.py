@@ -66,7 +66,9 @@ class WindowBinder:
                 back = self._length("LAG", lag, clause, least=0) if lag else 0
                 return Sliding(self._length("RANGE", size, clause), slide, back, self._instant(start, clause))
             case VaryingClause(extent, slide):
-                return Varying(SqlExtent(self._extent(extent), self.time_type, extent.place), self._length("SLIDE", slide, clause))
+                return Varying(
+                    SqlExtent(self._extent(extent), self.time_type, extent.place), self._length("SLIDE", slide, clause)
+                )
             case LandmarkClause():
                 return self._landmark(clause)
             case RowsClause(count, lag, columns):

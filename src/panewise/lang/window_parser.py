@@ -67,7 +67,9 @@ def _ranges(cursor: Cursor) -> Clause:
     slides = _durations(cursor)
     if len(ranges) != len(slides):
         raise SyntaxProblem(
-            f"there are {len(ranges)} RANGES but {len(slides)} SLIDES", fix="give one slide for each range", place=cursor.place()
+            f"there are {len(ranges)} RANGES but {len(slides)} SLIDES",
+            fix="give one slide for each range",
+            place=cursor.place(),
         )
     return RangeClause(ranges, slides, None, _start(cursor), several=True)
 

@@ -66,7 +66,9 @@ def execute(
     host = host or default_host()
     boundary = Boundary.of(boundary)
     if not isinstance(streams, Mapping):
-        raise SchemaProblem(f"a {type(streams).__name__} is not a set of streams", fix='pass a dict such as {"S": table}')
+        raise SchemaProblem(
+            f"a {type(streams).__name__} is not a set of streams", fix='pass a dict such as {"S": table}'
+        )
     if not isinstance(query, str | Query):
         raise BindProblem(f"{query!r} is not a query", fix="pass CQL text or a bound Query")
     given = {name: as_stream(name, source, time) for name, source in streams.items()}
@@ -145,13 +147,15 @@ def _check_streams(query: Query, given: Mapping[str, Stream]) -> None:
         elif isinstance(node, Source):
             if node.stream not in given:
                 raise BindProblem(
-                    f"the query reads stream {node.stream!r}, which is not given", fix=f"add {node.stream!r} to the streams"
+                    f"the query reads stream {node.stream!r}, which is not given",
+                    fix=f"add {node.stream!r} to the streams",
                 )
             found = {f"{node.alias}.{f.name}": f.type for f in given[node.stream].arrow.schema}
             wanted = {c.name: c.type for c in node.columns}
             if list(found.items()) != list(wanted.items()):
                 raise BindProblem(
-                    f"stream {node.stream!r} does not have the columns the query was bound to", fix="bind the query again"
+                    f"stream {node.stream!r} does not have the columns the query was bound to",
+                    fix="bind the query again",
                 )
 
 

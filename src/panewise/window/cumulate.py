@@ -60,6 +60,7 @@ class Cumulate(LogicalWindow):
         return instants + self.step
 
     def bounds(self, at: int) -> tuple[int | None, int | None]:
+        at -= (at - self.start) % self.step  # between its instants the state is that of the earlier one
         return int(self._period(np.array([at], np.int64))[0]), at
 
     def expires_at(self, times: Ticks, boundary: Boundary) -> Ticks | None:

@@ -74,6 +74,7 @@ class Sliding(LogicalWindow):
         return instants + self.step
 
     def bounds(self, at: int) -> tuple[int | None, int | None]:
+        at -= (at - self.start) % self.step  # between its instants the state is that of the earlier one
         return at - self.lag - self.range, at - self.lag
 
     def expires_at(self, times: Ticks, boundary: Boundary) -> Ticks | None:

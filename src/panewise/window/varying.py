@@ -65,6 +65,7 @@ class Varying(LogicalWindow):
         return instants + self.slide
 
     def bounds(self, at: int) -> tuple[int | None, int | None]:
+        at -= at % self.slide  # between its instants the state is that of the earlier one
         return at - int(self._extents(np.array([at], np.int64))[0]), at
 
     def text(self, domain: Domain) -> str:

@@ -1,0 +1,63 @@
+"""What the laws have found, one plain example each."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import panewise as pw
+from panewise.errors import SyntaxProblem
+from panewise.lang import parse_query, render
+
+
+def stream(times: list[int], keys: str) -> pa.Table:
+    columns = {"i": (range(len(times)), pa.int64()), "t": (times, pa.int64()), "k": (keys, pa.string())}
+    return pa.table({name: pa.array(list(values), kind) for name, (values, kind) in columns.items()})
+
+
+def test_a_union_speaks_where_one_side_is_empty() -> None:
+    """Instants of a periodic window used to be those at which it held something, even beside another window."""
+    full, empty = stream([0, 3], "ab"), stream([], "")
+    query = "SELECT k FROM S [ROWS 1] UNION ALL SELECT k FROM T [RANGE 1 SLIDE 2]"
+    told = pw.run(query, {"S": full, "T": empty}, time="t").to_pylist()
+    assert [(row["k"], row["w_end"]) for row in told] == [("a", 0), ("a", 2), ("b", 4)]
+
+
+def test_a_difference_speaks_when_its_right_side_has_emptied() -> None:
+    left, right = stream([5], "a"), stream([5], "a")
+    query = "SELECT k FROM S [RANGE 10 SLIDE 5] EXCEPT ALL SELECT k FROM T [RANGE 2 SLIDE 1]"
+    told = pw.run(query, {"S": left, "T": right}, time="t", until=10).to_pylist()
+    assert [row["w_end"] for row in told] == [7, 8, 9, 10]
+
+
+def test_bounds_between_instants_are_those_of_the_state_that_stands() -> None:
+    """A cumulating window joined with a faster one used to report the period after the one its rows are from."""
+    s = stream([10, 13], "aa")
+    query = "SELECT A.i, B.i AS j FROM S AS A [RANGE 1 SLIDE 1], S AS B [CUMULATE 4 STEP 4] WHERE A.k = B.k"
+    assert pw.run(query, {"S": s}, time="t").to_pylist() == [{"i": 1, "j": 0, "w_start": 8, "w_end": 13}]
+
+
+def test_a_revision_admits_no_row_beyond_the_patience() -> None:
+    """The row of tick 1 comes when the watermark is at 20: no revision within 3 may hold it."""
+    s = stream([4, 2, 20, 1], "abaa")
+    query = "SELECT i FROM (SELECT i, t FROM S WHERE k = 'a') AS P [RANGE 3 SLIDE 2] LATE REVISE 3"
+    told = pw.run(query, {"S": pw.Stream(s, "t", delay=0)}).to_pylist()
+    assert 3 not in [row["i"] for row in told]
+
+
+def test_revisions_of_a_join_count_each_stream_by_itself() -> None:
+    s, t = stream([2, 4, 1, 2], "aaaa"), stream([4, 2, 20, 1], "aaaa")
+    query = "SELECT A.i, B.i AS j FROM S AS A [RANGE 3 SLIDE 2], T AS B [RANGE 3 SLIDE 2] WHERE A.k = B.k LATE REVISE 3"
+    told = pw.run(query, {"S": pw.Stream(s, "t", delay=0), "T": pw.Stream(t, "t", delay=0)}).to_pylist()
+    assert 3 not in [row["j"] for row in told if row["w_end"] == 2]
+
+
+def test_rendering_keeps_istream_of_a_nested_union() -> None:
+    text = "SELECT k FROM (SELECT ISTREAM k FROM S UNION ALL SELECT k FROM T) AS U [ROWS 1]"
+    assert parse_query(render(parse_query(text))) == parse_query(text)
+
+
+def test_istream_on_one_side_of_a_union_is_refused() -> None:
+    """It used to be dropped without a word."""
+    with pytest.raises(SyntaxProblem, match="one side of a set operator"):
+        parse_query("SELECT k FROM S UNION ALL SELECT ISTREAM k FROM T")
