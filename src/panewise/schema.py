@@ -105,7 +105,7 @@ def as_table(source: Any) -> pa.Table:
         if not hasattr(source, "__arrow_c_stream__"):
             raise SchemaProblem(
                 f"{'None' if source is None else 'a ' + type(source).__name__} is not a table",
-                fix="pass a pyarrow, pandas or polars table, or a pw.Stream"
+                fix="pass a pyarrow, pandas or polars table, or a pw.Stream",
             )
         try:
             source = pa.table(source)
@@ -183,7 +183,9 @@ def _microseconds(values: pa.ChunkedArray) -> pa.ChunkedArray:
         return pc.if_else(pc.is_valid(numbers), pa.chunked_array([pa.array(floored)]), pa.scalar(None, pa.int64()))
     factor = {"s": 1_000_000, "ms": 1_000, "us": 1}[unit]
     limit = LAST_TICK // factor + 1  # just outside of the bounds, so that what is clipped is refused
-    return pc.multiply(pc.min_element_wise(pc.max_element_wise(numbers, -limit, skip_nulls=False), limit, skip_nulls=False), factor)
+    return pc.multiply(
+        pc.min_element_wise(pc.max_element_wise(numbers, -limit, skip_nulls=False), limit, skip_nulls=False), factor
+    )
 
 
 def _clipped(values: pa.ChunkedArray) -> pa.ChunkedArray:

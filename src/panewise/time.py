@@ -81,8 +81,10 @@ class Duration:
     @classmethod
     def parse(cls, text: str | int) -> Duration:
         match = _DURATION.fullmatch(str(text))
-        if not match:
-            raise TimeProblem(f"{text!r} is not a duration", fix="write a number and a unit, such as '5 SECONDS'")
+        if not match or len(match["count"]) > 40:
+            raise TimeProblem(
+                f"{str(text)[:40]!r} is not a duration", fix="write a number and a unit, such as '5 SECONDS'"
+            )
         return cls.of(match["count"], match["unit"])
 
     @classmethod

@@ -139,9 +139,7 @@ def test_nan_is_one_key_and_so_is_zero() -> None:
         pytest.param([INF, 1.0], {"s": INF, "a": INF, "low": 1.0, "high": INF, "d": NAN}, id="infinity"),
         pytest.param([INF, -INF], {"s": NAN, "a": NAN, "low": -INF, "high": INF, "d": NAN}, id="both infinities"),
         pytest.param([NAN, 1.0], {"s": NAN, "a": NAN, "low": 1.0, "high": NAN, "d": NAN}, id="NaN is the largest"),
-        pytest.param(
-            [1.7e308, 1.7e308], {"s": INF, "a": INF, "low": 1.7e308, "high": 1.7e308, "d": 0.0}, id="largest"
-        ),
+        pytest.param([1.7e308, 1.7e308], {"s": INF, "a": INF, "low": 1.7e308, "high": 1.7e308, "d": 0.0}, id="largest"),
         pytest.param([-1.7e308, -1.7e308], {"s": -INF, "a": -INF, "d": 0.0}, id="smallest"),
     ],
 )

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from panewise.errors import PanewiseError
 from panewise.lang import bind_query, bind_script
-from panewise.runtime.local import HOST
-from panewise.runtime.local import run
+from panewise.runtime.local import HOST, run
 from tests.errors.inputs import STREAMS
 
 QUERIES = (

@@ -20,8 +20,7 @@ import pytest
 
 from panewise.errors import PanewiseError
 from panewise.lang import bind_script
-from panewise.runtime.local import HOST
-from panewise.runtime.local import run
+from panewise.runtime.local import HOST, run
 from tests.errors.inputs import NAMES, STREAMS
 
 CASES = Path(__file__).parent / "cases"

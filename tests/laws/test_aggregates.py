@@ -24,7 +24,7 @@ from panewise.errors import AggregateProblem
 from .strategies import ARGUMENTS
 
 #: Values for the literal parameters an aggregate may have; one that needs another is asked for it here.
-LITERALS: dict[str, tuple[str, ...]] = {"phi": ("0.29", "1")}
+LITERALS: dict[str, tuple[str, ...]] = {"phi": ("0.29", "0.5")}
 
 
 def variants() -> list[Aggregate[Any]]:
@@ -174,8 +174,10 @@ def _cancelled(aggregate: Aggregate[Any], a: Any, b: Any, rest: Any) -> bool:
     """Compensated floats keep 106 bits: what is left may be off by that much of the larger part, never more."""
     if not (isinstance(aggregate, Sum) and aggregate.floating):
         return False
-    error = abs(Fraction(pairs.value(rest[1])) - Fraction(pairs.value(b[1])))
-    largest = max(abs(Fraction(pairs.value(s[1]))) for s in (a, b))
+    if math.isinf(a[1].high) or math.isinf(b[1].high) or math.isinf(rest[1].high):
+        return True  # a finite sum past the largest double stays infinite
+    rest_exact, a_exact, b_exact = (Fraction(s[1].high) + Fraction(s[1].low) for s in (rest, a, b))
+    error, largest = abs(rest_exact - b_exact), max(abs(a_exact), abs(b_exact))
     return error <= largest * Fraction(1, 2**100)
 
 
@@ -198,7 +200,7 @@ def parts(aggregate: Aggregate[Any]) -> list[tuple[list[Any], Any]]:
         items: list[Any] = list(zip(columns[0], columns[1][1:] + columns[1][:1], strict=True))
     else:
         items = columns[0] if columns else [(), (), ()]
-    chosen = [items[:1], items[1:2], items[:2], items[::-1][:2], items]
+    chosen = [[], items[:1], items[1:2], items[:2], items[::-1][:2], items]
     return [(some, folded(aggregate, some)) for some in chosen]
 
 
@@ -270,15 +272,15 @@ def test_sliding_float_sums_stay_near_fsum(items: list[float], width: int) -> No
             assert error <= 2 * Fraction(math.ulp(exact)) + largest * Fraction(n + 1, 2**100)
 
 
-def test_a_million_additions_and_subtractions_leave_no_error() -> None:
+def test_a_hundred_thousand_additions_and_subtractions_leave_no_error() -> None:
     total = AGGREGATES["SUM"](pa.float64())
     assert isinstance(total, Sum)
-    state = total.lift(1e16)
+    state = total.combine(total.lift(1e16), total.lift(2.0))
     for n in range(100_000):
         state = total.combine(state, total.lift(0.1 * (n % 7)))
     for n in range(100_000):
         state = total.invert(state, total.lift(0.1 * (n % 7)))
-    assert total.lower(total.invert(state, total.lift(1e16 - 2))) == 2.0
+    assert total.lower(total.invert(state, total.lift(1e16))) == 2.0
 
 
 @given(st.lists(st.floats(), max_size=12), st.data())

@@ -255,7 +255,7 @@ def check_rows(window: Spec, s: pa.Table, boundary: str) -> None:
     check(f"SELECT i, k, v, x, d FROM S {window.cql}", sql, [(window, s)], boundary)
 
 
-@settings(max_examples=110)
+@settings(max_examples=90)
 @given(tables(), several(SLIDING), BOUNDARIES)
 def test_sliding(s: pa.Table, windows: list[Spec], boundary: str) -> None:
     for window in windows:
@@ -360,7 +360,7 @@ def test_timestamps(s: pa.Table, windows: list[Spec], boundary: str) -> None:
 # ---- insertions and deletions ----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=70)
+@settings(max_examples=55)
 @given(keyed_tables(), several(WINDOWS), BOUNDARIES)
 def test_insertions_and_deletions(s: pa.Table, windows: list[Spec], boundary: str) -> None:
     """ISTREAM and DSTREAM are what differs between the states before and at each instant."""
@@ -380,7 +380,7 @@ def test_insertions_and_deletions(s: pa.Table, windows: list[Spec], boundary: st
 # ---- relational operators --------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=70)
+@settings(max_examples=55)
 @given(keyed_tables(), several(st.one_of(PERIODIC, CHANGING)), BOUNDARIES)
 def test_distinct(s: pa.Table, windows: list[Spec], boundary: str) -> None:
     for window in windows:
@@ -448,7 +448,7 @@ AGGREGATES = {
 CALLS = st.lists(st.sampled_from(sorted(AGGREGATES)), min_size=1, max_size=6, unique=True)
 
 
-@settings(max_examples=180)
+@settings(max_examples=130)
 @given(tables(12), CALLS, several(st.one_of(PERIODIC, CHANGING)), st.booleans(), BOUNDARIES)
 def test_aggregates(s: pa.Table, calls: list[str], windows: list[Spec], grouped: bool, boundary: str) -> None:
     ours = ", ".join([*["k"] * grouped, *(f"{call} AS c{n}" for n, call in enumerate(calls))])
@@ -501,7 +501,7 @@ def test_grouping_by_expressions(s: pa.Table, windows: list[Spec], boundary: str
 PAIRS = st.lists(st.tuples(WINDOWS, WINDOWS), min_size=WINDOWS_A_TABLE, max_size=WINDOWS_A_TABLE)
 
 
-@settings(max_examples=110)
+@settings(max_examples=90)
 @given(keyed_tables(8), keyed_tables(8), PAIRS, BOUNDARIES)
 def test_joins(s: pa.Table, t: pa.Table, pairs: list[tuple[Spec, Spec]], boundary: str) -> None:
     """Windows of any two kinds; NULL keys meet nothing."""

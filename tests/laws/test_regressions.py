@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pyarrow as pa
 import pytest
 
@@ -61,3 +63,11 @@ def test_istream_on_one_side_of_a_union_is_refused() -> None:
     """It used to be dropped without a word."""
     with pytest.raises(SyntaxProblem, match="one side of a set operator"):
         parse_query("SELECT k FROM S UNION ALL SELECT ISTREAM k FROM T")
+
+
+@pytest.mark.parametrize(("call", "answer"), [("VAR_POP(x)", math.inf), ("STDDEV_POP(x)", 0.5e200)])
+def test_squares_too_large_for_a_double(call: str, answer: float) -> None:
+    """The variance is infinite, the deviation is not; both used to be a bare OverflowError."""
+    s = pa.table({"t": [1, 2], "x": [0.0, 1e200]})
+    (row,) = pw.run(f"SELECT {call} AS c FROM S [RANGE 2 SLIDE 2]", {"S": s}, time="t").to_pylist()
+    assert row["c"] == answer

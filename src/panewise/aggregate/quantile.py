@@ -28,7 +28,9 @@ class Quantile(Multiset):
         try:
             self.phi = Fraction(str(phi))
         except ValueError:
-            raise AggregateProblem(f"phi {phi!r} of QUANTILE is not a number", fix="use a literal such as 0.95") from None
+            raise AggregateProblem(
+                f"phi {phi!r} of QUANTILE is not a number", fix="use a literal such as 0.95"
+            ) from None
         if not 0 < self.phi <= 1:
             raise AggregateProblem(f"phi {phi} of QUANTILE is outside (0, 1]", fix="use a fraction such as 0.95")
         super().__init__(*types)

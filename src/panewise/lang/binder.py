@@ -213,7 +213,8 @@ class Binder:
         node = nodes[0]
         for other in nodes[1:]:
             left, right = ({c.name for c in side.columns} for side in (node, other))
-            keys = {p: pair for c, p in zip(conjuncts, predicates, strict=True) if (pair := _key(c, scope, left, right))}
+            pairs = zip(conjuncts, predicates, strict=True)
+            keys = {p: pair for c, p in pairs if (pair := _key(c, scope, left, right))}
             predicates = [p for p in predicates if p not in keys]
             conjuncts = [c for c in conjuncts if not _key(c, scope, left, right)]
             node = Join(node, other, tuple(keys.values()))

@@ -225,6 +225,8 @@ class Cursor:
             unit = self.next("a unit", "")
         if len(token.text) > 40:
             raise SyntaxProblem(f"{_short(token.text)} is too long", fix="use a shorter number", place=place)
+        if not re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)", token.text, re.ASCII):
+            raise SyntaxProblem(f"{token.text!r} is not a number", fix="write digits", place=place)
         try:
             found = Duration.of(("-" if negative else "") + token.text, unit.text if unit else None)
         except ValueError:

@@ -91,7 +91,8 @@ def window_text(clause: Clause) -> str:
         case LandmarkClause(lower, upper, slide):
             text = "UNBOUNDED" + _start(lower)
             if upper is not None:
-                text = f"UNTIL {_instant(upper)}" if lower is None else f"FROM {_instant(lower)} UNTIL {_instant(upper)}"
+                text = f"UNTIL {_instant(upper)}"
+                text = text if lower is None else f"FROM {_instant(lower)} {text}"
             return text + (f" SLIDE {slide}" if slide else "")
         case RowsClause(count, rows_lag, columns):
             return f"{_partition(columns)}ROWS {count}{f' LAG {rows_lag}' if rows_lag else ''}"

@@ -121,9 +121,7 @@ class Scope:
             )
         return bound
 
-    def resolved(
-        self, node: exp.Expr, clause: str, place: Place | None, replaced: Mapping[str, Column]
-    ) -> exp.Expr:
+    def resolved(self, node: exp.Expr, clause: str, place: Place | None, replaced: Mapping[str, Column]) -> exp.Expr:
         """A copy whose column references carry the algebra's names; `replaced` expressions become columns."""
 
         def step(part: exp.Expr) -> exp.Expr:

@@ -159,7 +159,12 @@ class _Reader:
         match tree:
             case exp.Subquery(this=inner) if self.openings and not tree.args.get("alias"):
                 self._refuse(tree)
-                self.openings.pop(0)
+                if emit := self.extras.emits.get(start := self.openings.pop(0)):
+                    raise SyntaxProblem(
+                        f"{emit} cannot stand in a part of a query",
+                        fix=f"write {emit}(...) around all of it",
+                        place=self.source.place(start, emit),
+                    )
                 return self._body(inner)
             case exp.Select():
                 return self._select(tree)

@@ -12,7 +12,7 @@ from panewise.algebra import Query, Source, Windowed
 from panewise.reference.history import Arrival, History
 from panewise.reference.moments import Moment
 from panewise.time import Boundary, Ticks
-from panewise.window import Contents, Session
+from panewise.window import Session
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,5 @@ def _views(
 
 
 def _inside(part: History, node: Windowed, places: Ticks, at: int, boundary: Boundary) -> list[int]:
-    c = part.contents
-    members = node.window.members(Contents(c.times[places], c.arrivals[places], c.marks[places]), at, boundary)
-    return [int(a) for a in c.arrivals[places[members]]]
+    members = node.window.members(part.view(places), at, boundary)
+    return [int(a) for a in part.contents.arrivals[places[members]]]

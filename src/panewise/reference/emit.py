@@ -84,7 +84,7 @@ def _changes(query: Query, states: States) -> Iterator[Result]:
 def _newest(bag: Bag, wanted: Counter[tuple[Any, ...]]) -> Bag:
     """Of equal rows the youngest are the ones that came."""
     found: Bag = []
-    for row in reversed(sorted(bag, key=lambda r: r.time)):
+    for row in sorted(bag, key=lambda r: r.time)[::-1]:
         if wanted[row.values] > 0:
             wanted[row.values] -= 1
             found.append(row)

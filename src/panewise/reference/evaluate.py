@@ -34,7 +34,7 @@ from panewise.reference.moments import Moment
 from panewise.reference.values import to_arrow, to_python
 from panewise.scalar import Scalar
 from panewise.time import Boundary
-from panewise.window import Contents, Predicate, Session
+from panewise.window import Predicate, Session
 
 Bag = list[Row]
 
@@ -69,7 +69,9 @@ class Evaluation:
                 return merged([self.history(left), self.history(right)])
             case Distinct(child):
                 return self.history(child)
-        raise BindProblem(f"a window cannot look at the result of {type(node).__name__.lower()}", fix="use ISTREAM(...)")
+        raise BindProblem(
+            f"a window cannot look at the result of {type(node).__name__.lower()}", fix="use ISTREAM(...)"
+        )
 
     def parts(self, node: Windowed) -> dict[tuple[Any, ...], History]:
         """The partitions of a windowed stream, each row knowing when it will leave."""
@@ -98,10 +100,7 @@ class Evaluation:
         seen = part.visible(moment.at, self.boundary, moment.admitted)
         if isinstance(node.child, Distinct):
             seen = _latest(part, seen)
-        c = part.contents
-        prefix = len(seen) == 0 or int(seen[-1]) == len(seen) - 1
-        view = slice(0, len(seen)) if prefix else seen
-        places = seen[window.members(Contents(c.times[view], c.arrivals[view], c.marks[view]), moment.at, self.boundary)]
+        places = seen[window.members(part.view(seen), moment.at, self.boundary)]
         return [part.rows[i] for i in places]
 
     # ---- relations -----------------------------------------------------------------------------------------------

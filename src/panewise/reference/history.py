@@ -67,9 +67,15 @@ class History:
         """Which of the first `upto` items found the instant already final when they arrived."""
         return self.contents.marks[:upto] >= at + 1 - boundary.shift
 
-    def part(self, places: Ticks) -> History:
+    def view(self, places: Ticks) -> Contents:
+        """What a window sees of these ascending positions; a prefix is not copied."""
+        prefix = len(places) == 0 or int(places[-1]) == len(places) - 1
+        chosen = slice(0, len(places)) if prefix else places
         c = self.contents
-        return History([self.rows[i] for i in places], Contents(c.times[places], c.arrivals[places], c.marks[places]))
+        return Contents(c.times[chosen], c.arrivals[chosen], c.marks[chosen])
+
+    def part(self, places: Ticks) -> History:
+        return History([self.rows[i] for i in places], self.view(places))
 
     def split(self, positions: tuple[int, ...]) -> dict[tuple[Any, ...], History]:
         """One history for each combination of values at these column positions."""

@@ -13,7 +13,7 @@ from panewise.algebra import Emit, Except, Node, Query, Union, Windowed
 from panewise.errors import BindProblem
 from panewise.reference.history import History
 from panewise.time import Boundary, Ticks, grid_between
-from panewise.window import Cumulate, Landmark, MultiGranular, Session, Sliding, Varying, Window
+from panewise.window import MultiGranular, Session, Window
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,7 @@ def _instants(
     instants = np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
     if not whole:
         return np.union1d(instants, window.after(instants))
-    if query.empty and len(instants) and isinstance(window, Sliding | Cumulate):
-        step = window.step
-        return grid_between(instants[:1], instants[-1:], window.start, step)
-    return instants
+    return grid_between(instants[:1], instants[-1:], *window.grid) if query.empty and window.grid else instants
 
 
 def _mixes(node: Node) -> bool:
@@ -100,11 +97,9 @@ def _grid_points(query: Query, speakers: list[Windowed], parts: Parts, boundary:
     told = [w.window.instants(part.contents, boundary) for w in query.windows for part in parts(w).values()]
     changes = np.unique(np.concatenate([np.empty(0, np.int64), *told]))
     found: set[Moment] = set()
-    for window in (node.window for node in speakers):
-        if isinstance(window, Sliding | Cumulate | Landmark | Varying):
-            origin = window.start if isinstance(window, Sliding | Cumulate) else 0
-            step = window.step if isinstance(window, Sliding | Cumulate) else window.slide or 1
-            points = grid_between(changes[:1], changes[-1:] + step - 1, origin, step)
+    for grid in (node.window.grid for node in speakers):
+        if grid:
+            points = grid_between(changes[:1], changes[-1:] + grid[1] - 1, *grid)
             found.update(Moment(int(t)) for t in points)
     return found
 

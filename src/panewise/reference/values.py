@@ -37,8 +37,6 @@ def to_arrow(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         raise AggregateProblem(f"a result does not fit into {kind}: {problem}", fix="cast it to a wider type") from None
 
 
-
-
 def _one_nan(value: float | None) -> float | None:
     if value is None:
         return None

@@ -73,6 +73,11 @@ class Window(ABC):
         """Whether it has instants of its own (SLIDE, sessions); otherwise it is reported when it changes."""
 
     @property
+    def grid(self) -> tuple[int, int] | None:
+        """Origin and step of its instants, where they are the points of a grid."""
+        return None
+
+    @property
     @abstractmethod
     def logical(self) -> bool:
         """Whether time alone decides what is in; physical windows count tuples instead."""

@@ -40,6 +40,10 @@ class Cumulate(LogicalWindow):
     def periodic(self) -> bool:
         return True
 
+    @property
+    def grid(self) -> tuple[int, int] | None:
+        return self.start, self.step
+
     def scope(self, instants: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
         at = floor_to_grid(instants, self.start, self.step)
         low = self._period(at) + 1 - boundary.shift

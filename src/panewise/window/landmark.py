@@ -62,6 +62,10 @@ class Landmark(LogicalWindow):
     def periodic(self) -> bool:
         return self.slide is not None
 
+    @property
+    def grid(self) -> tuple[int, int] | None:
+        return (0, self.slide) if self.slide is not None else None
+
     def scope(self, instants: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
         now = floor_to_grid(instants, 0, self.slide or 1) - boundary.shift
         upper = self.last - boundary.shift if self.upper else self.last

@@ -53,6 +53,10 @@ class Sliding(LogicalWindow):
     def periodic(self) -> bool:
         return self.slide is not None
 
+    @property
+    def grid(self) -> tuple[int, int] | None:
+        return (self.start, self.slide) if self.slide is not None else None
+
     def scope(self, instants: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
         high = floor_to_grid(instants, self.start, self.step) - self.lag - boundary.shift
         low = high - self.range + 1

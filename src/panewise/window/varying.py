@@ -41,6 +41,10 @@ class Varying(LogicalWindow):
     def periodic(self) -> bool:
         return True
 
+    @property
+    def grid(self) -> tuple[int, int] | None:
+        return 0, self.slide
+
     def scope(self, instants: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
         grid = floor_to_grid(instants, 0, self.slide)
         high = grid - boundary.shift

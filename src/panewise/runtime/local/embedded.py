@@ -28,7 +28,7 @@ def run(
 
     >>> import pyarrow as pa, panewise as pw
     >>> s = pa.table({"t": [1, 2, 4], "v": [10, 20, 40]})
-    >>> pw.run("SELECT SUM(v) AS total FROM S [RANGE 3 SLIDE 2]", {"S": s}, time="t").to_pylist()
-    [{'total': 30, 'w_start': -1, 'w_end': 2}, {'total': 60, 'w_start': 1, 'w_end': 4}, {'total': 40, 'w_start': 3, 'w_end': 6}]
+    >>> pw.run("SELECT SUM(v) AS total FROM S [RANGE 3 SLIDE 2]", {"S": s}, time="t", until=4).to_pylist()
+    [{'total': 30, 'w_start': -1, 'w_end': 2}, {'total': 60, 'w_start': 1, 'w_end': 4}]
     """
     return reference.run(query, streams, time=time, boundary=boundary, until=until)
