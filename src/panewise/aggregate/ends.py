@@ -7,10 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from panewise.aggregate.base import Aggregate, Laws
+from panewise.aggregate.base import Laws
+from panewise.aggregate.chosen import Chosen
 
 
-class First(Aggregate[Any]):
+class First(Chosen):
     """Ordered: parts must be combined in time order. NULLs are skipped like everywhere else."""
 
     names = ("FIRST", "FIRST_VALUE")
@@ -22,18 +23,6 @@ class First(Aggregate[Any]):
 
     def meaning(self, values: Sequence[Any]) -> Any:
         return values[self.place] if values else None
-
-    def identity(self) -> Any:
-        return None
-
-    def lift(self, value: Any) -> Any:
-        return value
-
-    def combine(self, left: Any, right: Any) -> Any:
-        return self.meaning([v for v in (left, right) if v is not None])
-
-    def lower(self, state: Any) -> Any:
-        return state
 
 
 class Last(First):

@@ -7,14 +7,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from panewise.aggregate.base import Aggregate, Laws, orderable
+from panewise.aggregate.base import Laws, orderable
+from panewise.aggregate.chosen import Chosen
 from panewise.aggregate.multiset import order_key
 
 
-class Max(Aggregate[Any]):
+class Max(Chosen):
     """Idempotent and not invertible: once the maximum leaves, only the rest can say what follows it.
 
-    "Consistent results" section 4.2, retrospective. None is the identity: there is no smallest value of every type.
+    "Consistent results" section 4.2, retrospective.
     """
 
     names = ("MAX",)
@@ -25,18 +26,6 @@ class Max(Aggregate[Any]):
 
     def meaning(self, values: Sequence[Any]) -> Any:
         return max(values, key=order_key, default=None)
-
-    def identity(self) -> Any:
-        return None
-
-    def lift(self, value: Any) -> Any:
-        return value
-
-    def combine(self, left: Any, right: Any) -> Any:
-        return self.meaning([v for v in (left, right) if v is not None])
-
-    def lower(self, state: Any) -> Any:
-        return state
 
 
 class Min(Max):

@@ -77,34 +77,46 @@ class Derived(Node):
 
 
 @dataclass(frozen=True)
-class Windowed(Node):
+class Unary(Node):
+    """An operator over one input, whose columns it keeps unless it says otherwise."""
+
+    child: Node
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.child.columns
+
+
+@dataclass(frozen=True)
+class Binary(Node):
+    """An operator over two inputs, of which the left one names the columns unless it says otherwise."""
+
+    left: Node
+    right: Node
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.left.columns
+
+
+@dataclass(frozen=True)
+class Windowed(Unary):
     """A window over a stream expression: stream in, relation out."""
 
-    child: Node
     window: Window
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        return self.child.columns
-
 
 @dataclass(frozen=True)
-class Select(Node):
+class Select(Unary):
     """Rows that satisfy a predicate; unknown is not satisfied."""
 
-    child: Node
     predicate: Scalar
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        return self.child.columns
 
 
 @dataclass(frozen=True)
-class Project(Node):
+class Project(Unary):
     """Computed columns, duplicates kept."""
 
-    child: Node
     items: tuple[tuple[str, Scalar], ...]
 
     @property
@@ -113,38 +125,18 @@ class Project(Node):
 
 
 @dataclass(frozen=True)
-class Union(Node):
+class Union(Binary):
     """Multiset union: multiplicities add up."""
 
-    left: Node
-    right: Node
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        return self.left.columns
-
 
 @dataclass(frozen=True)
-class Except(Node):
+class Except(Binary):
     """Multiset difference: multiplicities are subtracted, never below zero."""
 
-    left: Node
-    right: Node
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        return self.left.columns
-
 
 @dataclass(frozen=True)
-class Distinct(Node):
+class Distinct(Unary):
     """Each different row once: its most recent appearance."""
-
-    child: Node
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        return self.child.columns
 
 
 @dataclass(frozen=True)
@@ -157,10 +149,9 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Group(Node):
+class Group(Unary):
     """Grouped aggregation; without keys all rows are one group. A group without rows is no group."""
 
-    child: Node
     keys: tuple[str, ...]
     calls: tuple[Call, ...]
 
@@ -172,11 +163,9 @@ class Group(Node):
 
 
 @dataclass(frozen=True)
-class Join(Node):
+class Join(Binary):
     """Pairs that agree on every `on` pair of columns and satisfy the residual; NULL agrees with nothing."""
 
-    left: Node
-    right: Node
     on: tuple[tuple[str, str], ...] = ()
     residual: Scalar | None = None
 
