@@ -28,9 +28,9 @@ class PanewiseError(Exception):
         self.place = place
         super().__init__(message)
 
-    def at(self, place: Place) -> PanewiseError:
-        """The same error, placed, unless it already knows a place of its own."""
-        return self if self.place else type(self)(self.message, fix=self.fix, place=place)
+    def at(self, place: Place | None) -> PanewiseError:
+        """The same error, placed, unless it already knows a place of its own or none is given."""
+        return self if self.place or place is None else type(self)(self.message, fix=self.fix, place=place)
 
     def __str__(self) -> str:
         where = ""

@@ -173,6 +173,12 @@ class Instant:
                 continue
         raise TimeProblem(f"{text!r} is not an instant", fix="write '2026-01-31 07:00:00' or '07:00:00'")
 
+    def text(self, domain: Domain) -> str:
+        """The instant as a person writes it."""
+        if self.of_day:
+            return f"'{np.datetime64(self.tick, 'us').item():%H:%M:%S}'"
+        return instant_text(self.tick, domain)
+
     def on_day_of(self, first: int) -> int:
         """The tick itself, or this time of day on the day of tick `first`."""
         return first - first % UNITS["DAY"] + self.tick if self.of_day else self.tick

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal, localcontext
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Any
 
 import pyarrow as pa
@@ -36,4 +36,4 @@ class Avg(Sum):
         if not isinstance(total, Decimal):
             return total / count
         with localcontext(prec=200):
-            return (total / count).quantize(Decimal(1).scaleb(-self.result.scale))
+            return (total / count).quantize(Decimal(1).scaleb(-self.result.scale), ROUND_HALF_UP)

@@ -1,7 +1,7 @@
 """Queries as trees, their update patterns, and the equivalences between them."""
 
 from panewise.algebra.host import Host, default_host, use_host
-from panewise.algebra.patterns import pattern
+from panewise.algebra.patterns import announced, pattern
 from panewise.algebra.rewrites import REWRITES, Rewrite
 from panewise.algebra.tree import (
     Call,
@@ -40,6 +40,7 @@ __all__ = [
     "Source",
     "Union",
     "Windowed",
+    "announced",
     "default_host",
     "pattern",
     "use_host",

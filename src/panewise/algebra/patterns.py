@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from panewise.algebra.tree import Derived, Distinct, Except, Group, Join, Node, Project, Select, Source, Union, Windowed
-from panewise.window import Pattern
+from panewise.window import Pattern, Rows, Varying
 
 
 def pattern(node: Node) -> Pattern:
@@ -21,3 +21,24 @@ def pattern(node: Node) -> Pattern:
         case Except():  # inflexible, proposition 8
             return Pattern.NON_MONOTONIC
     raise TypeError(f"no update pattern for {type(node).__name__}")
+
+
+def announced(node: Node) -> tuple[bool, int]:
+    """How results say beforehand when they leave: by a time, and by how many orders of counted windows.
+
+    Monotonic results never leave, and nobody knows when non-monotonic ones do.
+    """
+    return (False, 0) if pattern(node) is Pattern.NON_MONOTONIC else _announced(node)
+
+
+def _announced(node: Node) -> tuple[bool, int]:
+    match node:
+        case Windowed(window=Rows()):
+            return False, 1
+        case Windowed(window=Varying()):  # items may come back
+            return False, 0
+        case Windowed(window=window):
+            return window.pattern is not Pattern.MONOTONIC, 0
+    below = [_announced(child) for child in node.children]
+    orders = [count for _, count in below]
+    return any(by_time for by_time, _ in below), sum(orders) if isinstance(node, Join) else max(orders, default=0)

@@ -43,6 +43,18 @@ class Node:
         changes: dict[str, Any] = dict(zip(slots, children, strict=True))
         return replace(self, **changes)
 
+    @property
+    def streams(self) -> set[str]:
+        """The declared streams below this node, those of derived streams included."""
+        found: set[str] = set()
+        for node in self.walk():
+            match node:
+                case Source(stream=name):
+                    found.add(name)
+                case Derived(query=query):
+                    found |= query.root.streams
+        return found
+
     def walk(self) -> Iterator[Node]:
         """This node and all below it, parents first."""
         yield self

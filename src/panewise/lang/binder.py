@@ -28,13 +28,13 @@ from panewise.algebra import (
 from panewise.errors import BindProblem, PanewiseError, did_you_mean
 from panewise.lang.dialect import canonical
 from panewise.lang.grouping import Grouping, aggregates
-from panewise.lang.scope import Describe, Scope, plain_name
+from panewise.lang.scope import Describe, Scope, alias_name, plain_name
 from panewise.lang.syntax import Body, Clause, Expr, QuerySyntax, Ref, SelectSyntax, SetSyntax, place_of
 from panewise.lang.window_binder import WindowBinder
 from panewise.scalar import Scalar, column
 from panewise.schema import StreamSchema, type_name
 from panewise.time import Domain
-from panewise.window import Landmark, Session, Window
+from panewise.window import Landmark, MultiGranular, Session, Window
 
 T = TypeVar("T")
 
@@ -59,6 +59,12 @@ class Binder:
                 fix="give a window a SLIDE, or leave LATE REVISE out",
                 place=syntax.late,
             )
+        if len({w.window for w in draft.windows if isinstance(w.window, MultiGranular)}) > 1:
+            raise BindProblem(
+                "two different multi-granular windows meet in one query",
+                fix="give both the same levels",
+                place=syntax.place,
+            )
         if revise is not None and any(isinstance(w.window, Session) for w in draft.windows):
             raise BindProblem(
                 "LATE REVISE cannot reopen a session", fix="use a longer DELAY, or leave it out", place=syntax.place
@@ -71,13 +77,13 @@ class Binder:
         try:
             ticks = syntax.revise.ticks(domain)
         except PanewiseError as problem:
-            raise (problem.at(syntax.late) if syntax.late else problem) from None
+            raise problem.at(syntax.late) from None
         if ticks < 0:
             raise BindProblem(f"LATE REVISE {syntax.revise} is negative", fix="use zero or more", place=syntax.late)
         return ticks
 
     def _domain(self, root: Node, syntax: QuerySyntax) -> Domain:
-        names = sorted(stream_names(root))
+        names = sorted(root.streams)
         domains = {self.streams[name].domain for name in names}
         if len(domains) > 1:
             raise BindProblem(
@@ -126,17 +132,17 @@ class Binder:
 
     def _grouped(self, body: SelectSyntax, node: Node, scope: Scope) -> tuple[Node, list[tuple[str, Scalar]]]:
         times = [n.time for n in node.walk() if isinstance(n, Source) and n.time in scope.types]
-        domains = [self.streams[n].domain for n in sorted(stream_names(node))]
+        domains = [self.streams[n].domain for n in sorted(node.streams)]
         grouping = Grouping(scope, times, domains[0] if domains else Domain.INTEGER)
         node = grouping.build(node, body)
         above = Scope(self.describe, list(node.columns))
         if body.having:
-            predicate = above.truth(grouping.bind(body.having, "HAVING", above), body.having, "HAVING")
+            predicate = above.truth(grouping.bind(body.having, above), body.having, "HAVING")
             node = Select(node, predicate)
         for item in body.items:
             if _is_star(item.expr.node):
                 raise BindProblem("* cannot be grouped", fix="list the columns", place=item.expr.place)
-        return node, [(i.alias or _title(i.expr), grouping.bind(i.expr, "SELECT", above)) for i in body.items]
+        return node, [(i.alias or _title(i.expr), grouping.bind(i.expr, above)) for i in body.items]
 
     def _items(self, body: SelectSyntax, scope: Scope) -> list[tuple[str, Scalar]]:
         found: list[tuple[str, Scalar]] = []
@@ -146,7 +152,7 @@ class Binder:
                 table = (node.table or None) if isinstance(node, exp.Column) else None
                 found += [(plain_name(c.name), column(c.name, c.type)) for c in scope.star(table, item.expr.place)]
             else:
-                found.append((item.alias or _title(item.expr), scope.bind(item.expr, "SELECT")))
+                found.append((item.alias or _title(item.expr), scope.bind(item.expr)))
         return found
 
     # ---- FROM and WHERE --------------------------------------------------------------------------------------------
@@ -154,7 +160,7 @@ class Binder:
     def _sources(self, refs: tuple[Ref, ...]) -> dict[str, Node]:
         found: dict[str, Node] = {}
         for number, ref in enumerate(refs):
-            alias = ref.alias or (ref.source if isinstance(ref.source, str) else f"_{number}")
+            alias = alias_name(ref.alias or (ref.source if isinstance(ref.source, str) else f"_{number}"))
             if any(alias.lower() == other.lower() for other in found):
                 raise BindProblem(f"{alias!r} stands twice in FROM", fix="give one an alias", place=ref.place)
             found[alias] = self._source(ref, alias)
@@ -176,6 +182,9 @@ class Binder:
                 ),
                 place=ref.place,
             )
+        if syntax.empty or syntax.revise:
+            suffix = "EMIT EMPTY" if syntax.empty else "LATE REVISE"
+            raise BindProblem(f"{suffix} cannot stand in a view", fix="put it into the query", place=syntax.place)
         if syntax.emit:
             node: Node = Derived(self.query(syntax), alias)
             return Windowed(node, self._window(node, ref.window))
@@ -192,7 +201,7 @@ class Binder:
         """The window a source was given; without one a stream is all it has been so far."""
         if clause is None:
             return Landmark()
-        schema = self.streams[min(stream_names(node))]
+        schema = self.streams[min(node.streams)]
         kind = schema.schema.field(schema.time).type
         time_type = pa.int64() if schema.domain is Domain.INTEGER else pa.timestamp("us", kind.tz)
         scope, now = Scope(self.describe, list(node.columns)), Scope(self.describe, [Column("now", time_type)])
@@ -201,7 +210,7 @@ class Binder:
             time_type,
             lambda condition, name: scope.predicate(_plain(condition, "compare plain columns"), name),
             lambda name: scope.find(name, None, clause.places.get(name, clause.place)).name,
-            lambda extent: now.bind(_plain(extent, "compute it from now"), "RANGE"),
+            lambda extent: now.bind(_plain(extent, "compute it from now")),
         )
         return binder.bind(clause)
 
@@ -223,24 +232,20 @@ class Binder:
         return node
 
 
-def stream_names(node: Node) -> set[str]:
-    """The declared streams below a node."""
-    found: set[str] = set()
-    for part in node.walk():
-        if isinstance(part, Source):
-            found.add(part.stream)
-        elif isinstance(part, Derived):
-            found |= stream_names(part.query.root)
-    return found
-
-
-def _as_stream(node: Node, ref: Ref) -> Node:
+def _as_stream(node: Node, ref: Ref, top: bool = True) -> Node:
     """A relation that was only selected and projected is still a stream, to which a window can be applied."""
     match node:
         case Windowed(child, Landmark(None, None, None)):
             return child
+        case Project(Distinct(child), items) if top and [s.column for _, s in items] == [c.name for c in child.columns]:
+            # Renaming commutes with duplicate elimination, which a window can look at only directly.
+            return Distinct(_as_stream(Project(child, items), ref, top=False))
+        case Distinct() if not top:
+            raise BindProblem(
+                "a window cannot look below a DISTINCT", fix="put the DISTINCT into the outer query", place=ref.place
+            )
         case Select() | Project() | Union() | Distinct():
-            return node.with_children(*(_as_stream(child, ref) for child in node.children))
+            return node.with_children(*(_as_stream(child, ref, top=False) for child in node.children))
     raise BindProblem(
         "a window needs a stream, but this sub-query is a relation that changes",
         fix="turn it into a stream with (SELECT ISTREAM ...)",

@@ -12,10 +12,14 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
+from sqlglot.parsers.spark import SparkParser
 
 
 class CQL(Spark):
-    """Spark SQL that writes QUANTILE as QUANTILE."""
+    """Spark SQL that writes QUANTILE as QUANTILE, and does not take PERCENTILE, which interpolates, for it."""
+
+    class Parser(SparkParser):
+        FUNCTION_PARSERS: ClassVar = {k: v for k, v in SparkParser.FUNCTION_PARSERS.items() if k != "PERCENTILE"}
 
     class Generator(SparkGenerator):
         TRANSFORMS: ClassVar = {

@@ -32,15 +32,15 @@ class Grouping:
 
     def build(self, child: Node, body: SelectSyntax) -> Node:
         for expr in body.group_by:
-            self._key(_meant(expr, body))
+            self._key(self._meant(expr, body))
         for expr in [*(i.expr for i in body.items), *([body.having] if body.having else [])]:
             for node in aggregates(expr.node):
                 self._call(node, expr)
         return Group(Project(child, tuple(self.inputs.items())), tuple(self.keys), tuple(self.calls))
 
-    def bind(self, expr: Expr, clause: str, above: Scope) -> Scalar:
+    def bind(self, expr: Expr, above: Scope) -> Scalar:
         """An expression of SELECT or HAVING over keys and aggregates."""
-        node = self._resolved(expr.node, expr, clause)
+        node = self._resolved(expr)
         for reference in node.find_all(exp.Column):
             if reference.name not in above.types:
                 raise BindProblem(
@@ -48,29 +48,43 @@ class Grouping:
                     fix=f"add it to GROUP BY, or write MAX({plain_name(reference.name)})",
                     place=reference.meta.get("place", expr.place),
                 )
-        return above.scalar(node, expr, clause)
+        return above.scalar(node, expr)
 
-    def _resolved(self, node: exp.Expr, expr: Expr, clause: str) -> exp.Expr:
-        resolved = self.scope.resolved(node, clause, expr.place, {})
+    def _resolved(self, expr: Expr) -> exp.Expr:
+        """The expression with every key and aggregate replaced by its column."""
 
         def step(part: exp.Expr) -> exp.Expr:
             found = self.known.get(canonical(part))
             return exp.Column(this=exp.to_identifier(found.name, quoted=True)) if found else part
 
-        return resolved.transform(step)
+        return self.scope.resolved(expr.node, expr.place).transform(step)
 
     def _key(self, expr: Expr) -> None:
         if next(aggregates(expr.node), None) is not None:
             raise BindProblem(f"GROUP BY {expr.sql} holds an aggregate", fix="group by columns", place=expr.place)
-        scalar = self.scope.bind(expr, "GROUP BY")
+        scalar = self.scope.bind(expr)
         name = scalar.column or f"key#{len(self.keys)}"
         if name not in self.keys:
             self.keys.append(name)
             self.inputs[name] = scalar
             self.known[scalar.sql] = Column(name, scalar.type)
 
+    def _meant(self, expr: Expr, body: SelectSyntax) -> Expr:
+        """GROUP BY 2 means the selected expression; so does GROUP BY alias, where no column has that name."""
+        node = expr.node.unnest()
+        if isinstance(node, exp.Literal) and not node.is_string:
+            number = int(node.this) if node.this.isdigit() else 0
+            if not 1 <= number <= len(body.items):
+                raise BindProblem(f"GROUP BY {expr.sql} names no selected column", fix="use its name", place=expr.place)
+            return body.items[number - 1].expr
+        if isinstance(node, exp.Column) and not node.table and not self.scope.has(node.name):
+            for item in body.items:
+                if item.alias and item.alias.lower() == node.name.lower():
+                    return item.expr
+        return Expr(canonical(node), node, expr.place)
+
     def _call(self, node: exp.Expr, expr: Expr) -> None:
-        text = canonical(self.scope.resolved(node, "SELECT", expr.place, {}))
+        text = canonical(self.scope.resolved(node, expr.place))
         if text in self.known:
             return
         arguments, aggregate = self._aggregate(node, expr)
@@ -123,15 +137,16 @@ class Grouping:
         try:
             return kind(*(s.type for s in scalars), **values)
         except AggregateProblem as problem:
-            raise (problem.at(place) if place else problem) from None
+            raise problem.at(place) from None
 
     def _scalar(self, node: exp.Expr, expr: Expr) -> Scalar:
-        return self.scope.bind(Expr(canonical(node), node, place_of(node, expr.place)), "SELECT")
+        return self.scope.bind(Expr(canonical(node), node, place_of(node, expr.place)))
 
     def _time(self, name: str, expr: Expr) -> Scalar:
         if len(self.times) != 1:
+            count = "several streams have" if self.times else "no stream in sight has"
             raise BindProblem(
-                f"{name} with one argument runs over time, but several streams have one",
+                f"{name} with one argument runs over time, but {count} one",
                 fix=f"write {name}(y, x)",
                 place=expr.place,
             )
@@ -165,18 +180,3 @@ def _arguments(node: exp.Expr) -> list[exp.Expr]:
     for value in node.args.values():
         found += [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, exp.Expr)]
     return found if not isinstance(node, exp.Anonymous) else list(node.expressions)
-
-
-def _meant(expr: Expr, body: SelectSyntax) -> Expr:
-    """GROUP BY 2 and GROUP BY alias mean the selected expression."""
-    node = expr.node
-    if isinstance(node, exp.Literal) and not node.is_string:
-        place = int(node.this) if node.this.isdigit() else 0
-        if not 1 <= place <= len(body.items):
-            raise BindProblem(f"GROUP BY {expr.sql} names no selected column", fix="use its name", place=expr.place)
-        return body.items[place - 1].expr
-    if isinstance(node, exp.Column) and not node.table:
-        for item in body.items:
-            if item.alias and item.alias.lower() == node.name.lower():
-                return item.expr
-    return expr

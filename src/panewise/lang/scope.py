@@ -50,6 +50,10 @@ class Scope:
         known = dict.fromkeys(plain_name(c.name) for c in self.columns if _matches(c.name, None, table))
         raise BindProblem(f"there is no column {shown!r}", fix=did_you_mean(name, known), place=place)
 
+    def has(self, name: str) -> bool:
+        """Whether any column in sight has that name."""
+        return any(_matches(c.name, name.lower(), None) for c in self.columns)
+
     def star(self, table: str | None, place: Place | None) -> list[Column]:
         """All columns, or those of one stream."""
         found = [c for c in self.columns if table is None or _matches(c.name, None, table)]
@@ -61,13 +65,18 @@ class Scope:
         known = dict.fromkeys(c.name.partition(".")[0] for c in self.columns if "." in c.name)
         return BindProblem(f"there is no {name!r} in FROM", fix=did_you_mean(name, known), place=place)
 
-    def bind(self, expr: Expr, clause: str, replaced: Mapping[str, Column] | None = None) -> Scalar:
+    def bind(self, expr: Expr) -> Scalar:
         """The expression over the columns in sight, typed by the host."""
-        node = self.resolved(expr.node, clause, expr.place, replaced or {})
-        return self.scalar(node, expr, clause)
+        return self.scalar(self.resolved(expr.node, expr.place), expr)
 
-    def scalar(self, node: exp.Expr, expr: Expr, clause: str) -> Scalar:
+    def scalar(self, node: exp.Expr, expr: Expr) -> Scalar:
         """A resolved expression as a typed scalar."""
+        if moody := next((n for n in node.find_all(exp.Func) if _is_moody(n)), None):
+            raise BindProblem(
+                f"{canonical(moody)} would answer differently at every run",
+                fix="use the stream's own time",
+                place=place_of(moody, expr.place),
+            )
         if star := node.find(exp.Star):
             raise BindProblem("* cannot stand here", fix="name a column", place=place_of(star, expr.place))
         inputs = tuple(dict.fromkeys(c.name for c in node.find_all(exp.Column)))
@@ -110,7 +119,7 @@ class Scope:
 
     def predicate(self, expr: Expr, clause: str) -> Scalar:
         """An expression that must be true or false."""
-        return self.truth(self.bind(expr, clause), expr, clause)
+        return self.truth(self.bind(expr), expr, clause)
 
     def truth(self, bound: Scalar, expr: Expr, clause: str) -> Scalar:
         if not pa.types.is_boolean(bound.type):
@@ -121,12 +130,10 @@ class Scope:
             )
         return bound
 
-    def resolved(self, node: exp.Expr, clause: str, place: Place | None, replaced: Mapping[str, Column]) -> exp.Expr:
-        """A copy whose column references carry the algebra's names; `replaced` expressions become columns."""
+    def resolved(self, node: exp.Expr, place: Place | None) -> exp.Expr:
+        """A copy whose column references carry the algebra's names."""
 
         def step(part: exp.Expr) -> exp.Expr:
-            if replaced and (known := replaced.get(canonical(part))) is not None:
-                return _reference(known.name)
             if isinstance(part, exp.Column) and not part.meta.get("resolved"):
                 where = place_of(part, place)
                 if part.args.get("db"):
@@ -135,6 +142,29 @@ class Scope:
             return part
 
         return node.copy().transform(step)
+
+
+#: Functions whose answer depends on when or how often they are asked.
+_MOODY = (
+    exp.Rand,
+    exp.Randn,
+    exp.CurrentTimestamp,
+    exp.CurrentDate,
+    exp.CurrentTime,
+    exp.CurrentDatetime,
+    exp.Localtimestamp,
+    exp.Shuffle,
+    exp.Uuid,
+)
+
+
+def _is_moody(node: exp.Func) -> bool:
+    return isinstance(node, _MOODY) or (isinstance(node, exp.Anonymous) and node.name.upper() == "NOW")
+
+
+def alias_name(name: str) -> str:
+    """A stream's name as the first part of a column's: without dots, which end that part."""
+    return name.replace(".", "_")
 
 
 def plain_name(qualified: str) -> str:
@@ -160,6 +190,6 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _matches(qualified: str, name: str | None, table: str | None) -> bool:
     alias = qualified.partition(".")[0]
-    if table is not None and alias.lower() != table.lower():
+    if table is not None and alias.lower() != alias_name(table).lower():
         return False
     return name is None or plain_name(qualified).lower() == name

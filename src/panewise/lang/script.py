@@ -84,7 +84,7 @@ def bind_script(text: str, describe: Describe) -> Pipeline:
                     bound = Binder(found.streams, views, describe).query(statement)
                     found.queries[name] = NamedQuery(name, bound, render(statement))
         except PanewiseError as problem:
-            raise (problem.at(statement.place) if statement.place else problem) from None
+            raise problem.at(statement.place) from None
     return found
 
 
@@ -107,10 +107,10 @@ def _declare(statement: CreateStream, found: Pipeline, views: Mapping[str, Query
         found.streams[statement.name] = StreamSchema(schema, statement.time, delay)
     except SchemaProblem as problem:
         place = statement.places.get(statement.time)
-        raise (problem.at(place) if place else problem) from None
+        raise problem.at(place) from None
     except TimeProblem as problem:
         place = statement.places.get(str(delay))
-        raise (problem.at(place) if place else problem) from None
+        raise problem.at(place) from None
     if statement.source:
         found.sources[statement.name] = statement.source
 
@@ -119,7 +119,7 @@ def _column_type(kind: str, place: Place | None) -> pa.DataType:
     try:
         return data_type(kind)
     except BindProblem as problem:
-        raise (problem.at(place) if place else problem) from None
+        raise problem.at(place) from None
 
 
 def data_type(text: str) -> pa.DataType:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import sqlglot
+from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from panewise.errors import BindProblem
@@ -12,13 +13,20 @@ from panewise.lang.dialect import CQL
 
 
 @lru_cache(maxsize=4096)
-def translate(sql: str, dialect: str) -> str:
-    """A CQL scalar as that dialect writes it.
+def translate(sql: str, dialect: str, columns: tuple[str, ...]) -> str:
+    """A CQL scalar as that dialect writes it, with its columns called `_0`, `_1` and so on.
 
-    >>> translate("`S.a` div 2", "duckdb")
-    '"S.a" // 2'
+    Numbers instead of names, because not every dialect keeps `K` and `k` apart.
+
+    >>> translate("`S.a` div 2", "duckdb", ("S.b", "S.a"))
+    '_1 // 2'
     """
+    numbers = {name: number for number, name in enumerate(columns)}
+
+    def step(node: exp.Expr) -> exp.Expr:
+        return exp.column(f"_{numbers[node.name]}") if isinstance(node, exp.Column) else node
+
     try:
-        return sqlglot.transpile(sql, read=CQL, write=dialect)[0]
+        return sqlglot.parse_one(sql, dialect=CQL).transform(step).sql(dialect=dialect)
     except SqlglotError:
         raise BindProblem("it is not an expression", fix="check what stands in it") from None

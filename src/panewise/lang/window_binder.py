@@ -53,7 +53,7 @@ class WindowBinder:
         try:
             return self._bind(clause)
         except PanewiseError as problem:
-            raise (problem.at(clause.place) if clause.place else problem) from None
+            raise problem.at(clause.place) from None
 
     def _bind(self, clause: Clause) -> Window:
         match clause:
@@ -159,4 +159,4 @@ def _placed(place: Place | None) -> Iterator[None]:
     try:
         yield
     except PanewiseError as problem:
-        raise (problem.at(place) if place else problem) from None
+        raise problem.at(place) from None

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from panewise.algebra import Derived, Host, Query, Source, Windowed, default_host
 from panewise.errors import BindProblem, SchemaProblem
-from panewise.reference.account import Accounting, account
+from panewise.reference.account import Accounting, Spoken, account
 from panewise.reference.emit import Progress, Result, emitted, time_type, to_table
 from panewise.reference.evaluate import Evaluation
 from panewise.reference.history import Arrival, History, Row, arrive
@@ -74,10 +74,10 @@ def execute(
     given = {name: as_stream(name, source, time) for name, source in streams.items()}
     bound = host.read(query, {n: s.schema for n, s in given.items()}) if isinstance(query, str) else query
     _check_streams(bound, given)
-    arrivals = {name: arrive(given[name]) for name in sorted(_names(bound))}
+    arrivals = {name: arrive(given[name]) for name in sorted(bound.root.streams)}
     session = _Run(arrivals, boundary, host, _tick(until, bound), progress)
     table = session.table(bound)
-    accounts = {n: account(n, a, session.anchored(bound), session.spoken, boundary) for n, a in arrivals.items()}
+    accounts = {n: account(n, a, session.spoken, boundary) for n, a in arrivals.items()}
     return Outcome(table, {n: c for n, (c, _) in accounts.items()}, {n: late for n, (_, late) in accounts.items()})
 
 
@@ -93,10 +93,10 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.sources: dict[object, History] = {name: a.history for name, a in self.arrivals.items()}
-        self.spoken: list[Moment] = []
+        self.spoken: list[Spoken] = []
 
     def table(self, query: Query) -> pa.Table:
-        declared = next((self._time_type(name) for name in sorted(_names(query))), pa.int64())
+        declared = next((self._time_type(name) for name in sorted(query.root.streams)), pa.int64())
         return to_table(query, self.results(query), time_type(query.domain, declared))
 
     def results(self, query: Query) -> list[Result]:
@@ -109,7 +109,7 @@ class _Run:
             when = moments(single, evaluation.parts, self.boundary, self.until)
             if query.revise is not None:
                 when = [m for moment in when for m in self._revisions(moment, query.revise)]
-            self.spoken += when
+            self.spoken.append(Spoken(single, evaluation, when))
             found += emitted(single, evaluation, when, level, self.progress)
         return sorted(found, key=lambda r: r.moment.at)
 
@@ -117,9 +117,10 @@ class _Run:
         """The query with times of day resolved to the day of the first item of the streams below each window."""
 
         def anchor(node: Windowed) -> Window:
-            leaves = [n for n in node.walk() if isinstance(n, Source)]
-            firsts = [h.contents.times[0] for n in leaves if len((h := self.sources[n.stream]).rows)]
-            return node.window.anchored(int(min(firsts, default=np.int64(0))))
+            leaves = (n for n in node.walk() if isinstance(n, Source | Derived))
+            below = (self.sources[n.stream if isinstance(n, Source) else n.query] for n in leaves)
+            firsts = [history.first for history in below if history.first is not None]
+            return node.window.anchored(min(firsts, default=0))
 
         return replace(query, root=replace_windows(query.root, anchor))
 
@@ -157,16 +158,6 @@ def _check_streams(query: Query, given: Mapping[str, Stream]) -> None:
                     f"stream {node.stream!r} does not have the columns the query was bound to",
                     fix="bind the query again",
                 )
-
-
-def _names(query: Query) -> set[str]:
-    found: set[str] = set()
-    for node in query.root.walk():
-        if isinstance(node, Source):
-            found.add(node.stream)
-        elif isinstance(node, Derived):
-            found |= _names(node.query)
-    return found
 
 
 def _as_history(results: list[Result]) -> History:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.algebra import Query, Source, Windowed
+from panewise.reference.evaluate import Evaluation
 from panewise.reference.history import Arrival, History
 from panewise.reference.moments import Moment
 from panewise.time import Boundary, Ticks
@@ -30,17 +31,24 @@ class Accounting:
     partly_late: int = 0
 
 
-def account(
-    name: str, arrival: Arrival, query: Query, moments: list[Moment], boundary: Boundary
-) -> tuple[Accounting, pa.Table]:
-    """The account of one stream in a query, and its late rows in arrival order."""
+@dataclass(frozen=True, eq=False)
+class Spoken:
+    """A query that was answered, with the moments at which it was; derived streams are queries of their own."""
+
+    query: Query
+    evaluation: Evaluation
+    moments: list[Moment]
+
+
+def account(name: str, arrival: Arrival, spoken: list[Spoken], boundary: Boundary) -> tuple[Accounting, pa.Table]:
+    """The account of one stream over all queries that looked at it, and its late rows in arrival order."""
     table = arrival.stream.arrow
     used: set[int] = set()
     wanted: set[int] = set()
     missed: set[int] = set()
-    if arrival.history.disordered:
-        for part, window in _looks(name, arrival, query):
-            for seen, full in _views(part, window, moments, boundary):
+    for each in spoken if arrival.history.disordered else ():
+        for part, window in _looks(name, arrival, each):
+            for seen, full in _views(part, window, each.moments, boundary):
                 used.update(seen)
                 wanted.update(full)
                 missed.update(set(full) - set(seen))
@@ -50,14 +58,15 @@ def account(
     return counts, table.take(pa.array(late, pa.int64()))
 
 
-def _looks(name: str, arrival: Arrival, query: Query) -> Iterator[tuple[History, Windowed]]:
+def _looks(name: str, arrival: Arrival, spoken: Spoken) -> Iterator[tuple[History, Windowed]]:
     """Every partition of the stream under every window that looks at it."""
-    for windowed in query.windows:
-        for source in windowed.walk():
-            if isinstance(source, Source) and source.stream == name:
-                columns = [c.name for c in source.columns]
-                keys = tuple(columns.index(c) for c in windowed.window.partition_by if c in columns)
-                yield from ((part, windowed) for part in arrival.history.split(keys).values())
+    for windowed in spoken.query.windows:
+        sources = [node for node in windowed.walk() if isinstance(node, Source)]
+        if [s.stream for s in sources] == [name]:
+            yield from ((part, windowed) for part in spoken.evaluation.parts(windowed).values())
+        elif any(s.stream == name for s in sources):
+            # Below a union arrivals of several streams meet; each is accounted for as if it were alone.
+            yield arrival.history, windowed
 
 
 def _views(

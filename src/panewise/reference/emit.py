@@ -9,12 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from panewise.algebra import Emit, Query
+from panewise.algebra import Emit, Query, announced
 from panewise.reference.evaluate import Bag, Evaluation
 from panewise.reference.history import Row
 from panewise.reference.moments import Moment
 from panewise.reference.values import to_arrow
 from panewise.time import Domain
+from panewise.window import MultiGranular
 
 #: Moments evaluated together: enough to spare the host many small calls, few enough to keep memory flat.
 BLOCK = 128
@@ -110,26 +111,26 @@ def _added(query: Query, results: list[Result], time_type: pa.DataType) -> dict[
         added["w_end"] = [r.moment.end for r in results], time_type
     else:
         added["ts"] = [r.moment.at for r in results], time_type
-    if any(r.level is not None for r in results):
+    if any(isinstance(w.window, MultiGranular) for w in query.windows):
         added["w_level"] = [r.level for r in results], pa.int32()
     if query.emit is Emit.CHANGES:
         added["sign"] = [r.sign for r in results], pa.int8()
     if query.emit in (Emit.CHANGES, Emit.ISTREAM):
-        added |= _expiry(results, time_type)
+        added |= _expiry(query, results, time_type)
     if query.revise is not None:
         added["revision"] = [r.moment.revision for r in results], pa.int32()
     return added
 
 
-def _expiry(results: list[Result], time_type: pa.DataType) -> dict[str, tuple[list[Any], pa.DataType]]:
+def _expiry(query: Query, results: list[Result], time_type: pa.DataType) -> dict[str, tuple[list[Any], pa.DataType]]:
     """Columns for when a result leaves, where that is known beforehand; a join of counted windows has two orders."""
     added: dict[str, tuple[list[Any], pa.DataType]] = {}
-    if any(r.row.expires is not None for r in results):
+    by_time, orders = announced(query.root)
+    if by_time:
         added["expires_at"] = [r.row.expires for r in results], time_type
-    width = max((len(r.row.orders) for r in results), default=0)
-    if width == 1:
+    if orders == 1:
         added["expires_order"] = [r.row.orders[0] if r.row.orders else None for r in results], pa.int64()
-    elif width > 1:
+    elif orders > 1:
         added["expires_order"] = [r.row.orders or None for r in results], pa.list_(pa.int64())
     return added
 

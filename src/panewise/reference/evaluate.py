@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,9 @@ from panewise.algebra import (
 from panewise.errors import BindProblem
 from panewise.reference.history import History, Row, merged
 from panewise.reference.moments import Moment
-from panewise.reference.values import to_arrow, to_python
+from panewise.reference.values import one_nan, to_arrow, to_python
 from panewise.scalar import Scalar
-from panewise.time import Boundary
+from panewise.time import Boundary, Ticks
 from panewise.window import Predicate, Session
 
 Bag = list[Row]
@@ -44,8 +45,8 @@ class Evaluation:
 
     def __init__(self, sources: dict[object, History], boundary: Boundary, host: Host, empty: bool = False) -> None:
         self.sources, self.boundary, self.host, self.empty = sources, boundary, host, empty
-        self._parts: dict[int, dict[tuple[Any, ...], History]] = {}
-        self._keep_alive: list[Node] = []
+        # By identity, since hashing a tree at every moment costs more than a window; the node is kept alive with it.
+        self._parts: dict[int, tuple[Windowed, dict[tuple[Any, ...], History]]] = {}
 
     # ---- streams -------------------------------------------------------------------------------------------------
 
@@ -76,32 +77,36 @@ class Evaluation:
     def parts(self, node: Windowed) -> dict[tuple[Any, ...], History]:
         """The partitions of a windowed stream, each row knowing when it will leave."""
         if id(node) not in self._parts:
-            self._keep_alive.append(node)
             child = Select(node.child, node.window.condition) if isinstance(node.window, Predicate) else node.child
             names = [c.name for c in node.child.columns]
             places = tuple(names.index(column) for column in node.window.partition_by)
             split = self.history(child).split(places)
-            self._parts[id(node)] = {k: part.leaving(node.window, self.boundary) for k, part in split.items()}
-        return self._parts[id(node)]
+            self._parts[id(node)] = node, {k: part.leaving(node.window, self.boundary) for k, part in split.items()}
+        return self._parts[id(node)][1]
 
     def state(self, node: Windowed, moment: Moment) -> Bag:
         """The window's state: of each partition, the visible items that are in scope."""
-        found: Bag = []
+        found: list[tuple[int, int, Row]] = []
         for key, part in self.parts(node).items():
-            if moment.session and node.window.partition_by and key != moment.session[0]:
-                continue
-            found += self._members(part, node, moment)
-        return sorted(found, key=lambda row: row.time) if node.window.partition_by else found
+            if moment.session is None or key == moment.session[0]:
+                found += self._members(part, node, moment)
+        ordered = sorted(found, key=lambda item: item[:2]) if node.window.partition_by else found
+        return [row for _, _, row in ordered]
 
-    def _members(self, part: History, node: Windowed, moment: Moment) -> Bag:
-        window = node.window
+    def _members(self, part: History, node: Windowed, moment: Moment) -> list[tuple[int, int, Row]]:
+        """Time, arrival and row of each item of a partition that is in scope."""
+        window, c = node.window, part.contents
         if isinstance(window, Session):
-            return _session(part, window, moment, self.boundary)
+            return [(c.times[i], c.arrivals[i], part.rows[i]) for i in _session(part, window, moment, self.boundary)]
         seen = part.visible(moment.at, self.boundary, moment.admitted)
         if isinstance(node.child, Distinct):
             seen = _latest(part, seen)
-        places = seen[window.members(part.view(seen), moment.at, self.boundary)]
-        return [part.rows[i] for i in places]
+        members = window.members(part.view(seen), moment.at, self.boundary)
+        rows = [part.rows[i] for i in seen[members]]
+        if part.disordered and (orders := window.expires_order(len(seen))) is not None:
+            # Late items are not admitted and do not count, so the order of the others depends on the moment.
+            rows = [replace(row, orders=(int(o),)) for row, o in zip(rows, orders[members], strict=True)]
+        return list(zip(c.times[seen[members]], c.arrivals[seen[members]], rows, strict=True))
 
     # ---- relations -----------------------------------------------------------------------------------------------
 
@@ -178,7 +183,7 @@ def answer(call: Call, names: list[str], rows: Bag) -> Any:
     else:
         tuples = [tuple(row.values[p] for p in places) for row in ordered]
         present = [t for t in tuples if None not in t]
-    return call.aggregate.meaning(present)
+    return one_nan(call.aggregate.meaning(present))
 
 
 def distinct(bag: Bag) -> Bag:
@@ -217,12 +222,13 @@ def join(left: Bag, right: Bag, node: Join) -> Bag:
     ]
 
 
-def _session(part: History, window: Session, moment: Moment, boundary: Boundary) -> Bag:
+def _session(part: History, window: Session, moment: Moment, boundary: Boundary) -> Ticks:
+    """Positions of the items of the session, or sessions, that a moment closes."""
     firsts, ends, joined = part.sessions(window, boundary)
     places = joined & (ends == moment.at)
     if moment.session:
         places &= firsts == moment.session[1]
-    return [part.rows[i] for i in np.flatnonzero(places)]
+    return np.flatnonzero(places).astype(np.int64)
 
 
 def _latest(part: History, seen: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

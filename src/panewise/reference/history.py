@@ -46,6 +46,12 @@ class History:
         """Whether any item arrived after something newer, so that it may be late for an instant."""
         return bool((self.contents.marks > NO_MARK).any())
 
+    @property
+    def first(self) -> int | None:
+        """The time of the oldest item that came in order; a late one says nothing about when a stream began."""
+        times = self.contents.times[self.contents.marks == NO_MARK]
+        return int(times[0]) if len(times) else None
+
     def visible(self, at: int, boundary: Boundary, admitted: tuple[int, int] | None = None) -> Ticks:
         """Positions that count at an instant: not after it, and arrived before it was final.
 
@@ -66,6 +72,11 @@ class History:
     def late_for(self, at: int, boundary: Boundary, upto: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Which of the first `upto` items found the instant already final when they arrived."""
         return self.contents.marks[:upto] >= at + 1 - boundary.shift
+
+    def first_open(self, boundary: Boundary) -> Ticks:
+        """For each item that arrived late for some instants, the first one it was not late for."""
+        marks = self.contents.marks
+        return marks[marks > NO_MARK] + boundary.shift
 
     def view(self, places: Ticks) -> Contents:
         """What a window sees of these ascending positions; a prefix is not copied."""
@@ -95,6 +106,8 @@ class History:
     def leaving(self, window: Window, boundary: Boundary) -> History:
         """The same rows, each knowing when it leaves this window."""
         times, orders = window.expires_at(self.contents.times, boundary), window.expires_order(len(self.rows))
+        if isinstance(window, Session):
+            times = self.sessions(window, boundary)[1] + 1
         rows = self.rows
         if times is not None:
             rows = [replace(row, expires=int(t)) for row, t in zip(rows, times, strict=True)]

@@ -13,7 +13,7 @@ from panewise.algebra import Emit, Except, Node, Query, Union, Windowed
 from panewise.errors import BindProblem
 from panewise.reference.history import History
 from panewise.time import Boundary, Ticks, grid_between
-from panewise.window import MultiGranular, Session, Window
+from panewise.window import MultiGranular, Pattern, Session, Window
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,11 @@ def moments(query: Query, parts: Parts, boundary: Boundary, until: int | None) -
     whole = query.emit is Emit.RSTREAM and query.periodic
     found: set[Moment] = set()
     for node in speakers:
-        if isinstance(node.window, Session) and whole:
+        if isinstance(node.window, Session) and whole and len(query.windows) == 1:
             found.update(_sessions(node.window, parts(node), boundary))
         else:
             found.update(Moment(int(t)) for t in _instants(node, parts(node), boundary, query, whole))
-    if query.periodic and _mixes(query.root):
+    if query.periodic and (_mixes(query.root) or _lasts(query)):
         found.update(_grid_points(query, speakers, parts, boundary))
     ordered = sorted(found, key=lambda m: (m.at, m.start is not None, m.start or 0, repr(m.session)))
     kept = [m for m in ordered if until is None or m.at <= until]
@@ -82,6 +82,10 @@ def _instants(
     window = node.window
     found = [window.instants(part.contents, boundary) for part in parts.values()]
     instants = np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+    if not window.periodic:
+        # An item that is late for some instants comes in at the first one that is still open.
+        opened = [part.first_open(boundary) for part in parts.values()]
+        return np.unique(np.concatenate([instants, *opened]))
     if not whole:
         return np.union1d(instants, window.after(instants))
     return grid_between(instants[:1], instants[-1:], *window.grid) if query.empty and window.grid else instants
@@ -90,6 +94,12 @@ def _instants(
 def _mixes(node: Node) -> bool:
     """Whether rows of one window may stand alone: then an instant at which another is empty has something to tell."""
     return isinstance(node, Union | Except) or (not isinstance(node, Windowed) and any(map(_mixes, node.children)))
+
+
+def _lasts(query: Query) -> bool:
+    """Whether a refreshed window never empties: then what the others bring later must still be told."""
+    patterns = [w.window.pattern for w in query.windows if w.window.periodic]
+    return len(query.windows) > 1 and Pattern.MONOTONIC in patterns
 
 
 def _grid_points(query: Query, speakers: list[Windowed], parts: Parts, boundary: Boundary) -> set[Moment]:

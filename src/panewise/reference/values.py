@@ -10,37 +10,48 @@ from typing import Any
 import pyarrow as pa
 
 from panewise.errors import AggregateProblem
+from panewise.schema import type_name
 
 
 def to_python(values: pa.ChunkedArray | pa.Array) -> list[Any]:
     """Python values; equal values are equal in Python too (one NaN, no negative zero, tuples for lists)."""
     kind = values.type
-    if pa.types.is_temporal(kind):
-        width = pa.int32() if kind.bit_width == 32 else pa.int64()
-        return list(values.cast(width).to_pylist())
+    if _ticking(kind):
+        return list(values.cast(_number(kind)).to_pylist())
     plain = values.to_pylist()
     if pa.types.is_floating(kind):
-        return [_one_nan(v) for v in plain]
+        return [one_nan(v) for v in plain]
     return [_frozen(v) for v in plain] if pa.types.is_nested(kind) else list(plain)
 
 
 def to_arrow(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """An Arrow array of that type; a value that does not fit is an error, not a surprise."""
     try:
-        if pa.types.is_temporal(kind):
-            width = pa.int32() if kind.bit_width == 32 else pa.int64()
-            return pa.array(values, width).cast(kind)
+        if _ticking(kind):
+            return pa.array(values, _number(kind)).cast(kind)
         if pa.types.is_decimal(kind):
             return pa.array([None if v is None else Decimal(v) for v in values], kind)
-        return pa.array([_thawed(v) for v in values] if pa.types.is_nested(kind) else values, kind)
+        return pa.array([_thawed(v, kind) for v in values] if pa.types.is_nested(kind) else values, kind)
     except (pa.ArrowException, OverflowError) as problem:
-        raise AggregateProblem(f"a result does not fit into {kind}: {problem}", fix="cast it to a wider type") from None
+        raise AggregateProblem(
+            f"a result does not fit into {type_name(kind)}: {problem}", fix="cast it to a wider type"
+        ) from None
 
 
-def _one_nan(value: float | None) -> float | None:
-    if value is None:
-        return None
+def one_nan(value: Any) -> Any:
+    """The value, with NaN always the same object, so that tuples of it are equal, and zero without a sign."""
+    if not isinstance(value, float):
+        return value
     return math.nan if value != value else value + 0.0
+
+
+def _ticking(kind: pa.DataType) -> bool:
+    """Whether values of a type are counts of some unit of time; calendar intervals are not."""
+    return bool(pa.types.is_temporal(kind) and not pa.types.is_interval(kind))
+
+
+def _number(kind: pa.DataType) -> pa.DataType:
+    return pa.int32() if kind.bit_width == 32 else pa.int64()
 
 
 def _frozen(value: Any) -> Any:
@@ -48,11 +59,15 @@ def _frozen(value: Any) -> Any:
         return tuple(_frozen(v) for v in value)
     if isinstance(value, dict):
         return tuple((k, _frozen(v)) for k, v in value.items())
-    return value
+    return one_nan(value)
 
 
-def _thawed(value: Any) -> Any:
-    if not isinstance(value, tuple):
+def _thawed(value: Any, kind: pa.DataType) -> Any:
+    """A frozen value as Arrow takes it: its type says which tuples were structs."""
+    if value is None or not pa.types.is_nested(kind):
         return value
-    fields = all(isinstance(v, tuple) and len(v) == 2 and isinstance(v[0], str) for v in value)
-    return {k: _thawed(v) for k, v in value} if value and fields else [_thawed(v) for v in value]
+    if pa.types.is_struct(kind):
+        return {name: _thawed(v, kind.field(name).type) for name, v in value}
+    if pa.types.is_map(kind):
+        return [(k, _thawed(v, kind.item_type)) for k, v in value]
+    return [_thawed(v, kind.value_type) for v in value]

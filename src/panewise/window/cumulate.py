@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from panewise.errors import WindowProblem
-from panewise.time import Boundary, Domain, Instant, Ticks, duration_text, floor_to_grid, grid_between, instant_text
+from panewise.time import Boundary, Domain, Instant, Ticks, duration_text, floor_to_grid, grid_between
 from panewise.window.base import Contents, LogicalWindow, Pattern, positive
 
 
@@ -74,7 +74,7 @@ class Cumulate(LogicalWindow):
         return replace(self, origin=Instant(self.origin.on_day_of(first))) if self.origin else self
 
     def text(self, domain: Domain) -> str:
-        origin = f" START AT {instant_text(self.origin.tick, domain)}" if self.origin else ""
+        origin = f" START AT {self.origin.text(domain)}" if self.origin else ""
         return f"CUMULATE {duration_text(self.size, domain)} STEP {duration_text(self.step, domain)}{origin}"
 
     def _period(self, instants: Ticks) -> Ticks:

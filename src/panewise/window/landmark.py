@@ -20,7 +20,6 @@ from panewise.time import (
     duration_text,
     floor_to_grid,
     grid_between,
-    instant_text,
 )
 from panewise.window.base import Contents, LogicalWindow, Pattern, positive
 
@@ -64,10 +63,10 @@ class Landmark(LogicalWindow):
 
     @property
     def grid(self) -> tuple[int, int] | None:
-        return (0, self.slide) if self.slide is not None else None
+        return (self.lower.tick if self.lower else 0, self.slide) if self.slide is not None else None
 
     def scope(self, instants: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
-        now = floor_to_grid(instants, 0, self.slide or 1) - boundary.shift
+        now = floor_to_grid(instants, *(self.grid or (0, 1))) - boundary.shift
         upper = self.last - boundary.shift if self.upper else self.last
         return np.full_like(now, self.first), np.minimum(now, upper)
 
@@ -75,12 +74,9 @@ class Landmark(LogicalWindow):
         upper = self.last - boundary.shift if self.upper else self.last
         times = np.unique(contents.times)
         enters = times[(times >= self.first) & (times <= upper)] + boundary.shift
-        if self.slide is None or not len(enters):
+        if self.slide is None:
             return enters
-        return grid_between(enters[:1], enters[-1:] + self.slide - 1, 0, self.slide)
-
-    def after(self, instants: Ticks) -> Ticks:
-        return instants
+        return grid_between(enters[:1], enters[-1:] + self.slide - 1, *(self.grid or (0, 1)))
 
     def bounds(self, at: int) -> tuple[int | None, int | None]:
         return (self.lower.tick if self.lower else None), min(at, self.last)
@@ -93,8 +89,8 @@ class Landmark(LogicalWindow):
 
     def text(self, domain: Domain) -> str:
         slide = f" SLIDE {duration_text(self.slide, domain)}" if self.slide is not None else ""
-        lower = instant_text(self.lower.tick, domain) if self.lower else None
-        upper = instant_text(self.upper.tick, domain) if self.upper else None
+        lower = self.lower.text(domain) if self.lower else None
+        upper = self.upper.text(domain) if self.upper else None
         match lower, upper:
             case None, None:
                 return f"UNBOUNDED{slide}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from panewise.errors import WindowProblem
-from panewise.time import Boundary, Domain, Ticks, duration_text, instant_text
+from panewise.time import Boundary, Domain, Ticks, duration_text
 from panewise.window.base import Contents, Pattern, Window, unique
 from panewise.window.sliding import Sliding
 
@@ -71,5 +71,5 @@ class MultiGranular(Window):
         ranges = ", ".join(duration_text(level.range, domain) for level in wide_first)
         slides = ", ".join(duration_text(level.step, domain) for level in wide_first)
         origin = wide_first[0].origin
-        start = f" START AT {instant_text(origin.tick, domain)}" if origin else ""
+        start = f" START AT {origin.text(domain)}" if origin else ""
         return f"RANGES {ranges} SLIDES {slides}{start}"

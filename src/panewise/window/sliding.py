@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from panewise.errors import WindowProblem
-from panewise.time import Boundary, Domain, Instant, Ticks, duration_text, floor_to_grid, grid_between, instant_text
+from panewise.time import Boundary, Domain, Instant, Ticks, duration_text, floor_to_grid, grid_between
 from panewise.window.base import Contents, LogicalWindow, Pattern, positive, unique, whole
 
 
@@ -97,7 +97,7 @@ class Sliding(LogicalWindow):
         if self.lag:
             words.append(f"LAG {duration_text(self.lag, domain)}")
         if self.origin:
-            words.append(f"START AT {instant_text(self.origin.tick, domain)}")
+            words.append(f"START AT {self.origin.text(domain)}")
         return " ".join(words)
 
 

@@ -23,7 +23,7 @@ class Varying(LogicalWindow):
     """`[RANGE extent(t) SLIDE slide]`: at instant t the last `extent(t)` ticks.
 
     Zero ticks is an empty window. An item may leave and come back when the extent grows faster than time, so the
-    window keeps no first-in-first-out order; when it leaves is still known from the function.
+    window keeps no first-in-first-out order, and no single time of expiry is announced.
     """
 
     extent: Extent
@@ -51,18 +51,20 @@ class Varying(LogicalWindow):
         return high - self._extents(grid) + 1, high
 
     def instants(self, contents: Contents, boundary: Boundary) -> Ticks:
-        """Instants until no item can be seen again; an extent that keeps growing past its data is refused."""
+        """Instants until the longest extent met so far has passed over the last item.
+
+        Nobody can know whether a function grows later; one that keeps growing as it is followed is refused.
+        """
         if not len(contents):
             return np.empty(0, np.int64)
         first, last = contents.times[:1], contents.times[-1:]
         reach = 0
         for _ in range(16):
-            grid = grid_between(first, last + boundary.shift + reach, 0, self.slide)
-            low, _high = self.scope(grid, boundary)
-            needed = int(np.max(np.where(low <= last[0], grid - last[0], 0), initial=0)) + self.slide
-            if needed <= reach:
+            grid = grid_between(first, last + boundary.shift + max(reach, self.slide - 1), 0, self.slide)
+            longest = int(self._extents(grid).max(initial=0))
+            if longest <= reach:
                 return grid
-            reach = needed
+            reach = longest
         raise WindowProblem("the varying RANGE keeps growing after the last item", fix="bound the extent")
 
     def after(self, instants: Ticks) -> Ticks:

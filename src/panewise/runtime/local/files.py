@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -18,6 +20,7 @@ from panewise.errors import SourceProblem
 from panewise.schema import StreamSchema
 
 _SUFFIX = {"parquet": ".parquet", "csv": ".csv", "json": ".json"}
+_ENDINGS = {"parquet": (".parquet",), "csv": (".csv", ".csv.gz"), "json": (".json", ".jsonl", ".json.gz", ".jsonl.gz")}
 
 
 def read(address: str, declared: StreamSchema, base: Path) -> pa.Table:
@@ -47,6 +50,10 @@ def write(table: pa.Table, address: str, name: str, base: Path) -> Path:
         except BaseException:
             os.unlink(draft)
             raise
+    except pa.ArrowInvalid as problem:
+        raise SourceProblem(
+            f"{address!r} cannot hold this result: {_reason(problem)}", fix="write it as parquet: or json:"
+        ) from None
     except (pa.ArrowException, OSError) as problem:
         raise SourceProblem(
             f"{address!r} cannot be written: {_reason(problem)}", fix="check space and permissions"
@@ -63,10 +70,18 @@ def _split(address: str, base: Path) -> tuple[str, Path]:
 
 def _files(scheme: str, path: Path, address: str) -> list[Path]:
     if path.is_dir():
-        return sorted(file for file in path.iterdir() if file.suffix in (_SUFFIX[scheme], ".jsonl", ".gz"))
+        found = sorted(file for file in path.rglob("*") if file.name.endswith(_ENDINGS[scheme]) and _public(file))
+        if not found:
+            raise SourceProblem(f"{address!r} holds no {_SUFFIX[scheme]} files", fix="check the path and the format")
+        return found
     if not path.exists():
         raise SourceProblem(f"{address!r} does not exist", fix="check the path, which is relative to the script")
     return [path]
+
+
+def _public(file: Path) -> bool:
+    """Names that start with a dot or an underscore belong to whoever wrote the folder."""
+    return not file.name.startswith((".", "_"))
 
 
 def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -82,7 +97,9 @@ def _read_parquet(file: Path, schema: pa.Schema) -> pa.Table:
 
 def _read_csv(file: Path, schema: pa.Schema) -> pa.Table:
     def reader(expected: pa.Schema) -> pa.Table:
-        options = pa.csv.ConvertOptions(column_types=expected, strings_can_be_null=True)
+        options = pa.csv.ConvertOptions(
+            column_types=expected, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+        )
         return pa.csv.read_csv(file, convert_options=options)
 
     return _conformed(_zoned_or_utc(reader, schema), schema)
@@ -93,6 +110,10 @@ def _read_json(file: Path, schema: pa.Schema) -> pa.Table:
         options = pa.json.ParseOptions(explicit_schema=expected, unexpected_field_behavior="ignore")
         return pa.json.read_json(file, parse_options=options)
 
+    present = set(pa.json.read_json(file).column_names)
+    if missing := [name for name in schema.names if name not in present]:
+        # Arrow would fill such a column with NULLs, which looks like data.
+        raise ValueError(f"no row of it has a {missing[0]!r}")
     return _conformed(_zoned_or_utc(reader, schema), schema)
 
 
@@ -110,7 +131,12 @@ def _zoned_or_utc(reader: Callable[[pa.Schema], pa.Table], schema: pa.Schema) ->
 def _write_json(table: pa.Table, path: str) -> None:
     with open(path, "w", encoding="utf-8") as lines:
         for row in table.to_pylist():
-            lines.write(json.dumps(row, default=str) + "\n")
+            lines.write(json.dumps({k: _jsonable(v) for k, v in row.items()}, default=str) + "\n")
+
+
+def _jsonable(value: Any) -> Any:
+    """JSON has no NaN and no infinity; they are written as text, as Spark does."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 _READERS: dict[str, Callable[[Path, pa.Schema], pa.Table]] = {

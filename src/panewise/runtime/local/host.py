@@ -21,41 +21,40 @@ class DuckDBHost:
 
     def __init__(self) -> None:
         self._database = duckdb.connect(":memory:", config={"threads": 1})
-        self._database.execute("SET TimeZone = 'UTC'")
 
     def read(self, text: str, streams: Mapping[str, StreamSchema]) -> Query:
         return bind_query(text, streams, self.describe)
 
     def evaluate(self, scalars: Sequence[Scalar], table: pa.Table) -> list[pa.ChunkedArray]:
-        listed = ", ".join(f"{translate(s.sql, 'duckdb')} AS c{i}" for i, s in enumerate(scalars))
-        try:
-            with self._database.cursor() as cursor:
-                cursor.execute("SET TimeZone = 'UTC'")
-                cursor.register("input", table)
-                result = cursor.sql(f"SELECT {listed} FROM input").to_arrow_table()
-        except duckdb.Error as problem:
-            raise _explained(problem) from None
+        result = self._select([s.sql for s in scalars], table)
         return [_as_declared(result.column(i), s.type) for i, s in enumerate(scalars)]
 
     def describe(self, sql: str, columns: Mapping[str, pa.DataType]) -> pa.DataType:
-        """The type of an expression over these columns, found by asking DuckDB about no rows at all."""
+        """The type of an expression over these columns, found by asking DuckDB about two rows of NULLs.
+
+        What does not answer once for each row, such as an aggregate of DuckDB's own, is no scalar.
+        """
         return _described(self, sql, tuple(columns.items()))
+
+    def _select(self, expressions: Sequence[str], table: pa.Table) -> pa.Table:
+        names = tuple(table.column_names)
+        listed = ", ".join(f"{translate(sql, 'duckdb', names)} AS c{i}" for i, sql in enumerate(expressions))
+        try:
+            with self._database.cursor() as cursor:
+                cursor.execute("SET TimeZone = 'UTC'")
+                cursor.register("input", table.rename_columns([f"_{i}" for i in range(len(names))]))
+                return cursor.sql(f"SELECT {listed} FROM input").to_arrow_table()
+        except duckdb.Error as problem:
+            raise _explained(problem) from None
 
 
 @lru_cache(maxsize=4096)
 def _described(host: DuckDBHost, sql: str, columns: tuple[tuple[str, pa.DataType], ...]) -> pa.DataType:
-    empty = pa.table(
-        [pa.array([], pa.int64()), *(pa.array([], t) for _, t in columns)], ["#row", *(n for n, _ in columns)]
-    )
-    try:
-        with host._database.cursor() as cursor:
-            cursor.register("input", empty)
-            found = cursor.sql(f"SELECT {translate(sql, 'duckdb')} AS c FROM input").to_arrow_table()
-    except duckdb.Error as problem:
-        raise _explained(problem) from None
+    rows = pa.table({"#row": pa.array([0, 1], pa.int64()), **{name: pa.nulls(2, kind) for name, kind in columns}})
+    found = host._select([sql], rows)
+    if found.num_rows != rows.num_rows:
+        raise BindProblem("it does not answer once for each row", fix="use one of Panewise's own aggregates")
     kind = found.schema.field(0).type
-    if pa.types.is_decimal(kind) and kind.scale == 0 and kind.precision > 38:
-        return pa.decimal128(38, 0)
     return pa.int32() if pa.types.is_null(kind) else kind
 
 
