@@ -57,7 +57,8 @@ WINDOWS_A_TABLE = 4
 
 def grid(window: Spec) -> str:
     """The instant whose state stands at `g.tick`: the latest on the window's grid."""
-    step, origin = window.slide or 1, getattr(window, "start", None) or 0
+    origin = getattr(window, "start", None) or getattr(window, "lower", None) or 0
+    step = window.slide or 1
     return f"(g.tick - ((g.tick - {origin}) % {step} + {step}) % {step})"
 
 
@@ -118,7 +119,8 @@ def last_instant(window: Spec, times: Sequence[int], boundary: str) -> int | Non
             inside = [
                 t + shift for t in times if (lower is None or t >= lower) and (upper is None or t + shift <= upper)
             ]
-            return max((-(-e // (slide or 1)) * (slide or 1) for e in inside), default=None)
+            origin, step = lower or 0, slide or 1
+            return max((origin - (origin - e) // step * step for e in inside), default=None)
         case Grow(_, _, start):
             origin, size = start or 0, window.size
             enters = [t + shift for t in times if start is None or t >= start]

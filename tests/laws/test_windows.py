@@ -81,7 +81,7 @@ def scope_of(spec: Spec, at: int, boundary: Boundary) -> tuple[int, int] | None:
         case Slide(size, slide, lag, start):
             return sliding_scope(size, slide or 1, lag, start, at, boundary)
         case Mark(lower, upper, slide):
-            last = at - at % (slide or 1) - boundary.shift
+            last = at - (at - (lower or 0)) % (slide or 1) - boundary.shift
             last = last if upper is None else min(last, upper - boundary.shift)
             return _scope(-(2**61) if lower is None else lower, last)
         case Grow(_, _, start):

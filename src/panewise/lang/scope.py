@@ -84,8 +84,8 @@ class Scope:
             return column(node.name, self.types[node.name])
         sql = canonical(node)
         try:
-            kind = self._type(node)
             self._check(node, expr)
+            kind = self._type(node)
         except PanewiseError as problem:
             raise (
                 problem

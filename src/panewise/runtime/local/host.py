@@ -45,7 +45,7 @@ class DuckDBHost:
                 cursor.register("input", table.rename_columns([f"_{i}" for i in range(len(names))]))
                 return cursor.sql(f"SELECT {listed} FROM input").to_arrow_table()
         except duckdb.Error as problem:
-            raise _explained(problem) from None
+            raise _explained(problem, names) from None
 
 
 @lru_cache(maxsize=4096)
@@ -82,9 +82,11 @@ _TYPE_NAMES = (
 )
 
 
-def _explained(problem: Exception) -> BindProblem:
-    """DuckDB's reason in our words, on one line."""
-    text = str(problem).strip()
+def _explained(problem: Exception, columns: tuple[str, ...]) -> BindProblem:
+    """DuckDB's reason in our words and with our column names, on one line."""
+    text = re.sub(
+        r"\b_(\d+)\b", lambda m: columns[int(m[1])] if int(m[1]) < len(columns) else m[0], str(problem).strip()
+    )
     for pattern, message, fix in _REASONS:
         if found := re.search(pattern, text):
             words = [word.upper() if "no function" in message else word for word in found.groups()]
