@@ -6,14 +6,13 @@ Negative ticks are ordinary: the grid of a slide is found by floor division, nev
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from datetime import time as clock
 from enum import Enum
 from fractions import Fraction
 from operator import index
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +20,7 @@ import numpy.typing as npt
 from panewise.errors import TimeProblem, did_you_mean
 
 Ticks: TypeAlias = npt.NDArray[np.int64]
+TickOrTicks: TypeAlias = int | Ticks
 
 #: Bounds of usable time. Leaving two bits of headroom keeps `instant + range` from ever overflowing int64.
 FIRST_TICK, LAST_TICK = -(2**61), 2**61
@@ -54,6 +54,14 @@ class Boundary(Enum):
     def shift(self) -> int:
         """Ticks between an item's time and the first instant whose scope can hold it."""
         return 0 if self is Boundary.RIGHT else 1
+
+    def final(self, instant: TickOrTicks, mark: TickOrTicks) -> Any:
+        """Whether an instant was final when the watermark stood at `mark`; both may be arrays.
+
+        The watermark promises that nothing older than itself is missing. Under `(]` the scope holds the instant
+        itself, so the watermark must have passed it; under `[)` it is enough that the watermark has reached it.
+        """
+        return mark >= instant + 1 - self.shift
 
     @classmethod
     def of(cls, value: str | Boundary) -> Boundary:
@@ -165,8 +173,7 @@ class Instant:
 
     @classmethod
     def _timestamp(cls, text: str) -> Instant:
-        readers: tuple[tuple[Callable[[str], Instant], str], ...] = ((_moment, "date"), (_time_of_day, "time"))
-        for reader, _ in readers:
+        for reader in (_moment, _time_of_day):
             try:
                 return reader(text)
             except (ValueError, OverflowError):

@@ -93,6 +93,10 @@ class Aggregate(ABC, Generic[S]):
     def lower(self, state: S) -> Any:
         """The answer held in a state; None is NULL."""
 
+    def text(self, arguments: Sequence[str]) -> str:
+        """The call as a person writes it."""
+        return f"{self.names[0]}({', '.join(arguments)})"
+
     def _key(self) -> tuple[Any, ...]:
         return (type(self), self.types)
 

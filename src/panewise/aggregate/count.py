@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -13,7 +13,7 @@ from panewise.aggregate.base import Invertible, Laws
 class Count(Invertible[int]):
     """Requires a group. O(1) time and space. "Consistent results" section 4.2, progressive."""
 
-    names = ("COUNT",)
+    names: ClassVar[tuple[str, ...]] = ("COUNT",)
     laws = Laws(invertible=True)
 
     def result_type(self) -> pa.DataType:
@@ -41,6 +41,9 @@ class Count(Invertible[int]):
 class CountAll(Count):
     """COUNT(*): NULLs count too, because no column is looked at."""
 
-    names = ("COUNT_ALL",)
+    names = ("COUNT(*)",)  # no function can be called by this name: the language knows the star
     arity = 0
     skip_nulls = False
+
+    def text(self, arguments: Sequence[str]) -> str:
+        return self.names[0]

@@ -13,10 +13,13 @@ from panewise.aggregate.multiset import Multiset
 class CountDistinct(Multiset):
     """Holistic: remembers values with their multiplicity, so that expiry can forget them one by one."""
 
-    names = ("COUNT_DISTINCT",)
+    names = ("COUNT(DISTINCT)",)  # no function can be called by this name: the language knows the word
 
     def result_type(self) -> pa.DataType:
         return pa.int64()
+
+    def text(self, arguments: Sequence[str]) -> str:
+        return f"COUNT(DISTINCT {', '.join(arguments)})"
 
     def meaning(self, values: Sequence[Any]) -> int:
         return len(set(values))

@@ -41,6 +41,9 @@ class Quantile(Multiset):
     def meaning(self, values: Sequence[Any]) -> Any:
         return ascending(values)[max(floor(self.phi * len(values)), 1) - 1] if values else None
 
+    def text(self, arguments: Sequence[str]) -> str:
+        return f"QUANTILE({', '.join(arguments)}, {float(self.phi):g})"
+
     def _key(self) -> tuple[Any, ...]:
         return (*super()._key(), self.phi)
 

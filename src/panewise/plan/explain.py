@@ -56,8 +56,20 @@ def _tree(node: Node, domain: Domain, depth: int) -> Iterator[str]:
 
 def _call(call: Call) -> str:
     choice = choose_store(call.aggregate)
-    arguments = ", ".join(_shown(a) for a in call.arguments) or "*"
-    return f"- {call.aggregate.names[0]}({arguments}) in {choice.store.name}: {choice.reason}"
+    return f"- {_text(call)} in {choice.store.name}: {choice.reason}"
+
+
+def _text(call: Call) -> str:
+    return call.aggregate.text([a.removeprefix("arg#").replace("`", "") for a in call.arguments])
+
+
+def _condition(node: Select) -> str:
+    """The predicate with aggregates instead of the columns that hold them."""
+    shown = node.predicate.sql
+    if isinstance(node.child, Group):
+        for call in node.child.calls:
+            shown = shown.replace(f"`{call.name}`", _text(call))
+    return shown.replace("`", "")
 
 
 def _words(node: Node, domain: Domain) -> str:
@@ -69,10 +81,13 @@ def _words(node: Node, domain: Domain) -> str:
         case Windowed(window=window):
             kind = "logical" if window.logical else "physical"
             return f"window [{window.text(domain)}], {kind}"
-        case Select(predicate=predicate):
-            return f"select {predicate.sql}"
+        case Select():
+            return f"select {_condition(node)}"
         case Project(items=items):
             return "project " + ", ".join(name for name, _ in items if not name.startswith(("arg#", "key#")))
+        case Group(keys=keys, child=Project(items=items)):
+            computed = {name: scalar.sql.replace("`", "") for name, scalar in items}
+            return f"group by {', '.join(computed[key] for key in keys)}" if keys else "aggregate"
         case Group(keys=keys):
             return f"group by {', '.join(keys)}" if keys else "aggregate"
         case Join(on=on):
@@ -84,7 +99,3 @@ def _words(node: Node, domain: Domain) -> str:
         case Distinct():
             return "distinct"
     raise TypeError(f"no words for {type(node).__name__}")
-
-
-def _shown(argument: str) -> str:
-    return argument.removeprefix("arg#")

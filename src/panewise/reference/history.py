@@ -71,7 +71,8 @@ class History:
 
     def late_for(self, at: int, boundary: Boundary, upto: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Which of the first `upto` items found the instant already final when they arrived."""
-        return self.contents.marks[:upto] >= at + 1 - boundary.shift
+        late: Flags = boundary.final(at, self.contents.marks[:upto])
+        return late
 
     def first_open(self, boundary: Boundary) -> Ticks:
         """For each item that arrived late for some instants, the first one it was not late for."""

@@ -6,7 +6,7 @@ from panewise.window.landmark import Landmark
 from panewise.window.multigranular import MultiGranular
 from panewise.window.predicate import Predicate
 from panewise.window.rows import Rows, historical_rows
-from panewise.window.session import Flags, Session, closed
+from panewise.window.session import Flags, Session
 from panewise.window.sliding import NOW, Sliding, historical, tumbling
 from panewise.window.varying import Extent, Varying
 
@@ -26,7 +26,6 @@ __all__ = [
     "Sliding",
     "Varying",
     "Window",
-    "closed",
     "historical",
     "historical_rows",
     "tumbling",

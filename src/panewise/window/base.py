@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar
 
 import numpy as np
 
@@ -59,8 +58,6 @@ class Window(ABC):
 
     #: Columns that split the stream before the window applies; every part has a window of its own.
     partition_by: tuple[str, ...] = ()
-    #: CQL keyword that opens the clause, for catalogues and messages.
-    keyword: ClassVar[str]
 
     @property
     @abstractmethod

@@ -18,7 +18,6 @@ class Cumulate(LogicalWindow):
     size: int
     step: int
     origin: Instant | None = None
-    keyword = "CUMULATE"
 
     def __post_init__(self) -> None:
         positive("size", self.size)

@@ -35,7 +35,6 @@ class Landmark(LogicalWindow):
     lower: Instant | None = None
     upper: Instant | None = None
     slide: int | None = None
-    keyword = "UNBOUNDED"
 
     def __post_init__(self) -> None:
         if self.slide is not None:

@@ -22,7 +22,6 @@ class MultiGranular(Window):
     """
 
     levels: tuple[Sliding, ...]
-    keyword = "RANGES"
 
     def __post_init__(self) -> None:
         if not self.levels:

@@ -20,7 +20,6 @@ class Predicate(LogicalWindow):
     """`[WHERE condition]`. Its scope in time is unbounded; the condition is checked by the host, item by item."""
 
     condition: Scalar
-    keyword = "WHERE"
 
     @property
     def pattern(self) -> Pattern:

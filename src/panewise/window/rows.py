@@ -24,7 +24,6 @@ class Rows(Window):
     count: int
     lag: int = 0
     partition_by: tuple[str, ...] = ()
-    keyword = "ROWS"
 
     def __post_init__(self) -> None:
         positive("count of rows", self.count)

@@ -27,7 +27,6 @@ class Session(Window):
 
     gap: int
     partition_by: tuple[str, ...] = ()
-    keyword = "SESSION"
 
     def __post_init__(self) -> None:
         positive("gap", self.gap)
@@ -53,10 +52,10 @@ class Session(Window):
         sessions: list[tuple[int, int, list[int]]] = []
         for place in np.argsort(contents.arrivals, kind="stable"):
             time, mark = int(contents.times[place]), int(contents.marks[place])
-            near = [s for s in sessions if s[0] - self.gap <= time <= s[1] and not closed(s[1], mark, boundary)]
+            near = [s for s in sessions if s[0] - self.gap <= time <= s[1] and not boundary.final(s[1], mark)]
             first = min([time, *(s[0] for s in near)])
             end = max([time + self.gap, *(s[1] for s in near)])
-            if closed(end, mark, boundary):
+            if boundary.final(end, mark):
                 continue
             sessions = [s for s in sessions if s not in near]
             sessions.append((first, end, [int(place), *(p for s in near for p in s[2])]))
@@ -88,15 +87,6 @@ class Session(Window):
     def text(self, domain: Domain) -> str:
         parts = f"PARTITION BY {', '.join(f'`{c}`' for c in self.partition_by)} " if self.partition_by else ""
         return f"{parts}SESSION {duration_text(self.gap, domain)}"
-
-
-def closed(instant: int, mark: int, boundary: Boundary) -> bool:
-    """Whether an instant was final when the watermark stood at `mark`.
-
-    The watermark promises that nothing older than itself is missing. Under `(]` the scope holds the instant itself,
-    so the watermark must have passed it; under `[)` it is enough that the watermark has reached it.
-    """
-    return mark >= instant + 1 - boundary.shift
 
 
 def _columns(sessions: list[tuple[int, int, list[int]]], size: int) -> tuple[Ticks, Ticks, Flags]:

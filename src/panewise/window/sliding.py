@@ -26,7 +26,6 @@ class Sliding(LogicalWindow):
     slide: int | None = None
     lag: int = 0
     origin: Instant | None = None
-    keyword = "RANGE"
 
     def __post_init__(self) -> None:
         positive("range", self.range)

@@ -28,7 +28,6 @@ class Varying(LogicalWindow):
 
     extent: Extent
     slide: int
-    keyword = "RANGE"
 
     def __post_init__(self) -> None:
         positive("slide", self.slide)
