@@ -85,28 +85,32 @@ class Evaluation:
         return self._parts[id(node)][1]
 
     def state(self, node: Windowed, moment: Moment) -> Bag:
-        """The window's state: of each partition, the visible items that are in scope."""
-        found: list[tuple[int, int, Row]] = []
-        for key, part in self.parts(node).items():
-            if moment.session is None or key == moment.session[0]:
-                found += self._members(part, node, moment)
-        ordered = sorted(found, key=lambda item: item[:2]) if node.window.partition_by else found
-        return [row for _, _, row in ordered]
+        """The window's state: of each partition, the visible items that are in scope, by time and arrival."""
+        chosen = [p for k, p in self.parts(node).items() if moment.session is None or k == moment.session[0]]
+        found = [(part.contents, *self._members(part, node, moment)) for part in chosen]
+        rows = [row for _, _, members in found for row in members]
+        if len(found) < 2:
+            return rows
+        times = np.concatenate([contents.times[places] for contents, places, _ in found])
+        arrivals = np.concatenate([contents.arrivals[places] for contents, places, _ in found])
+        return [rows[i] for i in np.lexsort((arrivals, times))]
 
-    def _members(self, part: History, node: Windowed, moment: Moment) -> list[tuple[int, int, Row]]:
-        """Time, arrival and row of each item of a partition that is in scope."""
-        window, c = node.window, part.contents
+    def _members(self, part: History, node: Windowed, moment: Moment) -> tuple[Ticks, Bag]:
+        """Positions and rows of the items of a partition that are in scope."""
+        window = node.window
         if isinstance(window, Session):
-            return [(c.times[i], c.arrivals[i], part.rows[i]) for i in _session(part, window, moment, self.boundary)]
+            places = _session(part, window, moment, self.boundary)
+            return places, [part.rows[i] for i in places]
         seen = part.visible(moment.at, self.boundary, moment.admitted)
         if isinstance(node.child, Distinct):
             seen = _latest(part, seen)
         members = window.members(part.view(seen), moment.at, self.boundary)
-        rows = [part.rows[i] for i in seen[members]]
+        places = seen[members]
+        rows = [part.rows[i] for i in places]
         if part.disordered and (orders := window.expires_order(len(seen))) is not None:
             # Late items are not admitted and do not count, so the order of the others depends on the moment.
             rows = [replace(row, orders=(int(o),)) for row, o in zip(rows, orders[members], strict=True)]
-        return list(zip(c.times[seen[members]], c.arrivals[seen[members]], rows, strict=True))
+        return places, rows
 
     # ---- relations -----------------------------------------------------------------------------------------------
 
