@@ -34,4 +34,5 @@ def canonical(node: exp.Expr) -> str:
 
 
 def parse_scalar(sql: str) -> exp.Expr:
+    """The tree of a canonical spelling."""
     return sqlglot.parse_one(sql, dialect=CQL)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from panewise.errors import BindProblem
-from panewise.lang.dialect import CQL
+from panewise.lang.dialect import parse_scalar
 
 
 @lru_cache(maxsize=4096)
@@ -27,6 +26,6 @@ def translate(sql: str, dialect: str, columns: tuple[str, ...]) -> str:
         return exp.column(f"_{numbers[node.name]}") if isinstance(node, exp.Column) else node
 
     try:
-        return sqlglot.parse_one(sql, dialect=CQL).transform(step).sql(dialect=dialect)
+        return parse_scalar(sql).transform(step).sql(dialect=dialect)
     except SqlglotError:
         raise BindProblem("it is not an expression", fix="check what stands in it") from None
