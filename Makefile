@@ -7,7 +7,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast goldens lint format lock clean
+.PHONY: help setup demo test test-fast goldens bench lint format lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | column -t -s "$$(printf '\t')"
@@ -34,6 +34,9 @@ test-fast: setup ## Run the tests for daily work
 
 goldens: setup ## Compare with other systems over their whole files, which takes about an hour
 	WHOLE_GOLDENS=1 $(BIN)/python -m pytest -n $(WORKERS) tests/goldens
+
+bench: setup ## Measure every figure of the papers; SIZE=seconds (default) or full
+	$(BIN)/python -m benchmarks --all --size $(or $(SIZE),seconds)
 
 lint: setup ## Check style, types and layers
 	$(BIN)/ruff check .

@@ -50,6 +50,12 @@ class StreamSchema:
         )
 
     @property
+    def instants(self) -> pa.DataType:
+        """The type of instants in results: int64, or microseconds in the zone of the time column."""
+        kind = self.schema.field(self.time).type
+        return pa.int64() if self.domain is Domain.INTEGER else pa.timestamp("us", kind.tz)
+
+    @property
     def delay_ticks(self) -> int | None:
         return None if self.delay is None else Duration.parse(self.delay).ticks(self.domain)
 
@@ -82,6 +88,17 @@ class Stream:
     @property
     def schema(self) -> StreamSchema:
         return self.declaration(self.delay)
+
+    @property
+    def horizon(self) -> int | None:
+        """Later times are poison; None where any time is welcome."""
+        if self.max_skew is None:
+            return None
+        if self.schema.domain is Domain.INTEGER:
+            message = "max_skew needs a timestamp column: integer time has no clock"
+            raise SchemaProblem(message, fix="leave max_skew out")
+        now = self.now if self.now is not None else int(np.datetime64("now", "us").astype(np.int64))
+        return now + Duration.parse(self.max_skew).ticks(Domain.TIMESTAMP)
 
 
 def as_stream(name: str, source: Any, time: str | None) -> Stream:
@@ -169,6 +186,10 @@ def ticks_of(values: pa.ChunkedArray) -> tuple[Ticks, np.ndarray[Any, np.dtype[n
     if pa.types.is_timestamp(values.type):
         values = _microseconds(values)
     numbers = values.cast(pa.int64(), safe=False) if values.type != pa.uint64() else _clipped(values)
+    if not numbers.null_count:
+        ticks = numbers.to_numpy().astype(np.int64, copy=False)
+        if not len(ticks) or (ticks.min() > FIRST_TICK and ticks.max() < LAST_TICK):
+            return ticks, np.broadcast_to(np.True_, len(ticks))
     usable = pc.is_valid(numbers).to_numpy()
     ticks = pc.fill_null(numbers, 0).to_numpy().astype(np.int64, copy=False)
     return ticks, usable & (ticks > FIRST_TICK) & (ticks < LAST_TICK)

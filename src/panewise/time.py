@@ -222,11 +222,24 @@ def floor_to_grid(instants: Ticks, origin: int, step: int) -> Ticks:
 
 def grid_between(first: Ticks, last: Ticks, origin: int, step: int) -> Ticks:
     """Every grid point inside any of the closed intervals `[first[i], last[i]]`, ascending, each once."""
+    lows, highs = _grid_runs(first, last, origin, step)
+    if not len(lows):
+        return np.empty(0, np.int64)
+    return origin + step * np.concatenate([np.arange(a, b + 1) for a, b in zip(lows, highs, strict=True)])
+
+
+def refuse_endless(first: Ticks, last: Ticks, origin: int, step: int) -> None:
+    """Refuse to report at more instants inside these intervals than anybody can want."""
+    _grid_runs(first, last, origin, step)
+
+
+def _grid_runs(first: Ticks, last: Ticks, origin: int, step: int) -> tuple[Ticks, Ticks]:
+    """First and last number of every run of grid points inside any of the intervals."""
     low = -((origin - first) // step)  # ceiling division
     high = (last - origin) // step
     keep = low <= high
     if not keep.any():
-        return np.empty(0, np.int64)
+        return low[keep], high[keep]
     low, high = low[keep], high[keep]
     order = np.argsort(low, kind="stable")
     low, high = low[order], np.maximum.accumulate(high[order])
@@ -234,7 +247,7 @@ def grid_between(first: Ticks, last: Ticks, origin: int, step: int) -> Ticks:
     runs = np.flatnonzero(start)
     ends = np.concatenate((high[runs[1:] - 1], high[-1:]))
     _guard(int((ends - low[runs] + 1).sum()))
-    return origin + step * np.concatenate([np.arange(a, b + 1) for a, b in zip(low[runs], ends, strict=True)])
+    return low[runs], ends
 
 
 def _guard(count: int) -> None:

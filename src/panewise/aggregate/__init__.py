@@ -2,6 +2,7 @@
 
 from panewise.aggregate.average import Avg
 from panewise.aggregate.base import AGGREGATES, Aggregate, Invertible, Laws
+from panewise.aggregate.columns import Columns, Items, Longs, Objects, Words, joined, placed, put, runs
 from panewise.aggregate.count import Count, CountAll
 from panewise.aggregate.count_distinct import CountDistinct
 from panewise.aggregate.ends import First, Last
@@ -15,16 +16,20 @@ __all__ = [
     "AGGREGATES",
     "Aggregate",
     "Avg",
+    "Columns",
     "Count",
     "CountAll",
     "CountDistinct",
     "First",
     "Invertible",
+    "Items",
     "Last",
     "Laws",
+    "Longs",
     "Max",
     "Median",
     "Min",
+    "Objects",
     "Quantile",
     "RegrIntercept",
     "RegrSlope",
@@ -33,4 +38,9 @@ __all__ = [
     "Sum",
     "VarPop",
     "VarSamp",
+    "Words",
+    "joined",
+    "placed",
+    "put",
+    "runs",
 ]

@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from panewise.aggregate import pairs
 from panewise.aggregate.base import numeric
-from panewise.aggregate.total import State, Sum, exact_sum, float_sum
+from panewise.aggregate.columns import Columns, Objects
+from panewise.aggregate.columns.sums import FloatMeans, IntegerMeans
+from panewise.aggregate.total import State, Sum, carried, exact_sum, float_sum
 
 
 class Avg(Sum):
@@ -31,6 +33,11 @@ class Avg(Sum):
     def lower(self, state: State) -> Any:
         count, total = state
         return self._divided(pairs.value(total) if self.floating else total, count) if count else None
+
+    def columns(self) -> Columns:
+        if self.floating:
+            return FloatMeans(self)
+        return IntegerMeans(self) if carried(self.types[0]) else Objects(self)
 
     def _divided(self, total: Any, count: int) -> Any:
         if not isinstance(total, Decimal):

@@ -13,6 +13,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import pyarrow as pa
 
+from panewise.aggregate.columns import Columns, Objects
+from panewise.aggregate.columns.objects import folded
 from panewise.errors import AggregateProblem
 from panewise.schema import type_name
 
@@ -92,6 +94,20 @@ class Aggregate(ABC, Generic[S]):
     @abstractmethod
     def lower(self, state: S) -> Any:
         """The answer held in a state; None is NULL."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether states carry no rounding, so that what is taken out again leaves no trace."""
+        return True
+
+    def gather(self, values: Sequence[Any]) -> S:
+        """The state of many values at once."""
+        state: S = folded(self, values)
+        return state
+
+    def columns(self) -> Columns:
+        """The same states for many groups at once, in arrays."""
+        return Objects(self)
 
     def text(self, arguments: Sequence[str]) -> str:
         """The call as a person writes it."""

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from panewise.aggregate.base import Invertible, Laws
+from panewise.aggregate.columns import Columns
+from panewise.aggregate.columns.counts import Counts
 
 
 class Count(Invertible[int]):
@@ -36,6 +38,9 @@ class Count(Invertible[int]):
 
     def lower(self, state: int) -> int:
         return state
+
+    def columns(self) -> Columns:
+        return Counts()
 
 
 class CountAll(Count):

@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from panewise.aggregate.base import Laws
 from panewise.aggregate.chosen import Chosen
+from panewise.aggregate.columns import Columns
+from panewise.aggregate.columns.chosen import Ends
 
 
 class First(Chosen):
@@ -23,6 +25,9 @@ class First(Chosen):
 
     def meaning(self, values: Sequence[Any]) -> Any:
         return values[self.place] if values else None
+
+    def columns(self) -> Columns:
+        return Ends(self.result, first=self.place == 0)
 
 
 class Last(First):

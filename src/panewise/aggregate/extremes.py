@@ -9,6 +9,9 @@ import pyarrow as pa
 
 from panewise.aggregate.base import Laws, orderable
 from panewise.aggregate.chosen import Chosen
+from panewise.aggregate.columns import Columns
+from panewise.aggregate.columns.chosen import Extremes
+from panewise.aggregate.columns.longs import fits
 from panewise.aggregate.multiset import order_key
 
 
@@ -26,6 +29,9 @@ class Max(Chosen):
 
     def meaning(self, values: Sequence[Any]) -> Any:
         return max(values, key=order_key, default=None)
+
+    def columns(self) -> Columns:
+        return Extremes(self.result, least=self.names == Min.names) if fits(self.result) else super().columns()
 
 
 class Min(Max):

@@ -20,6 +20,9 @@ class Multiset(Invertible["Counter[Any]"]):
     def lift(self, value: Any) -> Counter[Any]:
         return Counter([value])
 
+    def gather(self, values: Sequence[Any]) -> Counter[Any]:
+        return Counter(values)
+
     def combine(self, left: Counter[Any], right: Counter[Any]) -> Counter[Any]:
         return left + right
 

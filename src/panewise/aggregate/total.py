@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from panewise.aggregate import pairs
 from panewise.aggregate.base import Invertible, Laws, numeric
+from panewise.aggregate.columns import Columns
+from panewise.aggregate.columns.sums import FloatSums, IntegerSums
 from panewise.errors import AggregateProblem
 
 #: A count of values and their sum; the sum is an int, a Decimal or a compensated Pair.
@@ -57,6 +59,15 @@ class Sum(Invertible[State]):
             return None
         return pairs.value(state[1]) if self.floating else self._checked(state[1])
 
+    @property
+    def exact(self) -> bool:
+        return not self.floating
+
+    def columns(self) -> Columns:
+        if self.floating:
+            return FloatSums(self)
+        return IntegerSums(self) if carried(self.types[0]) else super().columns()
+
     def _add(self, left: Any, right: Any) -> Any:
         return pairs.add(left, right) if self.floating else exact_sum((left, right))
 
@@ -67,6 +78,11 @@ class Sum(Invertible[State]):
         if isinstance(total, Decimal) and len(total.as_tuple().digits) > 38:
             raise AggregateProblem("SUM overflows DECIMAL(38)", fix="cast the argument to DOUBLE")
         return total
+
+
+def carried(kind: pa.DataType) -> bool:
+    """Whether values are int64 as they stand."""
+    return bool(pa.types.is_integer(kind) and kind != pa.uint64())
 
 
 def exact_sum(values: Sequence[Any]) -> Any:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from panewise.errors import BindProblem
+from panewise.errors import BindProblem, did_you_mean
 from panewise.lang.dialect import parse_scalar
 
 
@@ -23,7 +23,11 @@ def translate(sql: str, dialect: str, columns: tuple[str, ...]) -> str:
     numbers = {name: number for number, name in enumerate(columns)}
 
     def step(node: exp.Expr) -> exp.Expr:
-        return exp.column(f"_{numbers[node.name]}") if isinstance(node, exp.Column) else node
+        if not isinstance(node, exp.Column):
+            return node
+        if node.name not in numbers:
+            raise BindProblem(f"there is no column {node.name!r}", fix=did_you_mean(node.name, numbers))
+        return exp.column(f"_{numbers[node.name]}")
 
     try:
         return parse_scalar(sql).transform(step).sql(dialect=dialect)

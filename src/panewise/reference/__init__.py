@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from panewise.accounting import Accounting, Outcome
 from panewise.algebra import Derived, Host, Query, Source, Windowed, default_host
 from panewise.errors import BindProblem, SchemaProblem
-from panewise.reference.account import Accounting, Spoken, account
+from panewise.reference.account import Spoken, account
 from panewise.reference.emit import Progress, Result, emitted, time_type, to_table
 from panewise.reference.evaluate import Evaluation
 from panewise.reference.history import Arrival, History, Row, arrive
@@ -25,16 +26,7 @@ from panewise.schema import Stream, StreamSchema, as_stream
 from panewise.time import Boundary, Instant
 from panewise.window import Contents, Window
 
-__all__ = ["Accounting", "Outcome", "execute", "run"]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A bounded run: its results, the account of every stream, and the rows that came too late."""
-
-    table: pa.Table
-    accounting: dict[str, Accounting]
-    late: dict[str, pa.Table]
+__all__ = ["Accounting", "Outcome", "execute", "run", "understood"]
 
 
 def run(
@@ -65,15 +57,7 @@ def execute(
     """
     host = host or default_host()
     boundary = Boundary.of(boundary)
-    if not isinstance(streams, Mapping):
-        raise SchemaProblem(
-            f"a {type(streams).__name__} is not a set of streams", fix='pass a dict such as {"S": table}'
-        )
-    if not isinstance(query, str | Query):
-        raise BindProblem(f"{query!r} is not a query", fix="pass CQL text or a bound Query")
-    given = {name: as_stream(name, source, time) for name, source in streams.items()}
-    bound = host.read(query, {n: s.schema for n, s in given.items()}) if isinstance(query, str) else query
-    _check_streams(bound, given)
+    bound, given = understood(query, streams, time, host)
     arrivals = {name: arrive(given[name]) for name in sorted(bound.root.streams)}
     session = _Run(arrivals, boundary, host, _tick(until, bound), progress)
     table = session.table(bound)
@@ -138,6 +122,22 @@ class _Run:
     def _time_type(self, name: str) -> pa.DataType:
         schema: StreamSchema = self.arrivals[name].stream.schema
         return schema.schema.field(schema.time).type
+
+
+def understood(
+    query: str | Query, streams: Mapping[str, Any], time: str | None, host: Host
+) -> tuple[Query, dict[str, Stream]]:
+    """A query and streams as users give them, bound and checked."""
+    if not isinstance(streams, Mapping):
+        raise SchemaProblem(
+            f"a {type(streams).__name__} is not a set of streams", fix='pass a dict such as {"S": table}'
+        )
+    if not isinstance(query, str | Query):
+        raise BindProblem(f"{query!r} is not a query", fix="pass CQL text or a bound Query")
+    given = {name: as_stream(name, source, time) for name, source in streams.items()}
+    bound = host.read(query, {n: s.schema for n, s in given.items()}) if isinstance(query, str) else query
+    _check_streams(bound, given)
+    return bound, given
 
 
 def _check_streams(query: Query, given: Mapping[str, Stream]) -> None:

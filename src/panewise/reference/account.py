@@ -8,27 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from panewise.accounting import Accounting
 from panewise.algebra import Query, Source, Windowed
 from panewise.reference.evaluate import Evaluation
 from panewise.reference.history import Arrival, History
 from panewise.reference.moments import Moment
 from panewise.time import Boundary, Ticks
 from panewise.window import Session
-
-
-@dataclass(frozen=True)
-class Accounting:
-    """Where the rows of a stream went: `rows_in = used + late + rejected`.
-
-    `late` rows found every instant that wanted them already final; `partly_late` ones, which are among the used,
-    only some of them.
-    """
-
-    rows_in: int
-    used: int
-    late: int
-    rejected: int
-    partly_late: int = 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,8 @@ from panewise.algebra import Emit, Query, announced
 from panewise.reference.evaluate import Bag, Evaluation
 from panewise.reference.history import Row
 from panewise.reference.moments import Moment
-from panewise.reference.values import to_arrow
 from panewise.time import Domain
+from panewise.values import to_arrow
 from panewise.window import MultiGranular
 
 #: Moments evaluated together: enough to spare the host many small calls, few enough to keep memory flat.

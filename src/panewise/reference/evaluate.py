@@ -32,9 +32,9 @@ from panewise.algebra import (
 from panewise.errors import BindProblem
 from panewise.reference.history import History, Row, merged
 from panewise.reference.moments import Moment
-from panewise.reference.values import one_nan, to_arrow, to_python
 from panewise.scalar import Scalar
 from panewise.time import Boundary, Ticks
+from panewise.values import one_nan, to_arrow, to_python
 from panewise.window import Predicate, Session
 
 Bag = list[Row]

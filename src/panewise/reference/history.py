@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from panewise.errors import SchemaProblem
-from panewise.reference.values import to_python
 from panewise.schema import Stream, ticks_of
-from panewise.time import Boundary, Domain, Duration, Ticks
+from panewise.time import Boundary, Ticks
+from panewise.values import to_python
 from panewise.window import Contents, Flags, Session, Window
 
 NO_MARK = int(np.iinfo(np.int64).min)
@@ -138,7 +137,8 @@ class Arrival:
 def arrive(stream: Stream) -> Arrival:
     """Read a stream row by row: reject poison times, note the watermark each row meets, then order by time."""
     ticks, usable = ticks_of(stream.arrow.column(stream.time))
-    usable = usable & (ticks <= _horizon(stream))
+    horizon = stream.horizon
+    usable = usable if horizon is None else usable & (ticks <= horizon)
     places = np.flatnonzero(usable)
     times = ticks[places]
     delay = stream.schema.delay_ticks
@@ -151,12 +151,3 @@ def arrive(stream: Stream) -> Arrival:
     # A mark that no instant of the item's own could have passed is as good as none: the item is on time.
     contents = Contents(times[order], places[order], np.where(marks > times, marks, NO_MARK)[order])
     return Arrival(stream, History(rows, contents), np.flatnonzero(~usable))
-
-
-def _horizon(stream: Stream) -> int:
-    if stream.max_skew is None:
-        return int(np.iinfo(np.int64).max)
-    if stream.schema.domain is Domain.INTEGER:
-        raise SchemaProblem("max_skew needs a timestamp column: integer time has no clock", fix="leave max_skew out")
-    now = stream.now if stream.now is not None else int(np.datetime64("now", "us").astype(np.int64))
-    return now + Duration.parse(stream.max_skew).ticks(Domain.TIMESTAMP)

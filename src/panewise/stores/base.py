@@ -7,12 +7,21 @@ interval `(l, r)`, both ends included.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from enum import Enum
 from typing import Any, ClassVar, Generic, TypeVar
 
 from panewise.aggregate import Aggregate, Laws
 from panewise.errors import PlanProblem
 
 S = TypeVar("S")
+
+
+class Lookups(Enum):
+    """What may be asked of a store, within its reach."""
+
+    ANY = "any interval"
+    DECLARED = "intervals whose widths were declared"
+    SLIDING = "suffixes whose beginning never moves back"
 
 
 class Store(ABC, Generic[S]):
@@ -22,6 +31,7 @@ class Store(ABC, Generic[S]):
     name: ClassVar[str]
     #: What it needs of an aggregate, for catalogues and refusals.
     requires: ClassVar[str]
+    answers: ClassVar[Lookups] = Lookups.ANY
     update_cost: ClassVar[str]
     lookup_cost: ClassVar[str]
 
@@ -50,6 +60,13 @@ class Store(ABC, Generic[S]):
                 fix="keep more panes or ask for newer ones",
             )
         return self._lookup(first, last)
+
+    def _must_be_suffix(self, first: int, last: int) -> None:
+        if last != self.length:
+            raise PlanProblem(
+                f"interval ({first}, {last}) does not end at the newest of {self.length} panes, as {self.name} expects",
+                fix="choose a store for windows with a lag",
+            )
 
     @abstractmethod
     def _append(self, state: S) -> None: ...

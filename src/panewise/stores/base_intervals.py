@@ -49,16 +49,16 @@ class BaseIntervals(Store[S]):
 
 
 def cover(first: int, last: int) -> list[tuple[int, int]]:
-    """The interval `(first, last)` as few base intervals, oldest first, each as (last position, width).
+    """The interval `(first, last)` as few base intervals, oldest first, each as (last position, width). O(log W).
 
     >>> [(end - width + 1, end) for end, width in cover(1, 43)]
     [(1, 32), (33, 40), (41, 42), (43, 43)]
     """
     found = []
     while first <= last:
-        width = 1
-        while (first - 1) % (2 * width) == 0 and first + 2 * width - 1 <= last:
-            width *= 2
+        fitting = 1 << (last - first + 1).bit_length() - 1
+        aligned = (first - 1) & -(first - 1)  # the lowest bit that is set: the largest power of two that divides it
+        width = min(aligned, fitting) if aligned else fitting
         found.append((first + width - 1, width))
         first += width
     return found

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TypeVar
 
 from panewise.aggregate import Aggregate, Laws
 from panewise.stores.base import Store
+from panewise.stores.ring import Ring
 
 S = TypeVar("S")
 
@@ -20,7 +20,7 @@ class Recompute(Store[S]):
 
     def __init__(self, aggregate: Aggregate[S], reach: int) -> None:
         super().__init__(aggregate, reach)
-        self._states: deque[S] = deque(maxlen=reach)
+        self._states: Ring[S] = Ring(reach)
 
     @classmethod
     def accepts(cls, laws: Laws) -> bool:
@@ -30,8 +30,7 @@ class Recompute(Store[S]):
         self._states.append(state)
 
     def _lookup(self, first: int, last: int) -> S:
-        start = self.length - len(self._states)
         answer = self.aggregate.identity()
         for position in range(first, last + 1):
-            answer = self.aggregate.combine(answer, self._states[position - start - 1])
+            answer = self.aggregate.combine(answer, self._states[position - 1])
         return answer

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TypeVar, cast
 
 from panewise.aggregate import Invertible, Laws
 from panewise.stores.base import Store
+from panewise.stores.ring import Ring
 
 S = TypeVar("S")
 
@@ -23,16 +23,16 @@ class RunningIntervals(Store[S]):
 
     def __init__(self, aggregate: Invertible[S], reach: int) -> None:
         super().__init__(aggregate, reach)
-        self._totals: deque[S] = deque([aggregate.identity()], maxlen=reach + 1)
+        self._totals: Ring[S] = Ring(reach + 1)
+        self._totals.append(aggregate.identity())
 
     @classmethod
     def accepts(cls, laws: Laws) -> bool:
         return laws.invertible and laws.commutative and laws.bounded
 
     def _append(self, state: S) -> None:
-        self._totals.append(self.aggregate.combine(self._totals[-1], state))
+        self._totals.append(self.aggregate.combine(self._totals[self.length - 1], state))
 
     def _lookup(self, first: int, last: int) -> S:
-        start = self.length - len(self._totals) + 1
         invertible = cast(Invertible[S], self.aggregate)
-        return invertible.invert(self._totals[last - start], self._totals[first - 1 - start])
+        return invertible.invert(self._totals[last], self._totals[first - 1])

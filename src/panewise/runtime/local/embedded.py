@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 
 from panewise import reference
-from panewise.algebra import Query
+from panewise.accounting import Outcome
+from panewise.algebra import Host, Query, default_host
+from panewise.engine import Engine, Pool
+from panewise.engine.engine import instant
+from panewise.plan import Aggregation, aggregation
+from panewise.schema import Stream
 from panewise.time import Boundary
+
+#: Rows fed at once: enough to be fast, few enough to tell progress.
+FEED = 1_000_000
 
 
 def run(
@@ -31,4 +39,49 @@ def run(
     >>> pw.run("SELECT SUM(v) AS total FROM S [RANGE 3 SLIDE 2]", {"S": s}, time="t", until=4).to_pylist()
     [{'total': 30, 'w_start': -1, 'w_end': 2}, {'total': 60, 'w_start': 1, 'w_end': 4}]
     """
-    return reference.run(query, streams, time=time, boundary=boundary, until=until)
+    return execute(query, streams, time=time, boundary=boundary, until=until).table
+
+
+def execute(
+    query: str | Query,
+    streams: Mapping[str, Any],
+    *,
+    time: str | None = None,
+    boundary: str | Boundary = "(]",
+    until: int | str | datetime | None = None,
+    host: Host | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Outcome:
+    """The results of one SELECT, with the account of what was used, late and rejected.
+
+    The engine answers grouped aggregates over one window; other queries are answered by their meaning.
+    """
+    host = host or default_host()
+    bound, given = reference.understood(query, streams, time, host)
+    plan = aggregation(bound)
+    if isinstance(plan, str):
+        return reference.execute(bound, given, boundary=boundary, until=until, host=host, progress=progress)
+    limit = None if until is None else instant(until, bound.domain)
+    return _answered(plan, given[plan.source.stream], Boundary.of(boundary), limit, host, progress)
+
+
+def _answered(
+    plan: Aggregation,
+    stream: Stream,
+    boundary: Boundary,
+    until: int | None,
+    host: Host,
+    progress: Callable[[int, int], None],
+) -> Outcome:
+    name = plan.source.stream
+    pool = Pool({name: stream.schema}, boundary, host=host)
+    pool.register("query", plan.query)
+    engine = Engine(pool)
+    engine.reject_after(name, stream.horizon)
+    table = stream.arrow
+    for start in range(0, table.num_rows, FEED):
+        engine.feed(name, table.slice(start, FEED))
+        progress(min(start + FEED, table.num_rows), 2 * table.num_rows)
+    found = engine.finish(until)["query"]
+    progress(1, 1)
+    return Outcome(found, engine.accounting, {name: engine.late(name)})

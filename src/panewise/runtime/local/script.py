@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from panewise import reference
+from panewise.accounting import Outcome
 from panewise.errors import SourceProblem
 from panewise.lang import NamedQuery, Pipeline, bind_script
-from panewise.reference import Outcome
+from panewise.runtime.local.embedded import execute
 from panewise.runtime.local.files import read, write
 from panewise.runtime.local.host import DuckDBHost
 from panewise.schema import Stream
@@ -55,7 +55,7 @@ def answer(
     found = []
     for query in pipeline.queries.values():
         heard = partial(_percent, progress, query.name)
-        outcome = reference.execute(query.query, streams, boundary=boundary, until=until, host=host, progress=heard)
+        outcome = execute(query.query, streams, boundary=boundary, until=until, host=host, progress=heard)
         written = write(outcome.table, query.into, query.name, base) if query.into else None
         found.append(Answer(query, outcome, written))
     return found

@@ -1,0 +1,66 @@
+"""Any aggregate in arrays: its own states as Python objects. What an aggregate uses that brings nothing faster."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.aggregate.columns.base import Columns, Items, Longs, Words, runs
+from panewise.values import one_nan, to_arrow, to_python
+
+if TYPE_CHECKING:
+    from panewise.aggregate.base import Aggregate
+
+
+class Objects(Columns):
+    """One word of states; None is the identity, so that empty groups cost nothing."""
+
+    def __init__(self, aggregate: Aggregate[Any]) -> None:
+        self.aggregate = aggregate
+        self.exact = aggregate.laws.invertible and aggregate.exact
+
+    def identity(self, size: int) -> Words:
+        return (np.full(size, None, object),)
+
+    def _gather(self, slots: Longs, items: Items, into: Words) -> None:
+        # In time order, so that ordered aggregates see their items as they happened.
+        ranks = np.lexsort((items.order, items.times, slots))
+        ordered = slots[ranks]
+        columns = [to_python(a.take(pa.array(ranks))) for a in items.arguments]
+        values = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+        for start, stop in zip(*runs(ordered), strict=True):
+            into[0][ordered[start]] = self.aggregate.gather(values[start:stop])
+
+    def combine(self, left: Words, right: Words) -> Words:
+        return (_pairwise(self._both, left[0], right[0]),)
+
+    def invert(self, whole: Words, part: Words) -> Words:
+        return (_pairwise(self._without, whole[0], part[0]),)
+
+    def lower(self, words: Words) -> pa.Array:
+        empty = self.aggregate.identity()
+        states = (empty if state is None else state for state in words[0])
+        return to_arrow([one_nan(self.aggregate.lower(state)) for state in states], self.aggregate.result)
+
+    def _both(self, left: Any, right: Any) -> Any:
+        if left is None or right is None:
+            return left if right is None else right
+        return self.aggregate.combine(left, right)
+
+    def _without(self, whole: Any, part: Any) -> Any:
+        return whole if part is None else self.aggregate.invert(whole, part)  # type: ignore[attr-defined]
+
+
+def _pairwise(function: Any, left: Any, right: Any) -> Any:
+    out = np.empty(len(left), object)
+    for i in range(len(left)):
+        out[i] = function(left[i], right[i])
+    return out
+
+
+def folded(aggregate: Aggregate[Any], values: Any) -> Any:
+    """The state of many values: each lifted, all combined."""
+    return reduce(aggregate.combine, map(aggregate.lift, values), aggregate.identity())

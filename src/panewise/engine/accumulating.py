@@ -1,0 +1,85 @@
+"""Landmark and cumulating windows: a total for every group that only grows, until its period ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from panewise.aggregate import Columns
+from panewise.engine.feeds import Chunk, Feed
+from panewise.engine.holders import Holder, on_grid
+from panewise.stores.pane import Pane
+from panewise.stores.stairs import NEVER
+from panewise.stores.totals import Total
+from panewise.time import Boundary
+from panewise.window import LogicalWindow, Pattern
+
+
+class Accumulating(Holder):
+    """One feed, one total. Space O(groups), whatever the length of the stream."""
+
+    def __init__(self, columns: Sequence[Columns], feed: Feed, boundary: Boundary) -> None:
+        super().__init__(columns, boundary)
+        assert isinstance(feed.window, LogicalWindow)
+        self.window, self.feed = feed.window, feed
+        self.totals: list[Total] | None = None
+        #: The last position before the current period.
+        self.floor = NEVER
+        self.join(feed)
+
+    def next_instant(self) -> int | None:
+        if self.window.grid is None:
+            candidates = self._openings[:1] + ([self.waiting[0].end] if self.waiting else [])
+            return min(candidates, default=None)
+        if self.totals is not None:
+            return on_grid(self.at + 1, *self.window.grid)
+        return on_grid(max(self.waiting[0].end, self.at + 1), *self.window.grid) if self.waiting else None
+
+    def exhausted(self) -> bool:
+        lasting = self.window.pattern is Pattern.MONOTONIC
+        return not self.waiting and not self._openings and (lasting or self.totals is None)
+
+    def step(self, at: int, fresh: list[Pane], opened: bool) -> Iterator[Chunk]:
+        self._turn(at)
+        for pane in fresh:
+            self._add(pane)
+        totals = self.totals or [Total(column) for column in self.columns]
+        for total in totals:
+            total.grow(self.size)
+        yield from self._chunks(at, [self.feed], [total.total() for total in totals])
+
+    def admit(self, pane: Pane) -> None:
+        # What comes late counts from the next instant on, which may belong to another period.
+        self._turn(on_grid(self.at + 1, *(self.window.grid or (0, 1))))
+        self._add(pane)
+
+    def _add(self, pane: Pane) -> None:
+        if pane.end <= self.floor:
+            return
+        if self.totals is None:
+            self.totals = [Total(column) for column in self.columns]
+        for total, words in zip(self.totals, pane.states, strict=True):
+            total.grow(self.size)
+            total.push(pane.where, words)
+
+    def panes(self) -> list[Pane]:
+        if self.totals is None:
+            return []
+        states = [total.total() for total in self.totals]
+        codes = np.flatnonzero(states[0][0])
+        return [Pane(self.floor, self.at, codes, tuple(tuple(word[codes] for word in words) for words in states))]
+
+    def load(self, panes: list[Pane]) -> None:
+        self.totals = None
+        for pane in panes:
+            self.floor = pane.start
+            self._add(pane)
+
+    def _turn(self, at: int) -> None:
+        """Begin anew where an instant belongs to another period."""
+        low, _ = self.window.scope(np.array([at], np.int64), self.boundary)
+        floor = int(low[0]) + self.boundary.shift - 1
+        if floor != self.floor:
+            self._touch(self._touched, self.panes())
+            self.floor, self.totals = floor, None

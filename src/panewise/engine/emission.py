@@ -1,0 +1,151 @@
+"""Results of an engine: tables by query, cut out of the tables of families when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.aggregate import Longs, runs
+from panewise.algebra import Emit
+from panewise.engine.family import Family, Member
+from panewise.engine.report import Said
+from panewise.window import MultiGranular, Session, Sliding, Window
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What one query takes from what was said: some feeds, as levels."""
+
+    family: Family
+    member: Member
+    said: Said | None
+    instants: pa.DataType
+
+
+class Emission(Mapping[str, pa.Table]):
+    """The results of one `advance`, by the name of the query. A query with nothing to say has an empty table."""
+
+    def __init__(self, parts: dict[str, Part]) -> None:
+        self._parts = parts
+        self._tables: dict[str, pa.Table] = {}
+
+    def __getitem__(self, name: str) -> pa.Table:
+        if name not in self._tables:
+            self._tables[name] = result(self._parts[name])
+        return self._tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def families(self) -> list[pa.Table]:
+        """The same results, one table for all queries that are reported together; `feed` tells windows apart."""
+        said = {id(part.said): part for part in self._parts.values() if part.said is not None}
+        return [family_table(part) for part in said.values()]
+
+
+def result(part: Part) -> pa.Table:
+    """The table of one query, in the order of time."""
+    said = part.said or _silence(part)
+    pieces = [np.arange(*np.searchsorted(said.feeds, (feed, feed + 1))) for feed, _ in part.member.feeds]
+    levels = np.repeat([level if level is not None else -1 for _, level in part.member.feeds], list(map(len, pieces)))
+    places = np.concatenate(pieces)
+    if len(pieces) > 1:
+        order = np.argsort(said.at[places], kind="stable")
+        places, levels = places[order], levels[order]
+    columns = dict(zip(said.selected.column_names, _cut(said.selected, places).columns, strict=True))
+    added = _added(part, said, places)
+    if isinstance(part.member.plan.window, MultiGranular):
+        added["w_level"] = pa.array(levels, pa.int32())
+    for name in _ORDER:
+        if name in added:
+            columns[_free(name, columns)] = added[name]
+    return pa.table(list(columns.values()), names=list(columns))
+
+
+_ORDER = ("w_start", "w_end", "ts", "w_level", "sign", "expires_at", "expires_order", "revision")
+
+
+def family_table(part: Part) -> pa.Table:
+    """Everything that was said in one manner, with the number of the feed that said it."""
+    assert part.said is not None
+    places = np.arange(len(part.said.feeds))
+    columns = dict(zip(part.said.selected.column_names, part.said.selected.columns, strict=True))
+    columns[_free("feed", columns)] = pa.array(part.said.feeds)
+    for name, array in _added(part, part.said, places).items():
+        columns[_free(name, columns)] = array
+    return pa.table(list(columns.values()), names=list(columns))
+
+
+def _added(part: Part, said: Said, places: Longs) -> dict[str, pa.Array]:
+    """The columns that say when."""
+    query, added = part.member.plan.query, {}
+    at, feeds = said.at[places], said.feeds[places]
+    if query.emit is Emit.RSTREAM and query.periodic:
+        if isinstance(part.member.plan.window, Session):
+            starts = said.starts if said.starts is not None else at
+            added["w_start"], added["w_end"] = _instants(starts[places], part.instants), _instants(at, part.instants)
+        else:
+            added["w_start"], added["w_end"] = _bounds(part.family, feeds, at, part.instants)
+    else:
+        added["ts"] = _instants(at, part.instants)
+    if query.emit is Emit.CHANGES:
+        signs = said.signs if said.signs is not None else np.zeros(0)
+        added["sign"] = pa.array(signs[places].astype(np.int8))
+    if part.family.expiry and query.emit in (Emit.CHANGES, Emit.ISTREAM):
+        expires = said.expires if said.expires is not None else pa.array([], pa.int64())
+        kind = part.instants if part.family.expiry == "expires_at" else pa.int64()
+        added[part.family.expiry] = expires.take(pa.array(places)).cast(kind)
+    if query.revise is not None:
+        revisions = said.revisions if said.revisions is not None else np.zeros(0)
+        added["revision"] = pa.array(revisions[places].astype(np.int32))
+    return added
+
+
+def _bounds(family: Family, feeds: Longs, at: Longs, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
+    starts, ends = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
+    unbounded = np.zeros(len(at), bool)
+    for low, high in zip(*runs(feeds), strict=True):
+        _bound(
+            family.feeds[int(feeds[low])].window, at[low:high], starts[low:high], ends[low:high], unbounded[low:high]
+        )
+    return _instants(starts, kind, unbounded), _instants(ends, kind)
+
+
+def _bound(window: Window, at: Longs, starts: Longs, ends: Longs, unbounded: Longs) -> None:
+    if isinstance(window, Sliding):
+        ends[:] = at - window.lag
+        starts[:] = ends - window.range
+        return
+    for place, instant in enumerate(at.tolist()):
+        start, end = window.bounds(instant)
+        unbounded[place] = start is None
+        starts[place], ends[place] = start or 0, end if end is not None else instant
+
+
+def _instants(ticks: Longs, kind: pa.DataType, missing: Longs | None = None) -> pa.Array:
+    return pa.array(ticks, pa.int64(), mask=missing).cast(kind)
+
+
+def _cut(table: pa.Table, places: Longs) -> pa.Table:
+    """Some rows; a run of them is not copied."""
+    if len(places) and places[-1] - places[0] == len(places) - 1 and (np.diff(places) == 1).all():
+        return table.slice(int(places[0]), len(places))
+    return table.take(pa.array(places, pa.int64()))
+
+
+def _silence(part: Part) -> Said:
+    columns = part.member.plan.query.root.columns
+    schema = pa.schema([(column.name, column.type) for column in columns])
+    return Said(schema.empty_table(), np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+def _free(name: str, taken: dict[str, pa.Array]) -> str:
+    while name in taken:
+        name += "_"
+    return name

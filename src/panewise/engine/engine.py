@@ -1,0 +1,190 @@
+"""`pw.Engine`: eats Arrow batches, emits Arrow tables. Knows nothing of Spark, files or threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.accounting import Accounting
+from panewise.engine.emission import Emission, Part
+from panewise.engine.family import Family, expiry
+from panewise.engine.intake import NO_MARK, Intake
+from panewise.engine.lateness import Ledger
+from panewise.engine.pool import Pool, Standing
+from panewise.engine.report import Reporter, Said
+from panewise.engine.rows_family import RowsFamily
+from panewise.engine.session_family import SessionFamily
+from panewise.engine.time_family import TimeFamily
+from panewise.errors import BindProblem, SchemaProblem, did_you_mean
+from panewise.plan import Aggregation
+from panewise.time import Domain, Instant
+from panewise.window import Rows, Session
+
+
+class Engine:
+    """Runs a pool in this process, incrementally.
+
+    `feed` takes rows in any split and, within the declared delay, in any order. `advance` returns what has become
+    final. Queries may be registered with the pool, and revoked, at any moment.
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self._intakes = {name: Intake(name, schema) for name, schema in pool.streams.items()}
+        self._families: dict[object, Family] = {}
+        self._reporters: dict[object, Reporter] = {}
+        self._homes: dict[str, object] = {}
+        #: Queries whose times of day wait for the first item to tell the day.
+        self._waiting: dict[str, Standing] = {}
+        self._late: dict[str, list[pa.Table]] = {}
+        for standing in pool.queries.values():
+            self.joined(standing)
+        pool.listeners.append(self)
+
+    # ---- rows and time -----------------------------------------------------------------------------------------
+
+    def feed(self, stream: str, batch: Any) -> None:
+        """Take rows in: a record batch or table with the declared columns. All of it, or nothing on an error."""
+        intake = self._intake(stream)
+        arrivals, rejected = intake.admit(batch)
+        rows = len(arrivals) + rejected
+        ledger = Ledger()
+        if len(arrivals):
+            late = arrivals.late()
+            on_time = arrivals.times if late is None else arrivals.times[~late]
+            if len(on_time) and self._waiting:
+                self._anchor(stream, int(on_time.min()))
+            for family in self._families_of(stream):
+                family.take(arrivals, ledger)
+        lost = ledger.late
+        if lost:
+            places = np.searchsorted(arrivals.order, np.array(lost, np.int64))
+            self._late.setdefault(stream, []).append(arrivals.table.take(pa.array(places)))
+        intake.passed(arrivals, rows, rejected, len(lost), ledger.partly_late)
+
+    def reject_after(self, stream: str, tick: int | None) -> None:
+        """Rows with a time after this tick are poison: rejected, counted, and never moving the watermark."""
+        self._intake(stream).horizon = tick
+
+    def advance(self, to: int | str | datetime | None = None) -> Emission:
+        """Everything that has become final. With an instant: all instants up to it are declared final first."""
+        if to is not None:
+            self._promise(to)
+        for intake in self._intakes.values():
+            if intake.mark > NO_MARK:
+                for family in self._families_of(intake.name):
+                    family.advance(intake.mark - 1 + self.pool.boundary.shift)
+        return self._emitted()
+
+    def finish(self, until: int | None = None) -> Emission:
+        """The input is complete: everything until each item has been in all its windows, or until an instant."""
+        for family in self._families.values():
+            family.finish(until)
+        return self._emitted()
+
+    # ---- what can be asked -------------------------------------------------------------------------------------
+
+    @property
+    def accounting(self) -> dict[str, Accounting]:
+        """Where the rows of every stream went."""
+        return {name: intake.account for name, intake in self._intakes.items()}
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that panes and states take."""
+        return sum(family.nbytes for family in self._families.values())
+
+    def late(self, stream: str) -> pa.Table:
+        """The rows that came too late since the last call, in arrival order."""
+        intake = self._intake(stream)
+        return pa.concat_tables([intake.schema.schema.empty_table(), *self._late.pop(stream, [])])
+
+    # ---- queries come and go -----------------------------------------------------------------------------------
+
+    def joined(self, query: Standing) -> None:
+        """Called by the pool."""
+        if _of_day(query.plan):
+            self._waiting[query.name] = query
+        else:
+            self._settle(query.name, query.plan)
+
+    def left(self, query: Standing) -> None:
+        """Called by the pool."""
+        if self._waiting.pop(query.name, None):
+            return
+        home = self._homes.pop(query.name)
+        family, reporter = self._families[home], self._reporters[home]
+        reporter.leave(family.members[query.name])
+        family.leave(query.name)
+        if not family.members:
+            del self._families[home], self._reporters[home]
+
+    def _settle(self, name: str, plan: Aggregation) -> None:
+        home = (plan.family, expiry(plan))
+        if home not in self._families:
+            self._families[home] = self._made(plan)
+            self._reporters[home] = Reporter(self._families[home])
+        self._families[home].join(name, plan)
+        self._reporters[home].join(self._families[home].members[name])
+        self._homes[name] = home
+
+    def _made(self, plan: Aggregation) -> Family:
+        boundary, host = self.pool.boundary, self.pool.host
+        match plan.window:
+            case Session():
+                return SessionFamily(plan, boundary, host)
+            case Rows():
+                return RowsFamily(plan, boundary, host)
+        return TimeFamily(plan, boundary, host, self.pool.policy)
+
+    def _anchor(self, stream: str, first: int) -> None:
+        """The first item says which day times of day are on."""
+        for name, standing in list(self._waiting.items()):
+            if standing.plan.source.stream == stream:
+                del self._waiting[name]
+                self._settle(name, standing.plan.anchored(first))
+
+    def _families_of(self, stream: str) -> Iterable[Family]:
+        return [family for family in self._families.values() if family.plan.source.stream == stream]
+
+    # ---- results -----------------------------------------------------------------------------------------------
+
+    def _emitted(self) -> Emission:
+        said: dict[int, Said] = {}
+        for home, family in self._families.items():
+            # Chunks are given up only when they have become results, so that an overflow loses nothing.
+            said |= self._reporters[home].report(family.said)
+        for family in self._families.values():
+            family.said = []
+        parts = {}
+        for name, home in self._homes.items():
+            family, reporter = self._families[home], self._reporters[home]
+            instants = self._intakes[family.plan.source.stream].schema.instants
+            parts[name] = Part(family, family.members[name], said.get(id(reporter.of[name])), instants)
+        return Emission(parts)
+
+    def _promise(self, to: int | str | datetime) -> None:
+        for intake in self._intakes.values():
+            tick = instant(to, intake.schema.domain)
+            intake.promised = max(intake.promised, tick + 1 - self.pool.boundary.shift)
+
+    def _intake(self, stream: str) -> Intake:
+        if stream not in self._intakes:
+            raise SchemaProblem(f"there is no stream {stream!r}", fix=did_you_mean(stream, self._intakes))
+        return self._intakes[stream]
+
+
+def instant(value: int | str | datetime, domain: Domain) -> int:
+    """A point in time as users write it."""
+    found = Instant.parse(value.isoformat() if isinstance(value, datetime) else value, domain)
+    if found.of_day:
+        raise BindProblem(f"instant {value!r} has no date", fix="write a date and a time")
+    return found.tick
+
+
+def _of_day(plan: Aggregation) -> bool:
+    return plan.anchored(0) != plan.anchored(86_400_000_000)

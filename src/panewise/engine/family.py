@@ -1,0 +1,156 @@
+"""A family: queries that are equal in stream, filters, grouping and aggregates, and differ in their windows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.aggregate import Columns, CountAll, Items, Longs, Min
+from panewise.aggregate.columns.counts import Counts
+from panewise.algebra import Host, announced
+from panewise.engine.feeds import Chunk, Feed
+from panewise.engine.intake import Arrivals
+from panewise.engine.keys import Keys
+from panewise.engine.lateness import Ledger
+from panewise.engine.rowwise import passed
+from panewise.plan import Aggregation, span
+from panewise.stores.stairs import NEVER
+from panewise.time import FIRST_TICK, LAST_TICK, Boundary
+from panewise.window import Landmark, Window
+
+
+@dataclass(frozen=True)
+class Member:
+    """One query of a family: its plan, and which feed serves each of its levels."""
+
+    name: str
+    plan: Aggregation
+    feeds: tuple[tuple[int, int | None], ...]
+
+
+class Family(ABC):
+    """What all families have in common: keys, columns of states, feeds and the queries that listen to them."""
+
+    def __init__(self, plan: Aggregation, boundary: Boundary, host: Host) -> None:
+        self.plan, self.boundary, self.host = plan, boundary, host
+        types = {c.name: c.type for c in plan.group.child.columns}
+        self.keys = Keys([types[key] for key in plan.group.keys])
+        #: Presence first, then one for each aggregate, then the oldest item where results say when they expire.
+        self.columns: list[Columns] = [Counts()]
+        self.expiry = expiry(plan)
+        #: The calls that have a column of their own; COUNT(*) is the presence.
+        self.kept = [call for call in plan.group.calls if not isinstance(call.aggregate, CountAll)]
+        self.columns += [call.aggregate.columns() for call in self.kept]
+        if self.expiry:
+            self.columns.append(Min(pa.int64()).columns())
+        self.members: dict[str, Member] = {}
+        self.feeds: dict[int, Feed] = {}
+        self._listeners: dict[int, int] = {}
+        self._next_feed = 0
+        #: Every instant up to this one has been answered.
+        self.passed = NEVER
+        self.said: list[Chunk] = []
+
+    # ---- queries -----------------------------------------------------------------------------------------------
+
+    def join(self, name: str, plan: Aggregation) -> None:
+        """One more query; windows that are there already serve it too."""
+        feeds = tuple((self._feed(window, plan), level) for level, window in plan.levels)
+        self.members[name] = Member(name, plan, feeds)
+
+    def leave(self, name: str) -> None:
+        """One query less; windows nobody listens to any more are given up."""
+        for number, _ in self.members.pop(name).feeds:
+            self._listeners[number] -= 1
+            if not self._listeners[number]:
+                del self._listeners[number]
+                self._left(self.feeds.pop(number))
+
+    def _feed(self, window: Window, plan: Aggregation) -> int:
+        wanted = (window, plan.changes, plan.query.empty, plan.query.revise)
+        for feed in self.feeds.values():
+            if (feed.window, feed.changes, feed.empty, feed.revise) == wanted:
+                self._listeners[feed.number] += 1
+                return feed.number
+        feed = Feed(self._next_feed, *wanted)
+        self._next_feed += 1
+        self.feeds[feed.number] = feed
+        self._listeners[feed.number] = 1
+        self._joined(feed)
+        return feed.number
+
+    @abstractmethod
+    def _joined(self, feed: Feed) -> None:
+        """A window nobody asked for before."""
+
+    @abstractmethod
+    def _left(self, feed: Feed) -> None:
+        """A window nobody asks for any more."""
+
+    # ---- rows and time -----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def take(self, arrivals: Arrivals, ledger: Ledger) -> None:
+        """Take rows in, and note in the ledger what became of late ones."""
+
+    @abstractmethod
+    def advance(self, limit: int) -> None:
+        """Say everything about instants up to `limit`, which have become final."""
+
+    @abstractmethod
+    def finish(self, until: int | None) -> None:
+        """No more rows will come: speak until no window holds anything, or until an instant."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """How much memory the states take."""
+
+    def _entering(self, arrivals: Arrivals) -> tuple[pa.Table, Arrivals]:
+        """The rows that enter windows: those of the right time that pass the filters below."""
+        source = self.plan.source
+        table = arrivals.table.rename_columns([column.name for column in source.columns])
+        first, last = span(self.plan.window)
+        if isinstance(self.plan.window, Landmark) and self.plan.window.upper:
+            last -= self.boundary.shift
+        if (first, last) != (FIRST_TICK, LAST_TICK):
+            places = np.flatnonzero((arrivals.times >= first) & (arrivals.times <= last))
+            arrivals, table = arrivals.chosen(places), table.take(pa.array(places))
+        table, kept = passed(self.plan.before, table, self.host)
+        return table, arrivals if kept is None else arrivals.chosen(kept)
+
+    def _blocks(self, table: pa.Table, rows: Arrivals, size: int) -> Iterator[tuple[slice, Longs, list[Items]]]:
+        """Rows in blocks: the slice they are, their codes, and what each column of states is made from."""
+        arrays = {name: _whole(table.column(name)) for name in table.column_names}
+        for start in range(0, len(rows), size):
+            where = slice(start, min(start + size, len(rows)))
+            part = {name: array.slice(start, where.stop - start) for name, array in arrays.items()}
+            codes = self.keys.encode([part[key] for key in self.plan.group.keys], where.stop - start)
+            yield where, codes, self._items(part, rows.times[where], rows.ordered(where))
+
+    def _items(self, part: dict[str, pa.Array], times: Longs, order: Longs) -> list[Items]:
+        items = [Items((), times, order)]
+        items += [Items(tuple(part[a] for a in call.arguments), times, order) for call in self.kept]
+        if self.expiry:
+            items.append(Items((pa.array(times),), times, order))
+        return items
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece, which it often is already."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def expiry(plan: Aggregation) -> str | None:
+    """The column in which results of a query say when they leave, if they do."""
+    by_time, orders = announced(plan.query.root) if plan.changes else (False, 0)
+    return "expires_at" if by_time else "expires_order" if orders else None
+
+
+def chosen(items: Sequence[Items], keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[Items]:
+    """Some of the rows of every column."""
+    return [each.take(keep) for each in items]

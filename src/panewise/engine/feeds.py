@@ -1,0 +1,58 @@
+"""Who listens to a family: one feed for each different window and way of reporting, however many queries want it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from panewise.aggregate import Longs, Words
+from panewise.window import Window
+
+
+@dataclass(frozen=True)
+class Feed:
+    """One window of a family and how it is reported."""
+
+    number: int
+    window: Window
+    changes: bool
+    empty: bool
+    revise: int | None
+
+    @property
+    def periodic(self) -> bool:
+        return self.window.periodic
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """What some feeds have to say at an instant: groups and their states.
+
+    Whole states hold the groups with items. For changes they hold every group that may have changed, and `present`
+    says which of them still have items. A revision says again what an instant held.
+    """
+
+    at: int
+    feeds: tuple[int, ...]
+    codes: Longs
+    states: Sequence[Words]
+    revised: bool = False
+    #: Where the window begins, if the items decide it.
+    start: int | None = None
+
+
+@dataclass
+class Touched:
+    """Groups that may have changed since a feed last spoke."""
+
+    codes: list[Longs] = field(default_factory=list)
+
+    def add(self, codes: Longs) -> None:
+        self.codes.append(codes)
+
+    def taken(self) -> Longs:
+        found = np.unique(np.concatenate(self.codes)) if self.codes else np.zeros(0, np.int64)
+        self.codes = []
+        return found

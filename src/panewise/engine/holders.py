@@ -1,0 +1,163 @@
+"""What keeps closed panes for windows and answers them at their instants.
+
+A holder is fed with panes in order, moves from instant to instant and gives a `Chunk` for every window that is due.
+Positions are those of the family: an item's time, one tick later under the boundary `[)`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import insort
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from panewise.aggregate import Columns, Words, placed
+from panewise.engine.feeds import Chunk, Feed, Touched
+from panewise.stores.pane import Pane
+from panewise.stores.stairs import NEVER
+from panewise.time import Boundary
+from panewise.window import Contents
+
+
+class Holder(ABC):
+    """The contract of a holder. `waiting` are closed panes it has not come to yet."""
+
+    def __init__(self, columns: Sequence[Columns], boundary: Boundary, lag: int = 0) -> None:
+        self.columns, self.boundary, self.lag = columns, boundary, lag
+        self.waiting: deque[Pane] = deque()
+        #: Every instant up to this one has been answered.
+        self.at = NEVER
+        self.size = 0
+        self.feeds: dict[int, Feed] = {}
+        self._touched: dict[int, Touched] = {}
+        #: The first and last time of items, and whether no more will come: what EMIT EMPTY goes by.
+        self.reach: tuple[int, int] | None = None
+        self.finishing = False
+        #: Instants at which a late item became visible, for windows that speak whenever they change.
+        self._openings: list[int] = []
+
+    def join(self, feed: Feed) -> None:
+        """Let a feed listen."""
+        self.feeds[feed.number] = feed
+        if feed.changes:
+            self._touched[feed.number] = Touched()
+
+    def leave(self, number: int) -> None:
+        self.feeds.pop(number, None)
+        self._touched.pop(number, None)
+
+    def take(self, pane: Pane) -> None:
+        """Accept a closed pane, later than all before."""
+        self.waiting.append(pane)
+
+    def run(self, upto: int | None) -> Iterator[Chunk]:
+        """Answer every instant up to one; when finishing, no longer than some window still holds something."""
+        while (at := self._next()) is not None and (upto is None or at <= upto):
+            if self.finishing and self.exhausted() and not any(self._silence(f, at) for f in self.feeds.values()):
+                return
+            self.at = at
+            opened = bool(self._openings) and self._openings[0] <= at
+            self._openings = [opening for opening in self._openings if opening > at]
+            fresh = []
+            while self.waiting and self.waiting[0].end <= at - self.lag:
+                fresh.append(self.waiting.popleft())
+            self._touch(self._touched, fresh)
+            yield from self.step(at, fresh, opened)
+        if upto is not None and upto > self.at:
+            self.pass_to(upto)
+
+    def pass_to(self, at: int) -> None:
+        """Time has come to an instant at which there was nothing to say."""
+        self.at = at
+
+    def insert(self, pane: Pane, visible: int) -> Iterator[Chunk]:
+        """Let a late pane in that counts from the instant `visible` on; says again what it revises."""
+        if not all(feed.periodic for feed in self.feeds.values()):
+            insort(self._openings, visible)
+        if pane.end > self.at - self.lag:
+            insort(self.waiting, pane, key=lambda p: p.end)
+            return
+        self._touch(self._touched, [pane])
+        self.admit(pane)
+        yield from self.revisions(pane, visible)
+
+    def grow(self, size: int) -> None:
+        """Make room for groups 0 to `size` - 1."""
+        self.size = size
+
+    def _next(self) -> int | None:
+        """The next instant of a window, or of the silence of one that reports empty states."""
+        found = [] if (at := self.next_instant()) is None else [at]
+        silent = (f for f in self.feeds.values() if f.empty and self.reach is not None)
+        for feed, grid in ((f, f.window.grid) for f in silent):
+            found += [on_grid(max(self.at + 1, self._instants(feed)[0]), *grid)] if grid else []
+        return min(found, default=None)
+
+    def _silence(self, feed: Feed, at: int) -> bool:
+        """Whether an empty state is to be reported: from the first instant that saw an item, to the last."""
+        if not feed.empty or self.reach is None:
+            return False
+        first, last = self._instants(feed)
+        return first <= at and (not self.finishing or at <= last)
+
+    def _instants(self, feed: Feed) -> tuple[int, int]:
+        """The first and last instant of a window over everything that has been seen."""
+        assert self.reach is not None
+        instants = feed.window.instants(Contents.of(np.unique(np.array(self.reach, np.int64))), self.boundary)
+        return (int(instants[0]), int(instants[-1])) if len(instants) else (0, -1)
+
+    @abstractmethod
+    def next_instant(self) -> int | None:
+        """The next instant at which any window has something to say."""
+
+    @abstractmethod
+    def exhausted(self) -> bool:
+        """Whether no window holds or awaits anything."""
+
+    @abstractmethod
+    def step(self, at: int, fresh: list[Pane], opened: bool) -> Iterator[Chunk]:
+        """Move to an instant with the panes that have come in reach, and answer.
+
+        `opened` says that late items have become visible since the last instant.
+        """
+
+    @abstractmethod
+    def admit(self, pane: Pane) -> None:
+        """Let a late pane in among what has been answered already."""
+
+    @abstractmethod
+    def panes(self) -> list[Pane]:
+        """Every pane held, waiting ones excluded, oldest first."""
+
+    @abstractmethod
+    def load(self, panes: list[Pane]) -> None:
+        """Take over what `panes` gave, with the groups it knew then or with new codes."""
+
+    def revisions(self, pane: Pane, visible: int) -> Iterator[Chunk]:
+        """What a late pane changes about instants already answered; most holders do not look back."""
+        return iter(())
+
+    def _touch(self, touched: dict[int, Touched], panes: list[Pane]) -> None:
+        for each in touched.values():
+            for pane in panes:
+                each.add(pane.codes)
+
+    def _chunks(self, at: int, due: Sequence[Feed], states: list[Words], revised: bool = False) -> Iterator[Chunk]:
+        """The chunks of feeds that share these states."""
+        whole = tuple(f.number for f in due if not f.changes and not f.empty)
+        if whole:
+            present = np.flatnonzero(states[0][0])
+            if len(present):
+                yield Chunk(at, whole, present, [placed(words, present) for words in states], revised)
+        for feed in due:
+            if feed.changes or self._silence(feed, at):
+                codes = self._touched[feed.number].taken() if feed.changes else np.zeros(1, np.int64)
+                if len(codes):
+                    yield Chunk(at, (feed.number,), codes, [placed(words, codes) for words in states], revised)
+
+
+def on_grid(position: int, origin: int, step: int) -> int:
+    """The first grid point that is not before a position."""
+    return origin - (origin - position) // step * step

@@ -1,0 +1,126 @@
+"""How rows of one stream arrive: checked, placed in time, each with the watermark it met."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from panewise.accounting import Accounting
+from panewise.aggregate import Longs
+from panewise.errors import SchemaProblem
+from panewise.schema import StreamSchema, as_table, ticks_of, type_name
+
+#: The watermark before anything has been seen.
+NO_MARK = int(np.iinfo(np.int64).min)
+
+
+@dataclass(frozen=True, eq=False)
+class Arrivals:
+    """Rows with usable times, in arrival order: which ones they are of all that ever came. `first` is that of the
+    first where they follow each other, which spares an array.
+
+    A row is late when `marks` is beyond its time.
+    """
+
+    table: pa.Table
+    times: Longs
+    first: int
+    numbers: Longs | None
+    marks: Longs | None
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @property
+    def order(self) -> Longs:
+        """The place of each row in the order of arrival."""
+        return self.ordered(slice(0, len(self)))
+
+    def ordered(self, where: slice) -> Longs:
+        if self.numbers is not None:
+            return self.numbers[where]
+        return np.arange(self.first + where.start, self.first + where.stop, dtype=np.int64)
+
+    def late(self) -> npt.NDArray[np.bool_] | None:
+        """Which rows are late for some instants; None where none is."""
+        if self.marks is None:
+            return None
+        flags: npt.NDArray[np.bool_] = self.marks > self.times
+        return flags if flags.any() else None
+
+    def chosen(self, places: Longs) -> Arrivals:
+        marks = None if self.marks is None else self.marks[places]
+        numbers = self.first + places if self.numbers is None else self.numbers[places]
+        return Arrivals(self.table.take(pa.array(places)), self.times[places], self.first, numbers, marks)
+
+
+class Intake:
+    """The watermark, the arrival counter and the account of one stream."""
+
+    def __init__(self, name: str, schema: StreamSchema, horizon: int | None = None) -> None:
+        self.name, self.schema = name, schema
+        self.newest = NO_MARK
+        #: What `advance` promised; rows older than it are late whatever the delay is.
+        self.promised = NO_MARK
+        self.arrived = 0
+        self.account = Accounting()
+        #: Times after this one are poison.
+        self.horizon = horizon
+
+    @property
+    def mark(self) -> int:
+        """The watermark now: nothing older than it is still expected."""
+        delay = self.schema.delay_ticks
+        seen = NO_MARK if delay is None or self.newest == NO_MARK else self.newest - delay
+        return max(seen, self.promised)
+
+    def admit(self, batch: object) -> tuple[Arrivals, int]:
+        """The rows of a batch that can be placed in time, and how many cannot; nothing has changed yet."""
+        table = self._checked(batch)
+        ticks, usable = ticks_of(table.column(self.schema.time))
+        if self.horizon is not None:
+            usable &= ticks <= self.horizon
+        if usable.all():
+            return self._marked(table, ticks, None), 0
+        places = np.flatnonzero(usable)
+        numbers = places + self.arrived
+        return self._marked(table.take(pa.array(places)), ticks[places], numbers), len(ticks) - len(places)
+
+    def passed(self, arrivals: Arrivals, rows: int, rejected: int, late: int, partly_late: int) -> None:
+        """The rows have been taken in: move the watermark, count them."""
+        self.arrived += rows
+        if len(arrivals):
+            self.newest = max(self.newest, int(arrivals.times.max()))
+        self.account = self.account.counted(rows, late, rejected, partly_late)
+
+    def _marked(self, table: pa.Table, times: Longs, numbers: Longs | None) -> Arrivals:
+        """Each row with the watermark it meets: that of everything before it."""
+        in_order = not len(times) or (times[0] >= self.mark and bool((times[1:] >= times[:-1]).all()))
+        if in_order or (self.schema.delay_ticks is None and self.promised == NO_MARK):
+            return Arrivals(table, times, self.arrived, numbers, None)
+        marks = np.full(len(times), self.mark)
+        if self.schema.delay_ticks is not None:
+            seen = np.maximum.accumulate(times)[:-1] - self.schema.delay_ticks
+            marks[1:] = np.maximum(seen, self.mark)
+        return Arrivals(table, times, self.arrived, numbers, marks)
+
+    def _checked(self, batch: object) -> pa.Table:
+        table = as_table(batch)
+        wanted = self.schema.schema
+        missing = [name for name in wanted.names if name not in table.column_names]
+        if missing:
+            raise SchemaProblem(
+                f"stream {self.name!r}: the batch has no column {missing[0]!r}", fix="feed the declared columns"
+            )
+        table = table.select(wanted.names)
+        for field, found in zip(wanted, table.schema, strict=True):
+            if field.type != found.type:
+                raise SchemaProblem(
+                    f"stream {self.name!r}: column {field.name!r} is {type_name(found.type)} in this batch, "
+                    f"but was declared {type_name(field.type)}",
+                    fix="cast it before feeding",
+                )
+        return table

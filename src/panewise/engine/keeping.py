@@ -1,0 +1,94 @@
+"""Windows that look back at will: panes are kept as they are and combined again for every answer.
+
+For extents that change with time, and for LATE REVISE, which says past instants again.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from panewise.aggregate import Columns, Words
+from panewise.engine.feeds import Chunk, Feed
+from panewise.engine.holders import Holder, on_grid
+from panewise.stores.pane import Pane, merged
+from panewise.time import Boundary
+from panewise.window import Contents, LogicalWindow, Sliding
+
+
+class Keeping(Holder):
+    """One feed. Space O(panes); bounded only where the window says how far back it can ever look."""
+
+    def __init__(self, columns: Sequence[Columns], feed: Feed, boundary: Boundary) -> None:
+        super().__init__(columns, boundary, feed.window.lag if isinstance(feed.window, Sliding) else 0)
+        assert isinstance(feed.window, LogicalWindow)
+        assert feed.window.grid is not None
+        self.window, self.grid, self.feed = feed.window, feed.window.grid, feed
+        self.held: list[Pane] = []
+        #: Groups in the last answer; an extent that changes may lose any of them.
+        self.shown = np.zeros(0, np.int64)
+        self.join(feed)
+
+    def next_instant(self) -> int | None:
+        if self.held:
+            return on_grid(self.at + 1, *self.grid)
+        return on_grid(max(self.waiting[0].end + self.lag, self.at + 1), *self.grid) if self.waiting else None
+
+    def exhausted(self) -> bool:
+        """The window itself knows after which instant it can hold nothing of what there was."""
+        if self.waiting:
+            return False
+        ticks = np.array([p.end - self.boundary.shift for p in self.held[:1] + self.held[-1:]], np.int64)
+        last = self.window.instants(Contents.of(ticks), self.boundary)
+        return not len(last) or self.at >= last[-1]
+
+    def step(self, at: int, fresh: list[Pane], opened: bool) -> Iterator[Chunk]:
+        self.held.extend(fresh)
+        self._forget(at)
+        states = self._answer(at)
+        for touched in self._touched.values():
+            touched.add(self.shown)
+            self.shown = np.flatnonzero(states[0][0])
+            touched.add(self.shown)
+        yield from self._chunks(at, [self.feed], states)
+
+    def admit(self, pane: Pane) -> None:
+        insort(self.held, pane, key=lambda p: p.end)
+
+    def revisions(self, pane: Pane, visible: int) -> Iterator[Chunk]:
+        if self.feed.revise is None:
+            return
+        origin, step = self.grid
+        for at in range(on_grid(visible - self.feed.revise, origin, step), min(visible, self.at + 1), step):
+            low, high = self._scope(at)
+            if low < pane.end <= high:
+                yield from self._chunks(at, [self.feed], self._answer(at), revised=True)
+
+    def panes(self) -> list[Pane]:
+        return list(self.held)
+
+    def load(self, panes: list[Pane]) -> None:
+        self.held = list(panes)
+
+    def _answer(self, at: int) -> list[Words]:
+        low, high = self._scope(at)
+        inside = [pane for pane in self.held if low < pane.end <= high]
+        states = [column.identity(self.size) for column in self.columns]
+        if inside:
+            whole = merged(self.columns, inside)
+            for words, found in zip(states, whole.states, strict=True):
+                for word, value in zip(words, found, strict=True):
+                    word[whole.where] = value
+        return states
+
+    def _scope(self, at: int) -> tuple[int, int]:
+        """Positions in `(low, high]`."""
+        low, high = self.window.scope(np.array([at], np.int64), self.boundary)
+        return int(low[0]) + self.boundary.shift - 1, int(high[0]) + self.boundary.shift
+
+    def _forget(self, at: int) -> None:
+        if isinstance(self.window, Sliding):
+            reach = self.window.range + self.lag + (self.feed.revise or 0) + self.grid[1]
+            self.held = [pane for pane in self.held if pane.end > at - reach]

@@ -1,0 +1,91 @@
+"""Chunks of states as rows of keys and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from panewise.aggregate import Longs, joined, runs
+from panewise.engine.family import Family
+from panewise.engine.feeds import Chunk
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """Grouped rows, by feed and then by instant.
+
+    Each belongs to a *turn*: one feed at one instant, or at one revision of it. `present` says whether a group has
+    items, `starts` where a window begins that its items decide, `oldest` the time of the oldest item, where results
+    say when they expire.
+    """
+
+    table: pa.Table
+    feeds: Longs
+    at: Longs
+    codes: Longs
+    turns: Longs
+    present: npt.NDArray[np.bool_]
+    revised: npt.NDArray[np.bool_]
+    starts: Longs
+    oldest: pa.Array | None
+
+    def __len__(self) -> int:
+        return len(self.feeds)
+
+    def chosen(self, places: Longs) -> Grouped:
+        index = pa.array(places)
+        return Grouped(
+            self.table.take(index),
+            self.feeds[places],
+            self.at[places],
+            self.codes[places],
+            self.turns[places],
+            self.present[places],
+            self.revised[places],
+            self.starts[places],
+            None if self.oldest is None else self.oldest.take(index),
+        )
+
+    def by_turn(self) -> Iterator[range]:
+        """The places of each turn's rows."""
+        starts, stops = runs(self.turns)
+        return (range(a, b) for a, b in zip(starts.tolist(), stops.tolist(), strict=True))
+
+
+def lowered(family: Family, chunks: Sequence[Chunk]) -> Grouped:
+    """All chunks as rows. States that several feeds share are lowered once."""
+    sizes = np.array([len(chunk.codes) for chunk in chunks], np.int64)
+    codes = np.concatenate([chunk.codes for chunk in chunks])
+    states = [joined([chunk.states[n] for chunk in chunks]) for n in range(len(family.columns))]
+    lower = [column.lower(words) for column, words in zip(family.columns, states, strict=True)]
+    oldest = lower.pop() if family.expiry else None
+    group = family.plan.group
+    answers = [lower[1 + family.kept.index(call)] if call in family.kept else lower[0] for call in group.calls]
+    names = [*group.keys, *(call.name for call in group.calls), "#code"]
+    table = pa.table([*family.keys.take(codes), *answers, pa.array(codes)], names=names)
+
+    feeds = np.array([number for chunk in chunks for number in chunk.feeds], np.int64)
+    origin = np.repeat(np.arange(len(chunks)), [len(chunk.feeds) for chunk in chunks])
+    at, revised = np.array([c.at for c in chunks], np.int64), np.array([c.revised for c in chunks], bool)
+    starts = np.array([0 if c.start is None else c.start for c in chunks], np.int64)
+    order = np.lexsort((origin, at[origin], feeds))
+    feeds, origin = feeds[order], origin[order]
+    counts, firsts = sizes[origin], (np.cumsum(sizes) - sizes)[origin]
+    # The n-th row of a turn is the n-th row of the chunk it came from.
+    places = np.repeat(firsts - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+    index = pa.array(places)
+    return Grouped(
+        table.take(index),
+        np.repeat(feeds, counts),
+        np.repeat(at[origin], counts),
+        codes[places],
+        np.repeat(np.arange(len(feeds)), counts),
+        (states[0][0] > 0)[places],
+        np.repeat(revised[origin], counts),
+        np.repeat(starts[origin], counts),
+        None if oldest is None else oldest.take(index),
+    )

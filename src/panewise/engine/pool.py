@@ -1,0 +1,90 @@
+"""`pw.Pool`: standing queries over declared streams, which may join and leave at any moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from panewise.algebra import Host, Query, default_host
+from panewise.errors import BindProblem, PanewiseError, SchemaProblem, did_you_mean
+from panewise.plan import Aggregation, aggregation
+from panewise.schema import StreamSchema
+from panewise.slicing import Policy
+from panewise.time import Boundary
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A registered query: its text, what it means, and how the engine takes it."""
+
+    name: str
+    text: str
+    plan: Aggregation
+
+
+class Listener(Protocol):
+    """Whoever runs a pool and must hear of queries that come and go."""
+
+    def joined(self, query: Standing) -> None: ...
+
+    def left(self, query: Standing) -> None: ...
+
+
+class Pool:
+    """Streams and the queries over them.
+
+    `boundary` is `"(]"` as in the papers or `"[)"` as in Spark. `policy` says how windows are grouped: by cost, or
+    exactly as the paper's Algorithm 1 does.
+    """
+
+    def __init__(
+        self,
+        streams: Mapping[str, StreamSchema],
+        boundary: str | Boundary = "(]",
+        policy: str | Policy = Policy.COST,
+        host: Host | None = None,
+    ) -> None:
+        if not isinstance(streams, Mapping) or not all(isinstance(s, StreamSchema) for s in streams.values()):
+            raise SchemaProblem("streams are not declared", fix='pass {"S": pw.StreamSchema(schema, time="t")}')
+        self.streams = dict(streams)
+        self.boundary = Boundary.of(boundary)
+        self.policy = _policy(policy)
+        self.host = host or default_host()
+        self.queries: dict[str, Standing] = {}
+        self.listeners: list[Listener] = []
+
+    def register(self, name: str, query: str | Query) -> None:
+        """Let a query join; engines that run this pool answer it from now on."""
+        if name in self.queries:
+            raise BindProblem(f"the name {name!r} is taken", fix="revoke it first, or choose another one")
+        standing = Standing(name, query if isinstance(query, str) else "", self._plan(query))
+        for listener in self.listeners:
+            listener.joined(standing)
+        self.queries[name] = standing
+
+    def revoke(self, name: str) -> None:
+        """Let a query go."""
+        standing = self.queries.get(name)
+        if standing is None:
+            raise BindProblem(f"there is no query {name!r}", fix=did_you_mean(name, self.queries or ["register"]))
+        for listener in self.listeners:
+            listener.left(standing)
+        del self.queries[name]
+
+    def _plan(self, query: str | Query) -> Aggregation:
+        bound = self.host.read(query, self.streams) if isinstance(query, str) else query
+        plan = aggregation(bound)
+        if isinstance(plan, str):
+            raise BindProblem(
+                f"the engine does not answer this query: {plan}",
+                fix="use pw.run, or group and aggregate over one window of one stream",
+            )
+        return plan
+
+
+def _policy(policy: str | Policy) -> Policy:
+    try:
+        return Policy(policy)
+    except ValueError:
+        raise PanewiseError(f"policy {policy!r} is unknown", fix="use 'cost' or 'paper'") from None

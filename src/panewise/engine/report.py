@@ -1,0 +1,216 @@
+"""What queries say: grouped rows selected and projected, as whole states, as changes or as revisions.
+
+Queries of a family that differ only in their windows are reported together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.aggregate import Longs
+from panewise.algebra import Emit
+from panewise.engine.family import Family, Member
+from panewise.engine.feeds import Chunk
+from panewise.engine.lowering import Grouped, lowered
+from panewise.engine.rowwise import passed
+from panewise.plan import Aggregation
+from panewise.values import to_arrow, to_python
+from panewise.window import Rows, Session
+
+
+@dataclass(frozen=True, eq=False)
+class Said:
+    """Result rows of one way of reporting, by feed: the selected columns, and what says when."""
+
+    selected: pa.Table
+    feeds: Longs
+    at: Longs
+    starts: Longs | None = None
+    signs: Longs | None = None
+    expires: pa.Array | None = None
+    revisions: Longs | None = None
+
+
+class Reporter:
+    """All ways in which the queries of one family report."""
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+        self.manners: dict[object, Manner] = {}
+        self.of: dict[str, Manner] = {}
+
+    def join(self, member: Member) -> None:
+        key = _manner(member.plan)
+        manner = self.manners.setdefault(key, Manner(self.family, member.plan))
+        manner.feeds.update(number for number, _ in member.feeds)
+        self.of[member.name] = manner
+
+    def leave(self, member: Member) -> None:
+        manner = self.of.pop(member.name)
+        manner.feeds.subtract(number for number, _ in member.feeds)
+        for number in [number for number, count in manner.feeds.items() if not count]:
+            manner.forget(number)
+        if not manner.feeds:
+            del self.manners[_manner(member.plan)]
+
+    def report(self, chunks: list[Chunk]) -> dict[int, Said]:
+        """What each manner has to say, by its identity."""
+        if not chunks:
+            return {}
+        rows = lowered(self.family, chunks)
+        return {id(manner): manner.said(rows) for manner in self.manners.values()}
+
+    def recode(self, codes: Longs) -> None:
+        """Groups have new codes."""
+        for manner in self.manners.values():
+            manner.recode(codes)
+
+
+def _manner(plan: Aggregation) -> object:
+    """What queries must have in common to be reported together."""
+    after = tuple(replace(step, child=plan.source) for step in plan.after)
+    query = plan.query
+    return after, tuple(query.root.columns), query.emit, query.empty, query.revise is not None
+
+
+@dataclass
+class Manner:
+    """One way of reporting, and what it must remember of what it said."""
+
+    family: Family
+    plan: Aggregation
+    feeds: Counter[int] = field(default_factory=Counter)
+    #: For changes: the rows that stand, by feed and group.
+    standing: dict[int, dict[int, tuple[Any, ...]]] = field(default_factory=dict)
+    #: For revisions: what was said last of each instant of a feed, and how often.
+    told: dict[tuple[int, int], tuple[int, Counter[Any]]] = field(default_factory=dict)
+
+    def said(self, rows: Grouped) -> Said:
+        mine = np.flatnonzero(np.isin(rows.feeds, np.fromiter(self.feeds, np.int64)))
+        rows = rows if len(mine) == len(rows) else rows.chosen(mine)
+        shown = np.flatnonzero(rows.present | self.plan.query.empty)
+        table = rows.table if len(shown) == len(rows) else rows.table.take(pa.array(shown))
+        table, kept = passed(self.plan.after, table, self.family.host)
+        selected = table.select([column.name for column in self.plan.query.root.columns])
+        places = shown if kept is None else shown[kept]
+        if self.plan.changes:
+            return self._changes(rows, selected, places)
+        if self.plan.query.revise is not None:
+            return self._revisions(rows, selected, places)
+        return Said(selected, rows.feeds[places], rows.at[places], rows.starts[places])
+
+    def forget(self, feed: int) -> None:
+        """Nobody listens to a feed any more."""
+        del self.feeds[feed]
+        self.standing.pop(feed, None)
+        self.told = {key: told for key, told in self.told.items() if key[0] != feed}
+
+    def recode(self, codes: Longs) -> None:
+        self.standing = {
+            feed: {int(codes[code]): row for code, row in rows.items()} for feed, rows in self.standing.items()
+        }
+
+    def _changes(self, rows: Grouped, selected: pa.Table, places: Longs) -> Said:
+        """What differs between one instant and the next, as multisets: first what came, then what went."""
+        now = dict(zip(places.tolist(), _tuples(selected), strict=True))
+        emit, found = self.plan.query.emit, _Found()
+        for turn in rows.by_turn():
+            standing = self.standing.setdefault(int(rows.feeds[turn.start]), {})
+            gone, came = self._turned(standing, rows, turn, now)
+            if emit is not Emit.DSTREAM:
+                for place in turn:
+                    if place in now and came[now[place]] > 0:
+                        came[now[place]] -= 1
+                        found.add(now[place], place, 1)
+            if emit is not Emit.ISTREAM:
+                for row in gone.elements():
+                    found.add(row, turn.start, -1)
+        origin, signs = np.array(found.places, np.int64), np.array(found.signs, np.int64)
+        columns = list(zip(*found.rows, strict=True)) or [()] * selected.num_columns
+        arrays = [to_arrow(list(column), f.type) for column, f in zip(columns, selected.schema, strict=True)]
+        table = pa.table(arrays, schema=selected.schema)
+        return Said(table, rows.feeds[origin], rows.at[origin], signs=signs, expires=self._expiry(rows, origin, signs))
+
+    def _turned(
+        self, standing: dict[int, tuple[Any, ...]], rows: Grouped, turn: range, now: dict[int, tuple[Any, ...]]
+    ) -> tuple[Counter[Any], Counter[Any]]:
+        """What went and what came, when the groups of a turn are as they are now."""
+        before: Counter[Any] = Counter()
+        after: Counter[Any] = Counter()
+        for place in turn:
+            code = int(rows.codes[place])
+            if code in standing:
+                before[standing.pop(code)] += 1
+            if place in now:
+                standing[code] = now[place]
+                after[now[place]] += 1
+        return before - after, after - before
+
+    def _expiry(self, rows: Grouped, origin: Longs, signs: Longs) -> pa.Array | None:
+        if rows.oldest is None or self.plan.query.emit is Emit.DSTREAM:
+            return None
+        if isinstance(self.plan.window, Session):
+            return pa.array(rows.at[origin] + 1, mask=signs < 0)
+        oldest = rows.oldest.take(pa.array(origin))
+        ticks = oldest.fill_null(0).to_numpy(zero_copy_only=False)
+        expires = np.zeros(len(ticks), np.int64)
+        feeds = rows.feeds[origin]
+        for feed in np.unique(feeds):
+            at = np.flatnonzero(feeds == feed)
+            order = at[np.argsort(ticks[at], kind="stable")]
+            window = self.family.feeds[int(feed)].window
+            if isinstance(window, Rows):
+                expires[order] = ticks[order] + window.count + window.lag
+            else:
+                leaving = window.expires_at(ticks[order], self.family.boundary)
+                assert leaving is not None
+                expires[order] = leaving
+        return pa.array(expires, mask=(signs < 0) | oldest.is_null().to_numpy(zero_copy_only=False))
+
+    def _revisions(self, rows: Grouped, selected: pa.Table, places: Longs) -> Said:
+        """The whole state again wherever a late item changed it."""
+        values = dict(zip(places.tolist(), zip(range(len(places)), _tuples(selected), strict=True), strict=True))
+        kept: list[int] = []
+        numbers: list[int] = []
+        for turn in rows.by_turn():
+            shown = [values[place] for place in turn if place in values]
+            key, state = (int(rows.feeds[turn.start]), int(rows.at[turn.start])), Counter(row for _, row in shown)
+            revision, before = self.told.get(key, (0, Counter()))
+            if rows.revised[turn.start]:
+                if state == before:
+                    continue
+                revision += 1
+            self.told[key] = revision, state
+            kept += [place for place, _ in shown]
+            numbers += [revision] * len(shown)
+        self._tire()
+        chosen = np.array(kept, np.int64)
+        table = selected.take(pa.array(chosen))
+        return Said(table, rows.feeds[places[chosen]], rows.at[places[chosen]], revisions=np.array(numbers, np.int64))
+
+    def _tire(self) -> None:
+        """Forget instants that no late item can change any more."""
+        patience = self.plan.query.revise or 0
+        self.told = {key: told for key, told in self.told.items() if key[1] >= self.family.passed - patience}
+
+
+@dataclass
+class _Found:
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+    signs: list[int] = field(default_factory=list)
+
+    def add(self, row: tuple[Any, ...], place: int, sign: int) -> None:
+        self.rows.append(row)
+        self.places.append(place)
+        self.signs.append(sign)
+
+
+def _tuples(table: pa.Table) -> list[tuple[Any, ...]]:
+    columns = [to_python(column) for column in table.columns]
+    return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows

@@ -1,0 +1,339 @@
+"""A family of queries over count-based windows: the last so many rows, of the stream or of each partition.
+
+Rows are counted, not timed, so every row is a position of its own, and each group keeps its rows in the store that
+laws and widths make cheapest.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.aggregate import Min, Objects, Words
+from panewise.algebra import Call, Host
+from panewise.engine.family import Family
+from panewise.engine.feeds import Chunk, Feed
+from panewise.engine.intake import Arrivals
+from panewise.engine.keys import Keys
+from panewise.engine.lateness import Ledger, Verdict
+from panewise.engine.rowwise import passed
+from panewise.plan import Aggregation, choose_store
+from panewise.stores import LandmarkIntervals, Store
+from panewise.time import Boundary
+from panewise.values import to_python
+from panewise.window import Rows
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Row:
+    """A row in a partition: its place in time, its group (-1: none) and for each aggregate its state."""
+
+    position: int
+    order: int
+    partition: int
+    code: int
+    states: tuple[Any, ...]
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.position, self.order
+
+
+_PLACE = attrgetter("place")
+
+
+class Group:
+    """The rows of one group in one partition: their numbers, and their states in stores."""
+
+    def __init__(self, stores: list[Store[Any]]) -> None:
+        self.numbers: list[int] = []
+        self.dropped = 0
+        self.stores = stores
+
+    def append(self, number: int, states: tuple[Any, ...], oldest: int) -> None:
+        self.numbers.append(number)
+        for store, state in zip(self.stores, states, strict=True):
+            store.append(state)
+        if self.numbers[0] < oldest:
+            gone = bisect_left(self.numbers, oldest)
+            self.dropped += gone
+            del self.numbers[:gone]
+
+    def answer(self, first: int, last: int) -> tuple[int, int, list[Any]]:
+        """How many rows have numbers in `[first, last]`, the first of these numbers, and their combined states."""
+        low, high = bisect_left(self.numbers, first), bisect_right(self.numbers, last)
+        if low >= high:
+            return 0, 0, []
+        found = [store.lookup(self.dropped + low + 1, self.dropped + high) for store in self.stores]
+        return high - low, self.numbers[low], found
+
+
+@dataclass
+class Partition:
+    """The last rows of one partition, oldest first; `length` counts all that ever came."""
+
+    length: int = 0
+    rows: list[Row] = field(default_factory=list)
+    groups: dict[int, Group] = field(default_factory=dict)
+
+    def number(self, place: int) -> int:
+        """The number of the row at a place in `rows`."""
+        return self.length - len(self.rows) + place + 1
+
+    def codes(self, first: int, last: int) -> set[int]:
+        """The groups of rows with these numbers, as far as they are kept."""
+        base = self.length - len(self.rows) + 1
+        return {row.code for row in self.rows[max(first - base, 0) : max(last - base + 1, 0)] if row.code >= 0}
+
+
+class RowsFamily(Family):
+    """Rows wait until their time is final, then enter their partition one instant after the other."""
+
+    def __init__(self, plan: Aggregation, boundary: Boundary, host: Host) -> None:
+        super().__init__(plan, boundary, host)
+        self.columns = [self.columns[0], *(Objects(call.aggregate) for call in self.kept)]
+        if self.expiry:
+            self.columns.append(Objects(Min(pa.int64())))
+        window = plan.window
+        types = {c.name: c.type for c in (plan.before[-1] if plan.before else plan.source).columns}
+        self.partition_keys = Keys([types[name] for name in window.partition_by])
+        self.partitions: dict[int, Partition] = {}
+        self._made: list[Callable[[], Store[Any]]] | None = None
+        self.waiting: list[Row] = []
+        self.late: list[tuple[int, Row]] = []
+        #: For feeds that report whole states: what every group holds now.
+        self.current: dict[int, dict[int, tuple[int, int, list[Any]]]] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """An estimate: rows are Python objects."""
+        rows = len(self.waiting) + len(self.late) + sum(len(p.rows) for p in self.partitions.values())
+        return rows * 100 * (1 + len(self.kept))
+
+    @property
+    def reach(self) -> int:
+        return max((w.count + w.lag for w in self._windows()), default=1)
+
+    def _windows(self) -> Iterator[Rows]:
+        for feed in self.feeds.values():
+            assert isinstance(feed.window, Rows)
+            yield feed.window
+
+    def _joined(self, feed: Feed) -> None:
+        self.current[feed.number] = {}
+        self._rebuild_all()
+
+    def _left(self, feed: Feed) -> None:
+        del self.current[feed.number]
+        self._rebuild_all()
+
+    def _rebuild_all(self) -> None:
+        """Another set of windows may want other stores, and reaches further or less far."""
+        self._made = None
+        for partition in self.partitions.values():
+            self._rebuild(partition)
+
+    # ---- rows --------------------------------------------------------------------------------------------------
+
+    def take(self, arrivals: Arrivals, ledger: Ledger) -> None:
+        table, rows = self._entering(arrivals)
+        if not len(rows):
+            return
+        columns = [table.column(name).combine_chunks() for name in self.plan.window.partition_by]
+        partitions = self.partition_keys.encode(columns, len(rows))
+        table, kept = passed(self.plan.between, table, self.host)
+        places = np.arange(len(rows)) if kept is None else kept
+        codes = np.full(len(rows), -1, np.int64)
+        states: list[tuple[Any, ...]] = [()] * len(rows)
+        if len(places):
+            keys = [table.column(key).combine_chunks() for key in self.plan.group.keys]
+            codes[places] = self.keys.encode(keys, len(places))
+            lifted = [_lifted(call, table) for call in self.kept]
+            for place, state in zip(places, zip(*lifted, strict=True) if lifted else [()] * len(places), strict=True):
+                states[place] = state
+        positions, order, late = rows.times + self.boundary.shift, rows.order, rows.late()
+        for i in range(len(rows)):
+            row = Row(int(positions[i]), int(order[i]), int(partitions[i]), int(codes[i]), states[i])
+            if late is None or not late[i]:
+                self.waiting.append(row)
+            elif rows.marks is not None:
+                visible = int(rows.marks[i]) + self.boundary.shift
+                ledger.add(self._verdict(row, visible))
+                self.late.append((visible, row))
+
+    def _verdict(self, row: Row, visible: int) -> Verdict:
+        """A late row is of no use once so many newer ones are there that no window reaches back to it."""
+        partition = self.partitions.get(row.partition, Partition())
+        waiting = (r for r in self.waiting if r.partition == row.partition and r.position <= visible)
+        newer = sum(r.place > row.place for r in (*partition.rows, *waiting))
+        seen = np.array([newer < self.reach])
+        return Verdict(np.array([row.order]), np.array([True]), seen, np.array([True]))
+
+    # ---- time --------------------------------------------------------------------------------------------------
+
+    def advance(self, limit: int) -> None:
+        if limit > self.passed:
+            self.passed = limit
+            self._speak(limit)
+
+    def finish(self, until: int | None) -> None:
+        self._speak(until)
+
+    def _speak(self, limit: int | None) -> None:
+        self.waiting.sort(key=_PLACE)
+        upto = len(self.waiting) if limit is None else bisect_right(self.waiting, limit, key=attrgetter("position"))
+        due, self.waiting = self.waiting[:upto], self.waiting[upto:]
+        known = [pair for pair in self.late if limit is None or pair[0] <= limit]
+        self.late = [pair for pair in self.late if not (limit is None or pair[0] <= limit)]
+        instants: dict[int, tuple[list[Row], list[Row]]] = {}
+        for row in due:
+            instants.setdefault(row.position, ([], []))[0].append(row)
+        for visible, row in known:
+            instants.setdefault(visible, ([], []))[1].append(row)
+        for at in sorted(instants):
+            fresh, late = instants[at]
+            self._step(at, fresh, late)
+
+    def _step(self, at: int, fresh: list[Row], late: list[Row]) -> None:
+        touched: dict[int, set[int]] = {number: set() for number in self.feeds}
+        for partition, mine in _by_partition(late).items():
+            self._insert(self.partitions.setdefault(partition, Partition()), mine, touched)
+        for partition, mine in _by_partition(fresh).items():
+            self._append(self.partitions.setdefault(partition, Partition()), mine, touched)
+        for number, feed in self.feeds.items():
+            assert isinstance(feed.window, Rows)
+            answers = {code: self._answer(feed.window, code) for code in touched[number]}
+            if feed.changes:
+                self._say(at, number, answers)
+            else:
+                current = self.current[number] | answers
+                self.current[number] = {code: answer for code, answer in current.items() if answer[0]}
+                self._say(at, number, self.current[number])
+
+    def _append(self, partition: Partition, rows: list[Row], touched: dict[int, set[int]]) -> None:
+        before = partition.length
+        reach = self.reach
+        for row in rows:
+            partition.length += 1
+            partition.rows.append(row)
+            if row.code >= 0:
+                self._group(partition, row.code).append(partition.length, row.states, partition.length - reach + 1)
+        for number, feed in self.feeds.items():
+            assert isinstance(feed.window, Rows)
+            lag, count = feed.window.lag, feed.window.count
+            touched[number] |= partition.codes(before - lag + 1, partition.length - lag)
+            touched[number] |= partition.codes(before - lag - count + 1, partition.length - lag - count)
+        del partition.rows[: max(len(partition.rows) - reach, 0)]
+        for code in [c for c, g in partition.groups.items() if g.numbers[-1] <= partition.length - reach]:
+            del partition.groups[code]
+
+    def _insert(self, partition: Partition, rows: list[Row], touched: dict[int, set[int]]) -> None:
+        """Late rows take their places among the others, which all move up by as many."""
+        everyone = {row.code for row in (*partition.rows, *rows) if row.code >= 0}
+        for row in rows:
+            insort(partition.rows, row, key=_PLACE)
+        partition.length += len(rows)
+        self._rebuild(partition)
+        for codes in touched.values():
+            codes |= everyone
+
+    def _rebuild(self, partition: Partition) -> None:
+        reach = self.reach
+        del partition.rows[: max(len(partition.rows) - reach, 0)]
+        partition.groups = {}
+        for place, row in enumerate(partition.rows):
+            if row.code >= 0:
+                self._group(partition, row.code).append(partition.number(place), row.states, 0)
+
+    def _group(self, partition: Partition, code: int) -> Group:
+        if code not in partition.groups:
+            partition.groups[code] = Group([make() for make in self._makers()])
+        return partition.groups[code]
+
+    def _makers(self) -> list[Callable[[], Store[Any]]]:
+        """How the stores of a new group are made."""
+        if self._made is None:
+            self._made = [self._maker(call) for call in self.kept]
+        return self._made
+
+    def _maker(self, call: Call) -> Callable[[], Store[Any]]:
+        """The store that fits the aggregate and the windows; widths are known where every row of a partition counts."""
+        windows = list(self._windows())
+        whole = not self.plan.between_filters and tuple(self.plan.group.keys) == tuple(self.plan.window.partition_by)
+        choice = choose_store(
+            call.aggregate, [w.count for w in windows] if whole else None, suffix=all(not w.lag for w in windows)
+        )
+        if choice.store is LandmarkIntervals:
+            return partial(LandmarkIntervals, call.aggregate, self.reach, widths=[w.count for w in windows])
+        return partial(choice.store, call.aggregate, self.reach)
+
+    # ---- answers -----------------------------------------------------------------------------------------------
+
+    def _answer(self, window: Rows, code: int) -> tuple[int, int, list[Any]]:
+        """How many rows of a group are in the window, the number of the oldest, and their states."""
+        found = []
+        for partition in self.partitions.values():
+            if code in partition.groups:
+                last = partition.length - window.lag
+                found.append(partition.groups[code].answer(last - window.count + 1, last))
+        found = [answer for answer in found if answer[0]]
+        if len(found) == 1:
+            return found[0]
+        return self._mixed(window, code) if found else (0, 0, [])
+
+    def _mixed(self, window: Rows, code: int) -> tuple[int, int, list[Any]]:
+        """A group with rows in several partitions is combined again, in the order of time."""
+        rows: list[tuple[tuple[int, int], int, Row]] = []
+        for partition in self.partitions.values():
+            last = partition.length - window.lag
+            for place, row in enumerate(partition.rows):
+                if row.code == code and last - window.count < partition.number(place) <= last:
+                    rows.append((row.place, partition.number(place), row))
+        rows.sort(key=lambda entry: entry[0])
+        states = []
+        for number, call in enumerate(self.kept):
+            state = call.aggregate.identity()
+            for _, _, row in rows:
+                state = call.aggregate.combine(state, row.states[number])
+            states.append(state)
+        return len(rows), min(number for _, number, _ in rows), states
+
+    def _say(self, at: int, feed: int, answers: dict[int, tuple[int, int, list[Any]]]) -> None:
+        if not answers:
+            return
+        codes = np.array(sorted(answers), np.int64)
+        found = [answers[int(code)] for code in codes]
+        states: list[Words] = [(np.array([count for count, _, _ in found], np.int64),)]
+        states += [(_objects([s[n] if s else None for _, _, s in found]),) for n in range(len(self.kept))]
+        if self.expiry:
+            states.append((_objects([oldest if count else None for count, oldest, _ in found]),))
+        self.said.append(Chunk(at, (feed,), codes, states))
+
+
+def _by_partition(rows: list[Row]) -> dict[int, list[Row]]:
+    found: dict[int, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.partition, []).append(row)
+    return found
+
+
+def _lifted(call: Call, table: pa.Table) -> list[Any]:
+    """The state of each row's value; NULLs count for nothing."""
+    columns = [to_python(table.column(a)) for a in call.arguments]
+    lift, empty = call.aggregate.lift, call.aggregate.identity()
+    if len(columns) == 1:
+        return [empty if v is None else lift(v) for v in columns[0]]
+    return [empty if None in values else lift(values) for values in zip(*columns, strict=True)]
+
+
+def _objects(values: list[Any]) -> Any:
+    out = np.empty(len(values), object)
+    out[:] = values
+    return out

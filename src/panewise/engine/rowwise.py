@@ -1,0 +1,49 @@
+"""Row-wise operators over Arrow tables: plain columns are copied, the host computes the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from panewise.algebra import Host, Project, Select
+from panewise.plan import Rowwise
+from panewise.scalar import Scalar
+from panewise.time import Ticks
+
+
+def passed(steps: Sequence[Rowwise], table: pa.Table, host: Host) -> tuple[pa.Table, Ticks | None]:
+    """The table after all steps, and which rows of the input are left; None where all are."""
+    kept: Ticks | None = None
+    for step in steps:
+        match step:
+            case Select(predicate=predicate):
+                flags = pc.fill_null(evaluated([predicate], table, host)[0], False).to_numpy()
+                if not flags.all():
+                    places = np.flatnonzero(flags)
+                    kept = places if kept is None else kept[places]
+                    table = table.take(pa.array(places))
+            case Project(items=items):
+                arrays = evaluated([scalar for _, scalar in items], table, host)
+                rows = table.num_rows
+                table = pa.table(arrays, names=[name for name, _ in items]) if arrays else _bare(rows)
+    return table, kept
+
+
+def evaluated(scalars: Sequence[Scalar], table: pa.Table, host: Host) -> list[pa.ChunkedArray]:
+    """Each expression for every row."""
+    computed = [s for s in scalars if s.column is None]
+    if computed:
+        needed = sorted({name for s in computed for name in s.inputs})
+        # A table without columns has no rows; the row number keeps constant expressions as long as the table.
+        numbers = pa.array(np.arange(table.num_rows))
+        inputs = pa.table([numbers, *(table.column(n) for n in needed)], names=["#row", *needed])
+        answers = iter(host.evaluate(computed, inputs))
+    return [table.column(s.column) if s.column is not None else next(answers) for s in scalars]
+
+
+def _bare(rows: int) -> pa.Table:
+    """Rows without columns, as COUNT(*) wants them."""
+    return pa.table({"#row": np.arange(rows)})

@@ -1,0 +1,170 @@
+"""One group of sliding windows on one stairwise chain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from panewise.aggregate import Columns
+from panewise.engine.feeds import Chunk, Feed
+from panewise.engine.holders import Holder, on_grid
+from panewise.slicing import Frame
+from panewise.stores.pane import Pane
+from panewise.stores.stairs import NEVER, Stairs
+from panewise.time import Boundary
+from panewise.window import Sliding
+
+#: No instant is as late as this one.
+ALWAYS = 2**62
+
+
+@dataclass
+class Serving:
+    """A feed on a chain, and the instants (from, and before which) the chain answers it.
+
+    A window that joins while the stream runs is answered elsewhere until this chain has seen all of its range.
+    """
+
+    feed: Feed
+    frame: Frame
+    since: int
+    until: int = ALWAYS
+
+
+class Sliders(Holder):
+    """A chain and the feeds it answers. All windows have the same lag and origin.
+
+    The chain counts positions from the origin of the windows' instants and forward by the lag, so that every edge of
+    every window is a multiple of its stair's granule.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[Columns],
+        boundary: Boundary,
+        lag: int,
+        origin: int,
+        ranges: Sequence[int],
+        granules: Sequence[int],
+    ) -> None:
+        super().__init__(columns, boundary, lag)
+        self.shift, self.origin = lag - origin, origin
+        self.chain = Stairs(columns, ranges, granules, 0)
+        self.serving: dict[int, Serving] = {}
+        #: Panes that start before this position are not for this chain.
+        self.begins = NEVER
+
+    def serve(self, feed: Feed, since: int = NEVER, until: int = ALWAYS) -> None:
+        """Answer a feed at the instants in [since, until)."""
+        assert isinstance(feed.window, Sliding)
+        self.join(feed)
+        self.serving[feed.number] = Serving(feed, Frame(feed.window.range, feed.window.step), since, until)
+        self._arrange()
+
+    def leave(self, number: int) -> None:
+        super().leave(number)
+        self.serving.pop(number, None)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """What `next_instant` and `step` need to know of the feeds, worked out once."""
+        ranges = self.chain.ranges
+        self._slides = sorted({s.frame.slide for s in self.serving.values() if s.feed.periodic})
+        self._floating = [ranges.index(s.frame.range) for s in self.serving.values() if not s.feed.periodic]
+        self._by_stair: dict[int, list[Serving]] = {}
+        for serving in self.serving.values():
+            self._by_stair.setdefault(ranges.index(serving.frame.range), []).append(serving)
+
+    def reshape(self, ranges: Sequence[int], granules: Sequence[int]) -> None:
+        """Give the chain other edges while it runs."""
+        self.chain.embed(ranges, granules)
+        self._arrange()
+
+    def take(self, pane: Pane) -> None:
+        if pane.start >= self.begins:
+            super().take(pane)
+
+    def next_instant(self) -> int | None:
+        found = self._openings[:1]
+        first = self.waiting[0].end + self.lag if self.waiting else ALWAYS
+        if self._slides:
+            start = max(first, self.at + 1) if self.chain.empty else self.at + 1
+            found += [on_grid(start, self.origin, slide) for slide in self._slides]
+        for stair in self._floating:
+            found += [first, self._oldest(stair)]
+        earliest = min(found, default=ALWAYS)
+        return None if earliest >= ALWAYS else earliest
+
+    def _oldest(self, last: int) -> int:
+        """The instant at which the oldest pane grows too old for the window that ends with a stair."""
+        for stair in self.chain.stairs[last::-1]:
+            for pane in stair.held():
+                return pane.end + self.chain.stairs[last].far + self.origin
+        return ALWAYS
+
+    def exhausted(self) -> bool:
+        return self.chain.empty and not self.waiting and not self._openings
+
+    def step(self, at: int, fresh: list[Pane], opened: bool) -> Iterator[Chunk]:
+        shifted = self._move(at, fresh)
+        due: dict[int, list[Feed]] = {}
+        for stair, servings in self._by_stair.items():
+            changed = opened or bool(fresh) or bool(shifted[stair])
+            for serving in servings:
+                if serving.since <= at < serving.until and self._is_due(serving, at, changed):
+                    due.setdefault(stair, []).append(serving.feed)
+        if due:
+            for stair, states in zip(range(max(due) + 1), self.chain.answers(), strict=False):
+                if stair in due:
+                    yield from self._chunks(at, due[stair], states)
+
+    def pass_to(self, at: int) -> None:
+        super().pass_to(at)
+        self._move(at, [])
+
+    def _move(self, at: int, fresh: list[Pane]) -> list[list[Pane]]:
+        """Move the chain, and note for feeds that report changes which groups lost something."""
+        self.chain.grow(self.size)
+        shifted = self.chain.advance(at - self.origin, [self._moved(pane, self.shift) for pane in fresh])
+        for stair, servings in self._by_stair.items():
+            for serving in servings:
+                if serving.feed.changes:
+                    self._touch({0: self._touched[serving.feed.number]}, shifted[stair])
+        return shifted
+
+    def admit(self, pane: Pane) -> None:
+        self.chain.grow(self.size)
+        self.chain.insert(self._moved(pane, self.shift))
+
+    def panes(self) -> list[Pane]:
+        return [self._moved(pane, -self.shift) for pane in self.chain.panes()]
+
+    def load(self, panes: list[Pane]) -> None:
+        self.chain.grow(self.size)
+        self.chain.load([self._moved(pane, self.shift) for pane in panes])
+
+    @property
+    def shape(self) -> tuple[list[int], list[int]]:
+        return self.chain.ranges, [stair.granule for stair in self.chain.stairs]
+
+    def straddled(self, window: Sliding, pane: Pane) -> bool:
+        """Whether an edge of a window falls inside a pane."""
+        moved = self._moved(pane, self.shift)
+        edges = (0, window.range)
+        return any((moved.end - 1 + e) // window.step * window.step - e > moved.start for e in edges)
+
+    def over(self) -> bool:
+        """Whether every feed is answered elsewhere from now on."""
+        return all(self.at >= serving.until - 1 for serving in self.serving.values())
+
+    def exact_since(self, frame: Frame, unfinished: Sequence[Pane]) -> int:
+        """The first instant from which this chain, and panes still to come, have all edges of a frame."""
+        panes = [self._moved(pane, self.shift) for pane in (*self.waiting, *unfinished)]
+        known = self.chain.exact_since(frame.range, frame.slide, panes)
+        return known if known == NEVER else known + frame.range + self.origin
+
+    def _is_due(self, serving: Serving, at: int, changed: bool) -> bool:
+        return (at - self.origin) % serving.frame.slide == 0 if serving.feed.periodic else changed
+
+    def _moved(self, pane: Pane, by: int) -> Pane:
+        return replace(pane, start=pane.start + by, end=pane.end + by) if by else pane

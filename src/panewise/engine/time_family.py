@@ -1,0 +1,309 @@
+"""A family of queries over time-based windows: one set of panes, cut once, answers all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.algebra import Host
+from panewise.engine.accumulating import Accumulating
+from panewise.engine.family import Family, chosen
+from panewise.engine.feeds import Feed
+from panewise.engine.holders import Holder
+from panewise.engine.intake import Arrivals
+from panewise.engine.keeping import Keeping
+from panewise.engine.keys import Keys
+from panewise.engine.lateness import EVER, Ledger, judged, presence
+from panewise.engine.open_panes import OpenPanes
+from panewise.engine.rowwise import passed
+from panewise.engine.sliders import Sliders
+from panewise.plan import Aggregation
+from panewise.slicing import Frame, Policy, WindowManager
+from panewise.slicing.cuts import Cuts, Edges, cuts
+from panewise.stores.pane import Pane
+from panewise.stores.stairs import NEVER
+from panewise.time import Boundary, refuse_endless
+from panewise.window import Sliding, Varying
+
+#: Rows handled together: few enough to stay in the cache, and at least as many as there are groups.
+SMALLEST_BLOCK, LARGEST_BLOCK = 1 << 17, 1 << 22
+#: Single ticks, for late rows.
+TICKS = Cuts(0, 1, np.zeros(1, np.int64))
+
+
+@dataclass(frozen=True)
+class Late:
+    """Late rows as panes, and the instant from which they count."""
+
+    visible: int
+    panes: list[Pane]
+
+
+class TimeFamily(Family):
+    """Rows go into open panes; closed panes go to the holders of all windows; holders answer at their instants."""
+
+    def __init__(self, plan: Aggregation, boundary: Boundary, host: Host, policy: Policy) -> None:
+        super().__init__(plan, boundary, host)
+        self.policy = policy
+        self.managers: dict[int, WindowManager] = {}
+        self.chains: dict[tuple[int, int], Sliders] = {}
+        #: Chains that answer windows until the chain of their group has seen enough.
+        self.standins: list[Sliders] = []
+        self.others: dict[int, Holder] = {}
+        self.open = OpenPanes(self.columns, TICKS)
+        self.late: list[Late] = []
+        #: The end of the newest pane that has been closed.
+        self.closed = NEVER
+        #: The first and last time of items that came in order.
+        self.reach: tuple[int, int] | None = None
+        self.begun = False
+        self._live = 1024
+
+    @property
+    def holders(self) -> list[Holder]:
+        return [*self.chains.values(), *self.standins, *self.others.values()]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(pane.nbytes for pane in self._every_pane())
+
+    # ---- windows come and go -----------------------------------------------------------------------------------
+
+    def _joined(self, feed: Feed) -> None:
+        if self.begun:
+            self.open.recut(self._cuts())
+            if (window := _chained(feed)) is None:
+                self._hold(feed)
+            else:
+                self._embed(feed, window)
+
+    def _left(self, feed: Feed) -> None:
+        if not self.begun:
+            return
+        self.others.pop(feed.number, None)
+        for chain in (*self.chains.values(), *self.standins):
+            chain.leave(feed.number)
+        self.standins = [standin for standin in self.standins if standin.serving]
+        if window := _chained(feed):
+            self.managers[window.lag].revoke(frame_of(window))
+            self._follow(window.lag)
+
+    def begin(self) -> None:
+        """The first rows are about to come: group all windows at once."""
+        self.begun = True
+        self.open = OpenPanes(self.columns, self._cuts())
+        frames: dict[int, list[Frame]] = {}
+        for feed in self.feeds.values():
+            if window := _chained(feed):
+                frames.setdefault(window.lag, []).append(frame_of(window))
+            else:
+                self._hold(feed)
+        for lag, some in frames.items():
+            self.managers[lag] = WindowManager(self.policy, some)
+            self._follow(lag)
+        for feed in self.feeds.values():
+            if window := _chained(feed):
+                self._chain_of(window).serve(feed)
+
+    def _embed(self, feed: Feed, window: Sliding) -> None:
+        """Let a window into a running chain; where panes are not cut for it yet, a stand-in starts half-filled."""
+        self.managers.setdefault(window.lag, WindowManager(self.policy)).embed(frame_of(window))
+        self._follow(window.lag)
+        chain, coming = self._chain_of(window), self.open.panes()
+        since = chain.exact_since(frame_of(window), coming)
+        chain.serve(feed, since=since)
+        if since > self.passed:
+            standin = self._new_chain(window.lag, [window.range], [frame_of(window).granule])
+            standin.begins = max([self.closed, *(pane.end for pane in coming if standin.straddled(window, pane))])
+            standin.serve(feed, until=since)
+            self.standins.append(standin)
+
+    def _follow(self, lag: int) -> None:
+        """Give every group of a manager the chain it needs, and no other."""
+        groups = {(lag, group.number): group for group in self.managers[lag].groups}
+        for key in [key for key in self.chains if key[0] == lag and key not in groups]:
+            del self.chains[key]
+        for key, group in groups.items():
+            ranges, granules = list(group.ranges), list(group.granules)
+            if key not in self.chains:
+                self.chains[key] = self._new_chain(lag, ranges, granules)
+            elif self.chains[key].shape != (ranges, granules):
+                self.chains[key].reshape(ranges, granules)
+
+    def _new_chain(self, lag: int, ranges: Sequence[int], granules: Sequence[int]) -> Sliders:
+        chain = Sliders(self.columns, self.boundary, lag, self._origin, ranges, granules)
+        if self.closed > NEVER:
+            chain.begins, chain.chain.lost = self.closed, self.closed + chain.shift
+        chain.grow(len(self.keys))
+        if self.passed > NEVER:
+            chain.pass_to(self.passed)
+        return chain
+
+    def _chain_of(self, window: Sliding) -> Sliders:
+        return self.chains[window.lag, self.managers[window.lag].group_of(frame_of(window)).number]
+
+    def _hold(self, feed: Feed) -> None:
+        kept = feed.revise is not None or isinstance(feed.window, Varying)
+        holder = Keeping(self.columns, feed, self.boundary) if kept else Accumulating(self.columns, feed, self.boundary)
+        holder.at = self.passed
+        holder.grow(len(self.keys))
+        self.others[feed.number] = holder
+
+    @property
+    def _origin(self) -> int:
+        """The origin of all sliding windows of the family: windows with another START AT are another family."""
+        window = next(feed.window for feed in self.feeds.values() if isinstance(feed.window, Sliding))
+        return window.start
+
+    def _cuts(self) -> Cuts:
+        return cuts(edge for feed in self.feeds.values() for edge in _edges(feed))
+
+    # ---- rows and time -----------------------------------------------------------------------------------------
+
+    def take(self, arrivals: Arrivals, ledger: Ledger) -> None:
+        table, rows = self._entering(arrivals)
+        if not len(rows):
+            return
+        self._span(rows)
+        table, kept = passed(self.plan.between, table, self.host)
+        rows = rows if kept is None else rows.chosen(kept)
+        if not self.begun:
+            self.begin()
+        late = rows.late()
+        if late is not None:
+            self._take_late(table.filter(pa.array(late)), rows.chosen(np.flatnonzero(late)), ledger)
+            on_time = np.flatnonzero(~late)
+            table, rows = table.take(pa.array(on_time)), rows.chosen(on_time)
+        if not len(rows):
+            return
+        size = min(max(4 * len(self.keys), SMALLEST_BLOCK), LARGEST_BLOCK)
+        for where, codes, items in self._blocks(table, rows, size):
+            self.open.take(rows.times[where] + self.boundary.shift, codes, items, len(self.keys))
+
+    def _span(self, rows: Arrivals) -> None:
+        """Note how far the items reach that windows have seen, whether or not they are grouped."""
+        late = rows.late()
+        times = rows.times if late is None else rows.times[~late]
+        if len(times):
+            low, high = int(times.min()), int(times.max())
+            self.reach = (low, high) if self.reach is None else (min(low, self.reach[0]), max(high, self.reach[1]))
+
+    def _take_late(self, table: pa.Table, rows: Arrivals, ledger: Ledger) -> None:
+        """Late rows wait until the instants they are late for have been answered."""
+        assert rows.marks is not None
+        positions, visible = rows.times + self.boundary.shift, rows.marks + self.boundary.shift
+        for feed in self.feeds.values():
+            ledger.add(judged(feed, rows.order, positions, visible))
+        apart = any(feed.revise is not None for feed in self.feeds.values())
+        for _, codes, items in self._blocks(table, rows, len(rows)):
+            turns = rows.order if apart else visible
+            for turn in np.unique(turns):
+                mine = turns == turn
+                ticks = OpenPanes(self.columns, TICKS)
+                ticks.take(positions[mine], codes[mine], chosen(items, mine), len(self.keys))
+                self.late.append(Late(int(visible[mine][0]), ticks.panes()))
+
+    def advance(self, limit: int) -> None:
+        if limit > self.passed:
+            self._refuse_endless(limit)
+            self._close(limit)
+            self._speak(limit)
+            self.passed = limit
+            self._tidy()
+
+    def finish(self, until: int | None) -> None:
+        self._refuse_endless(until)
+        self._close(None)
+        self._speak(until, finishing=True)
+
+    def _close(self, limit: int | None) -> None:
+        for pane in self.open.close(limit):
+            self.closed = pane.end
+            for holder in self.holders:
+                holder.take(pane)
+
+    def _refuse_endless(self, limit: int | None) -> None:
+        """Absurd times would be reported at billions of instants; nothing has changed yet when that is said."""
+        ends = np.array([*self.open.ends, *(p.end for late in self.late for p in late.panes)], np.int64)
+        for feed in self.feeds.values():
+            grid = feed.window.grid
+            if grid is not None and len(ends):
+                first, last = presence(feed, ends)
+                # What never leaves is reported no longer than to the first instant after the last item.
+                last = np.where(last >= EVER, ends.max() + grid[1], last)
+                refuse_endless(first, last if limit is None else np.minimum(last, limit), *grid)
+
+    def _speak(self, limit: int | None, finishing: bool = False) -> None:
+        for holder in self.holders:
+            holder.grow(len(self.keys))
+            holder.reach, holder.finishing = self.reach, finishing
+        waiting = []
+        for late in self.late:
+            if limit is not None and late.visible > limit + 1:
+                waiting.append(late)
+                continue
+            self._run(late.visible - 1)
+            for holder in self.holders:
+                for pane in late.panes:
+                    self.said += holder.insert(pane, late.visible)
+        self.late = waiting
+        self._run(limit)
+        if not finishing:
+            self.standins = [standin for standin in self.standins if not standin.over()]
+
+    def _run(self, upto: int | None) -> None:
+        for holder in self.holders:
+            self.said += holder.run(upto)
+
+    # ---- forgetting --------------------------------------------------------------------------------------------
+
+    def _every_pane(self) -> Iterable[Pane]:
+        yield from self.open.panes()
+        for late in self.late:
+            yield from late.panes
+        for holder in self.holders:
+            yield from holder.waiting
+            yield from holder.panes()
+
+    def _tidy(self) -> None:
+        """Forget groups that no pane holds any more, once they are the greater part."""
+        if len(self.keys) <= 2 * self._live or self.said:
+            return
+        marks = np.zeros(len(self.keys), bool)
+        for pane in self._every_pane():
+            marks[pane.codes] = True
+        alive = np.flatnonzero(marks)
+        self._live = max(len(alive), 1024)
+        if 2 * len(alive) > len(self.keys):
+            return
+        keys = Keys(self.keys.types)
+        codes = np.full(len(self.keys), -1, np.int64)
+        codes[alive] = keys.encode(self.keys.take(alive), len(alive))
+        self.keys = keys
+        self.recode(codes)
+
+    def recode(self, codes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+        """Groups have new codes."""
+        raise NotImplementedError
+
+
+def _chained(feed: Feed) -> Sliding | None:
+    """The window of a feed that slides on a chain."""
+    return feed.window if isinstance(feed.window, Sliding) and feed.revise is None else None
+
+
+def frame_of(window: Sliding) -> Frame:
+    return Frame(window.range, window.step)
+
+
+def _edges(feed: Feed) -> list[Edges]:
+    """Where a window's scopes begin and end."""
+    match feed.window:
+        case Sliding(range=length, step=step, lag=lag, start=start):
+            return [Edges(start - lag, step), Edges(start - lag - length, step)]
+        case Varying():
+            return [Edges(0, 1)]
+    return [Edges(*(feed.window.grid or (0, 1)))]

@@ -1,0 +1,38 @@
+"""The hot loops: plain functions over arrays, compiled by Numba, each with a NumPy twin that says the same.
+
+Nothing here knows what a window or an aggregate is. Callers say `kernels.count(...)`; `PANEWISE_KERNELS=numpy`
+answers with the twins, which the tests compare.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+#: Every kernel, in the order of the data: times to panes, keys to codes, rows to states.
+KERNELS = (
+    "pane_numbers",
+    "dense_slots",
+    "table_codes",
+    "hash_codes",
+    "count",
+    "add_integers",
+    "add_floats",
+    "add_pairs",
+    "take_greatest",
+    "take_greatest_floats",
+    "take_latest",
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Kernels are found when first used, so that importing Panewise does not wait for the compiler."""
+    if name not in KERNELS:
+        raise AttributeError(name)
+    if os.environ.get("PANEWISE_KERNELS") == "numpy":
+        from panewise.kernels import plain as chosen
+    else:
+        from panewise.kernels import compiled as chosen  # type: ignore[no-redef]
+    kernel = getattr(chosen, name)
+    globals()[name] = kernel
+    return kernel

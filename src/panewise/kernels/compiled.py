@@ -1,0 +1,163 @@
+"""The kernels, compiled. Read `plain` for what each of them means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+
+from panewise.kernels.plain import Bytes, Doubles, Flags, Longs, Table
+
+_BODY = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+_INFINITY, _NAN = np.int64(0x7FF0_0000_0000_0000), np.int64(0x7FF8_0000_0000_0000)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _compiled(function: F) -> F:
+    made: Any = numba.njit(cache=True, nogil=True)(function)
+    return cast(F, made)
+
+
+@_compiled
+def pane_numbers(positions: Longs, origin: int, width: int) -> Longs:
+    out = np.empty(len(positions), np.int64)
+    number, low, high = np.int64(0), np.int64(1), np.int64(0)
+    for i in range(len(positions)):
+        position = positions[i]
+        # Streams are nearly sorted: most rows lie in the pane of the row before, and a division costs more.
+        if position <= low or position > high:
+            number = (position - origin - 1) // width + 1
+            high = origin + number * width
+            low = high - width
+        out[i] = number
+    return out
+
+
+@_compiled
+def dense_slots(panes: Longs, codes: Longs, first: int, keys: int) -> Longs:
+    out = np.empty(len(panes), np.int64)
+    for i in range(len(panes)):
+        out[i] = (panes[i] - first) * keys + codes[i]
+    return out
+
+
+@_compiled
+def table_codes(values: Longs, base: int, table: Longs) -> tuple[Longs, bool]:
+    out = np.empty(len(values), np.int64)
+    complete = True
+    size = len(table)
+    for i in range(len(values)):
+        place = values[i] - base
+        code = table[place] if 0 <= place < size else -1
+        complete &= code >= 0
+        out[i] = code
+    return out, complete
+
+
+@_compiled
+def hash_codes(values: Longs, table: Table, uniques: Longs, known: int, codes: Longs, start: int) -> tuple[int, int]:
+    keys, numbers = table
+    mask = len(keys) - 1
+    limit = len(keys) // 2
+    for i in range(start, len(values)):
+        value = values[i]
+        mixed = np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)
+        spot = np.int64((mixed >> np.uint64(32)) ^ mixed) & mask
+        while numbers[spot] >= 0 and keys[spot] != value:
+            spot = (spot + 1) & mask
+        if numbers[spot] < 0:
+            if known >= limit:
+                return known, i
+            keys[spot], numbers[spot], uniques[known] = value, known, value
+            known += 1
+        codes[i] = numbers[spot]
+    return known, len(values)
+
+
+@_compiled
+def count(slots: Longs, out: Longs) -> None:
+    for i in range(len(slots)):
+        out[slots[i]] += 1
+
+
+@_compiled
+def add_integers(slots: Longs, values: Longs, high: Longs, low: Longs) -> None:
+    for i in range(len(slots)):
+        slot, value = slots[i], values[i]
+        high[slot] += value >> 32
+        low[slot] += value & 0xFFFFFFFF
+
+
+@_compiled
+def add_floats(slots: Longs, values: Doubles, high: Doubles, low: Doubles, odd: Bytes) -> None:
+    for i in range(len(slots)):
+        slot, value = slots[i], values[i]
+        if np.isfinite(value):
+            before = high[slot]
+            total = before + value
+            shadow = total - before
+            if np.isfinite(total):
+                low[slot] += (before - (total - shadow)) + (value - shadow)
+            high[slot] = total
+        elif np.isnan(value):
+            odd[slot] |= 1
+        elif value > 0:
+            odd[slot] |= 2
+        else:
+            odd[slot] |= 4
+
+
+@_compiled
+def _two_sum(a: float, b: float) -> tuple[float, float]:
+    total = a + b
+    if not np.isfinite(total):
+        return total, 0.0
+    shadow = total - a
+    return total, (a - (total - shadow)) + (b - shadow)
+
+
+@_compiled
+def add_pairs(high: Doubles, low: Doubles, more: Doubles, rest: Doubles) -> tuple[Doubles, Doubles]:
+    highs, lows = np.empty(len(high)), np.empty(len(high))
+    for i in range(len(high)):
+        total, error = _two_sum(high[i], more[i])
+        small, lost = _two_sum(low[i], rest[i])
+        total, error = _two_sum(total, error + small)
+        highs[i], lows[i] = _two_sum(total, error + lost)
+    return highs, lows
+
+
+@_compiled
+def take_greatest(slots: Longs, values: Longs, out: Longs, seen: Flags) -> None:
+    for i in range(len(slots)):
+        slot = slots[i]
+        if values[i] > out[slot]:
+            out[slot] = values[i]
+        seen[slot] = True
+
+
+@_compiled
+def take_greatest_floats(slots: Longs, bits: Longs, flip: int, out: Longs, seen: Flags) -> None:
+    for i in range(len(slots)):
+        slot, value = slots[i], bits[i]
+        body = value & _BODY
+        if body > _INFINITY:
+            value = _NAN
+        elif body == 0:
+            value = np.int64(0)
+        value = (value ^ ((value >> 63) & _BODY)) ^ flip
+        if value > out[slot]:
+            out[slot] = value
+        seen[slot] = True
+
+
+@_compiled
+def take_latest(slots: Longs, times: Longs, order: Longs, rows: Longs, out: tuple[Longs, Longs, Longs]) -> None:
+    best_time, best_order, best_row = out
+    for i in range(len(slots)):
+        slot = slots[i]
+        if times[i] > best_time[slot] or (times[i] == best_time[slot] and order[i] >= best_order[slot]):
+            best_time[slot], best_order[slot], best_row[slot] = times[i], order[i], rows[i]

@@ -1,0 +1,98 @@
+"""The shape of query the engine answers from panes: grouped aggregates over one window of one stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from panewise.algebra import Emit, Group, Node, Project, Query, Select, Source, Windowed
+from panewise.time import FIRST_TICK, LAST_TICK, Instant
+from panewise.window import Cumulate, Landmark, MultiGranular, Predicate, Rows, Session, Sliding, Window
+
+#: Operators that look at one row at a time; the host evaluates them.
+Rowwise = Select | Project
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """A query taken apart: rows pass `before`, enter the window, pass `between`, are grouped, and pass `after`."""
+
+    query: Query
+    source: Source
+    before: tuple[Rowwise, ...]
+    window: Window
+    between: tuple[Rowwise, ...]
+    group: Group
+    after: tuple[Rowwise, ...]
+
+    @property
+    def levels(self) -> tuple[tuple[int | None, Window], ...]:
+        """The single windows of the query, with their level where there are several."""
+        if isinstance(self.window, MultiGranular):
+            return tuple(enumerate(self.window.levels))
+        return ((None, self.window),)
+
+    @property
+    def between_filters(self) -> bool:
+        """Whether some rows count for the window but not for the groups."""
+        return any(isinstance(step, Select) for step in self.between)
+
+    @property
+    def changes(self) -> bool:
+        """Whether it reports what changed instead of what is."""
+        return self.query.emit is not Emit.RSTREAM
+
+    def anchored(self, first: int) -> Aggregation:
+        """The same query with times of day resolved against the stream's first item."""
+        return replace(self, window=self.window.anchored(first))
+
+    @property
+    def family(self) -> tuple[object, ...]:
+        """Queries with equal families share panes: same stream, filters, grouping, aggregates and span of time."""
+        bare = replace(self.group, child=self.source)
+        before, between = (tuple(replace(s, child=self.source) for s in steps) for steps in (self.before, self.between))
+        kind = type(self.window) if isinstance(self.window, Rows | Session) else None
+        return self.source, before, between, bare, span(self.window), kind, self.window.partition_by
+
+
+def span(window: Window) -> tuple[int, int]:
+    """First and last tick that count at all: a window that starts or ends somewhere is a filter on time."""
+    match window:
+        case Sliding(origin=Instant(tick)) | Cumulate(origin=Instant(tick)):
+            return tick, LAST_TICK
+        case MultiGranular(levels=levels):
+            return span(levels[0])
+        case Landmark():
+            return window.first, window.last
+    return FIRST_TICK, LAST_TICK
+
+
+def aggregation(query: Query) -> Aggregation | str:
+    """The query taken apart, or the reason why the engine cannot answer it from panes."""
+    after, node = _rowwise(query.root)
+    if not isinstance(node, Group):
+        return f"{_name(node)} is not a grouped aggregate"
+    between, windowed = _rowwise(node.child)
+    if not isinstance(windowed, Windowed):
+        return f"{_name(windowed)} stands between the window and the aggregate"
+    before, source = _rowwise(windowed.child)
+    if not isinstance(source, Source):
+        return f"{_name(source)} stands below the window"
+    window = windowed.window
+    if query.revise is not None and not all(w.grid for w in getattr(window, "levels", (window,))):
+        return "LATE REVISE needs a window with a SLIDE"
+    if isinstance(window, Predicate):
+        before, window = (*before, Select(windowed.child, window.condition)), Landmark()
+    return Aggregation(query, source, before, window, between, node, after)
+
+
+def _rowwise(node: Node) -> tuple[tuple[Rowwise, ...], Node]:
+    """Row-wise operators from the bottom up, and what is below them."""
+    steps: list[Rowwise] = []
+    while isinstance(node, Select | Project):
+        steps.append(node)
+        node = node.child
+    return tuple(reversed(steps)), node
+
+
+def _name(node: Node) -> str:
+    return f"a {type(node).__name__.lower()}"

@@ -1,0 +1,106 @@
+"""Grouping by cost: groups are merged as long as their common chain retains no more than their separate ones.
+
+Goes beyond "Subsuming windows", whose section 6 asks for fewer groups and for a score of alternative subsumptions.
+Frames of one group need not divide each other's slides here; see `stairs` for why they can be served together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
+
+import numpy as np
+
+from panewise.slicing.frames import Frame, by_size
+from panewise.slicing.groups import Group
+from panewise.slicing.stairs import Stairs, cost_of, joined, least_cost, stair
+
+Members = list[Frame]
+
+
+def pack(groups: Iterable[Members]) -> list[Members]:
+    """The groups, merged: in total never dearer than those given.
+
+    First groups that would add nothing to a wider one join it. Then, again and again, the two groups whose merger
+    saves most become one, also if it saves nothing, until every merger costs. Takes time quadratic in the number of
+    groups that are left after the first step.
+    """
+    kept = _hosted([(Group(0, frames).stairs, frames) for frames in groups])
+    merging = _Merging([stairs for stairs, _ in kept])
+    members = dict(enumerate(frames for _, frames in kept))
+    while pair := merging.best():
+        one, other = pair
+        members[len(merging.stairs)] = members.pop(one) + members.pop(other)
+        merging.add(joined(merging.stairs[one], merging.stairs[other]))
+    return sorted(members.values(), key=lambda frames: min(map(by_size, frames)))
+
+
+def _hosted(groups: list[tuple[Stairs, Members]]) -> list[tuple[Stairs, Members]]:
+    """The groups left when each that leaves the stairs of another as they are has gone there, where it is free."""
+    kept: list[tuple[Stairs, Members]] = []
+    # A host reaches at least as far as its guests; of those that reach equally far, it has the most panes.
+    for stairs, frames in sorted(groups, key=lambda group: (-group[0][-1][1], -cost_of(group[0]))):
+        # Comparing the lowest granules first spares most of the joining.
+        fine = (group for group in kept if stairs[0][0] % group[0][0][0] == 0)
+        hosts = (members for host, members in fine if joined(host, stairs) == host)
+        members = next(hosts, None)
+        if members is None:
+            kept.append((stairs, list(frames)))
+        else:
+            members += frames
+    return kept
+
+
+class _Merging:
+    """Groups being merged, by number: what is known of each, and which two of them save most together."""
+
+    def __init__(self, stairs: Sequence[Stairs]) -> None:
+        self.stairs: list[Stairs] = []
+        # Every merger makes one group of two, so that there never are twice as many as in the beginning.
+        self._alive, self._cost, self._granule, self._reach = np.zeros((4, 2 * len(stairs)), np.int64)
+        self._offers: list[tuple[int, int, int]] = []
+        for steps in stairs:
+            self.add(steps)
+
+    def add(self, stairs: Stairs) -> None:
+        """One more group, and what it adds to the cost to merge it with each of the others, unless that is positive."""
+        key = len(self.stairs)
+        self._cost[key] = cost_of(stairs)
+        self._granule[key], self._reach[key] = stairs[0]
+        for other in self._promising(key):
+            added = cost_of(joined(self.stairs[other], stairs)) - int(self._cost[other] + self._cost[key])
+            if added <= 0:
+                heappush(self._offers, (added, other, key))
+        self._alive[key] = 1
+        self.stairs.append(stairs)
+
+    def _promising(self, key: int) -> list[int]:
+        """Groups whose merger may pay: the panes of the lowest common stair alone are no more than both cost now."""
+        granules = np.gcd(self._granule[:key], self._granule[key])
+        panes = np.minimum(self._reach[:key], self._reach[key]) // granules
+        found = (self._alive[:key] == 1) & (panes <= self._cost[:key] + self._cost[key])
+        return [int(other) for other in np.flatnonzero(found)]
+
+    def best(self) -> tuple[int, int] | None:
+        """Take out the two groups whose merger saves most, the oldest of equals; None if every merger costs."""
+        while self._offers:
+            _, one, other = heappop(self._offers)
+            if self._alive[one] and self._alive[other]:
+                self._alive[one] = self._alive[other] = 0
+                return one, other
+        return None
+
+
+def cheapest(groups: Iterable[Group], frame: Frame) -> Group | None:
+    """The group to which a new frame adds least, or None if it adds less on its own.
+
+    Of equals the first group is taken, and any of them rather than a new one.
+    """
+    alone = stair(frame)
+    best, least = None, cost_of(alone) + 1
+    for group in groups:
+        if least_cost(group.stairs, alone) - group.cost < least:
+            added = cost_of(joined(group.stairs, alone)) - group.cost
+            if added < least:
+                best, least = group, added
+    return best

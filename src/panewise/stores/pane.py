@@ -1,0 +1,64 @@
+"""A pane: the states of all groups over one stretch of the stream, kept sparse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from panewise.aggregate import Columns, Longs, Words, placed, put
+
+
+@dataclass(frozen=True, eq=False)
+class Pane:
+    """Groups with items in `(start, end]`: their codes, ascending, and for each aggregate their states."""
+
+    start: int
+    end: int
+    codes: Longs
+    states: tuple[Words, ...]
+
+    @property
+    def where(self) -> Any:
+        """The codes as an index; groups 0 to n - 1 are a slice, which arrays serve much faster."""
+        size = len(self.codes)
+        return slice(0, size) if size and self.codes[-1] == size - 1 else self.codes
+
+    @property
+    def nbytes(self) -> int:
+        return self.codes.nbytes + sum(word.nbytes for words in self.states for word in words)
+
+    def recoded(self, codes: Longs) -> Pane:
+        """The same pane after groups got new codes; `codes[old]` is the new one."""
+        fresh = codes[self.codes]
+        order = np.argsort(fresh)
+        return Pane(self.start, self.end, fresh[order], tuple(placed(words, order) for words in self.states))
+
+
+def merged(columns: Sequence[Columns], panes: Sequence[Pane]) -> Pane:
+    """Several panes as one that spans them all."""
+    if len(panes) == 1:
+        return panes[0]
+    start, end = min(p.start for p in panes), max(p.end for p in panes)
+    codes = _union([p.codes for p in panes])
+    states = []
+    for number, column in enumerate(columns):
+        words = column.identity(len(codes))
+        for pane in panes:
+            at = slice(None) if len(pane.codes) == len(codes) else np.searchsorted(codes, pane.codes)
+            put(words, at, column.combine(placed(words, at), pane.states[number]))
+        states.append(words)
+    return Pane(start, end, codes, tuple(states))
+
+
+def _union(codes: list[Longs]) -> Longs:
+    """All codes, ascending, each once; by marking where they are dense, since sorting costs more."""
+    top = max((int(c[-1]) for c in codes if len(c)), default=-1) + 1
+    if top > 8 * sum(map(len, codes)):
+        return np.unique(np.concatenate(codes))
+    marks = np.zeros(top, bool)
+    for each in codes:
+        marks[each] = True
+    return np.flatnonzero(marks)

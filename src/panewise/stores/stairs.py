@@ -1,0 +1,225 @@
+"""The stairwise chain: nested windows over one stream, every pane in exactly one node.
+
+Paper: "Multi-granular windows" section III.B; shared by many queries: "Subsuming windows" section 4.
+
+Stair k covers the ages from its `near` to its `far` edge; the window with range `far` is the union of all stairs down
+to it. Panes that grow too old for a stair are *shifted* into the buffer of the next one, where they wait until they
+fill one of its coarser granules and are *promoted*. So far-away stairs keep few, wide panes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from panewise.aggregate import Columns, Words
+from panewise.stores.pane import Pane, merged
+from panewise.stores.totals import Total, total_of
+
+#: No position is as old as this one.
+NEVER = -(2**62)
+
+
+class Stair:
+    """A buffer and a core: panes of `granule` width whose age lies between two edges, and their totals."""
+
+    def __init__(self, columns: Sequence[Columns], near: int, far: int, granule: int) -> None:
+        self.columns, self.near, self.far, self.granule = columns, near, far, granule
+        self.buffer: Pane | None = None
+        self.panes: deque[Pane] = deque()
+        self.size = 0
+        self.totals: list[Total] = []
+        self.rebuild()
+
+    def take(self, pane: Pane) -> None:
+        """Accept the next pane from below; it waits in the buffer until its granule is full."""
+        if self.buffer is not None and self._granule_end(self.buffer) != self._granule_end(pane):
+            self._promote()
+        self.buffer = pane if self.buffer is None else merged(self.columns, (self.buffer, pane))
+        if self.buffer.end == self._granule_end(pane):
+            self._promote()
+
+    def settle(self, now: int) -> list[Pane]:
+        """Promote what has filled its granule, and give up the panes that are too old, oldest first."""
+        if self.buffer is not None and self._granule_end(self.buffer) <= now - self.near:
+            self._promote()
+        gone = []
+        while self.panes and self.panes[0].end <= now - self.far:
+            gone.append(self.panes.popleft())
+            for total, words in zip(self.totals, gone[-1].states, strict=True):
+                total.pop(gone[-1].where, words)
+        return gone
+
+    def grow(self, size: int) -> None:
+        self.size = size
+        for total in self.totals:
+            total.grow(size)
+
+    def insert(self, pane: Pane, now: int) -> None:
+        """Let a late pane in, which lies between the edges; it may be older than others."""
+        if pane.end > (now - self.near) // self.granule * self.granule:
+            self.buffer = pane if self.buffer is None else merged(self.columns, (self.buffer, pane))
+            return
+        place = bisect_left([p.end for p in self.panes], pane.end)
+        if place < len(self.panes) and self.panes[place].start < pane.end:
+            self.panes[place] = merged(self.columns, (self.panes[place], pane))
+        else:
+            self.panes.insert(place, pane)
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        """Totals follow from the panes; after a change in the middle they are computed again."""
+        self.totals = [total_of(column) for column in self.columns]
+        self.grow(self.size)
+        for pane in self.panes:
+            self._count(pane)
+
+    def held(self) -> Iterator[Pane]:
+        """All panes of this stair, oldest first."""
+        yield from self.panes
+        if self.buffer is not None:
+            yield self.buffer
+
+    def _promote(self) -> None:
+        assert self.buffer is not None
+        self.panes.append(self.buffer)
+        self._count(self.buffer)
+        self.buffer = None
+
+    def _count(self, pane: Pane) -> None:
+        for total, words in zip(self.totals, pane.states, strict=True):
+            total.push(pane.where, words)
+
+    def _granule_end(self, pane: Pane) -> int:
+        return -(-pane.end // self.granule) * self.granule
+
+
+class Stairs:
+    """A chain for windows of the given ranges, whose panes need not be finer than the given granules.
+
+    Positions are measured from the origin of the windows' instants, so that edges are multiples of granules.
+    """
+
+    def __init__(self, columns: Sequence[Columns], ranges: Sequence[int], granules: Sequence[int], size: int) -> None:
+        self.columns = columns
+        self.now = NEVER
+        #: The newest position that has left the chain: nothing up to it is known any more.
+        self.lost = NEVER
+        self.size = size
+        self._build(ranges, granules)
+
+    @property
+    def empty(self) -> bool:
+        return not any(stair.panes or stair.buffer for stair in self.stairs)
+
+    @property
+    def ranges(self) -> list[int]:
+        return [stair.far for stair in self.stairs]
+
+    def panes(self) -> Iterator[Pane]:
+        """Every pane in the chain, oldest first."""
+        for stair in reversed(self.stairs):
+            yield from stair.held()
+
+    def grow(self, size: int) -> None:
+        """Make room for groups 0 to `size` - 1."""
+        self.size = size
+        for stair in self.stairs:
+            stair.grow(size)
+
+    def advance(self, now: int, fresh: Sequence[Pane]) -> list[list[Pane]]:
+        """Move to an instant, with the panes that have ended since the last one.
+
+        Returns for each stair the panes that grew older than its far edge on the way.
+        """
+        self.now = now
+        moving: Sequence[Pane] = fresh
+        shifted = []
+        for stair in self.stairs:
+            for pane in moving:
+                stair.take(pane)
+            moving = stair.settle(now)
+            shifted.append(list(moving))
+        if moving:
+            self.lost = max(self.lost, moving[-1].end)
+        return shifted
+
+    def insert(self, pane: Pane) -> bool:
+        """Let a late pane in that is no younger than now; False when it is too old for every window."""
+        for stair in self.stairs:
+            if pane.end > self.now - stair.far:
+                stair.insert(pane, self.now)
+                return True
+        return False
+
+    def answers(self) -> Iterator[list[Words]]:
+        """For each stair, the states of every aggregate over the window that ends with it; finest window first."""
+        sofar: list[Words] | None = None
+        for stair in self.stairs:
+            held = [total.total() for total in stair.totals]
+            sofar = (
+                held if sofar is None else [c.combine(a, b) for c, a, b in zip(self.columns, held, sofar, strict=True)]
+            )
+            if stair.buffer is not None:
+                sofar = [self._with(n, words, stair.buffer) for n, words in enumerate(sofar)]
+            yield sofar
+
+    def horizon(self, length: int) -> list[Words]:
+        """The states over the last `length` positions before now: whole stairs, then single panes of one more.
+
+        Exact when some pane starts at that age; otherwise the pane that straddles it is left out.
+        """
+        parts = [p for p in self.panes() if p.start >= self.now - length]
+        whole = merged(self.columns, parts) if parts else None
+        found = [column.identity(self.size) for column in self.columns]
+        return found if whole is None else [self._with(n, words, whole) for n, words in enumerate(found)]
+
+    def _with(self, number: int, words: Words, pane: Pane) -> Words:
+        column = self.columns[number]
+        out = tuple(word.copy() for word in words)
+        for word, value in zip(
+            out, column.combine(tuple(w[pane.where] for w in words), pane.states[number]), strict=True
+        ):
+            word[pane.where] = value
+        return out
+
+    # ---- while running -------------------------------------------------------------------------------------------
+
+    def exact_since(self, range: int, slide: int, coming: Sequence[Pane] = ()) -> int:
+        """From which position on a window that joins now finds all its edges at the ends of panes."""
+        panes = (*self.panes(), *coming)
+        straddling = [p.end for p in panes if (p.end - 1 + range) // slide * slide - range > p.start]
+        return max([self.lost, *straddling])
+
+    def embed(self, ranges: Sequence[int], granules: Sequence[int]) -> None:
+        """Give the chain other edges: every pane moves to the stair that now covers its age."""
+        held = list(self.panes())
+        self._build(ranges, granules)
+        self.load(held)
+
+    def load(self, panes: Sequence[Pane]) -> None:
+        """Hold these panes, oldest first, and nothing else."""
+        for stair in self.stairs:
+            older = [p for p in panes if p.end <= self.now - stair.far]
+            stair.panes, stair.buffer = deque(panes[len(older) :]), None
+            stair.rebuild()
+            panes = older
+        if panes:
+            self.lost = max(self.lost, panes[-1].end)
+
+    def _build(self, ranges: Sequence[int], granules: Sequence[int]) -> None:
+        nears = [0, *ranges[:-1]]
+        self.stairs = [Stair(self.columns, *edges) for edges in zip(nears, ranges, granules, strict=True)]
+        self.grow(self.size)
+
+    def check(self) -> None:
+        """Every position in exactly one node, in order, inside the edges: the paper's invariant, for tests."""
+        ends = [(p.start, p.end) for p in self.panes()]
+        for (_, end), (start, _) in pairwise(ends):
+            assert end <= start, f"panes overlap at {start}..{end}"
+        for stair in self.stairs:
+            for pane in stair.held():
+                assert pane.end > self.now - stair.far, "a pane is older than its stair"
+                assert pane.end <= self.now - stair.near, "a pane is younger than its stair"
