@@ -83,3 +83,7 @@ class PlanProblem(PanewiseError):
 
 class SourceProblem(PanewiseError):
     """A file or address cannot be read or written."""
+
+
+class StateProblem(PanewiseError):
+    """A snapshot that cannot be taken or restored."""

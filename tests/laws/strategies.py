@@ -6,7 +6,9 @@ Windows are described here by dataclasses of our own, so that the expected side 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -185,3 +187,130 @@ def jittered(draw: st.DrawFn) -> tuple[pa.Table, int]:
     times = draw(st.lists(st.tuples(TIMES, st.integers(0, delay), KEYS), max_size=10))
     ordered = sorted(times, key=lambda r: r[0] + r[1])
     return table([(t, k, None, None, None) for t, _, k in ordered]), delay
+
+
+# ---- queries an engine answers from panes -----------------------------------------------------------------------------
+
+#: Every aggregate over every type of column it takes.
+CALLS = (
+    *("COUNT(*)", "COUNT(v)", "COUNT(k)", "COUNT(DISTINCT v)", "COUNT(DISTINCT k)", "COUNT(DISTINCT x)"),
+    *("SUM(v)", "SUM(x)", "SUM(d)", "SUM(v * 2)", "AVG(v)", "AVG(x)", "AVG(d)"),
+    *("MIN(v)", "MAX(v)", "MIN(k)", "MAX(k)", "MIN(x)", "MAX(x)", "MIN(d)", "MAX(d)", "MIN(t)", "MAX(t)"),
+    *("VAR_SAMP(v)", "VAR_POP(x)", "VARIANCE(d)", "STDDEV(v)", "STDDEV_POP(x)"),
+    *("FIRST(v)", "LAST(v)", "FIRST(k)", "LAST(k)", "FIRST(x)", "LAST(x)", "FIRST(d)", "LAST(i)", "FIRST(i)"),
+    *("MEDIAN(v)", "MEDIAN(x)", "QUANTILE(v, 0.29)", "QUANTILE(x, 0.7)", "QUANTILE(k, 1)", "MEDIAN(d)"),
+    *("REGR_SLOPE(v, x)", "REGR_INTERCEPT(v, x)", "REGR_SLOPE(v)", "REGR_INTERCEPT(x)"),
+)
+_GROUPINGS = ("k", "v", "x", "d", "k, x", "v % 2, k", "k, v, x", "k IS NULL", "v > 0, x")
+_FILTERS = ("v > 0", "k <> 'a'", "x < 1 OR v IS NULL", "i % 3 = 1", "k IS NULL OR v < 2", "false")
+_HAVINGS = ("COUNT(*) > 1", "SUM(v) > 0 OR SUM(v) IS NULL", "MAX(v) - MIN(v) >= 2", "COUNT(v) = 0")
+_COMPUTED = ("SUM(v) + COUNT(*)", "MAX(v) - MIN(v)", "COUNT(*) * 2", "COALESCE(SUM(v), 0)")
+#: NaN, infinities and both zeros: one NaN, one zero.
+_ODD_FLOATS = st.one_of(_FLOATS, _FLOATS, st.sampled_from([math.nan, -math.nan, math.inf, -math.inf, -0.0, 0.0]))
+
+
+@dataclass(frozen=True)
+class Aggregated:
+    """A grouped query, clause by clause; `window` is a text over integer time."""
+
+    window: str
+    calls: tuple[str, ...] = ("COUNT(*)",)
+    keys: str = ""
+    emit: str = ""
+    under: str = ""
+    where: str = ""
+    having: str = ""
+    suffix: str = ""
+
+    @property
+    def cql(self) -> str:
+        named = [f"{call} AS c{n}" for n, call in enumerate(self.calls)]
+        keys = [f"{key} AS g{n}" for n, key in enumerate(self.keys.split(", "))] if self.keys else []
+        source = f"(SELECT * FROM S WHERE {self.under}) AS P" if self.under else "S"
+        words = [f"SELECT {self.emit} {', '.join(keys + named)} FROM {source} {self.window}"]
+        words += [f"WHERE {self.where}"] if self.where else []
+        words += [f"GROUP BY {self.keys}"] if self.keys else []
+        words += [f"HAVING {self.having}"] if self.having else []
+        return " ".join([*words, self.suffix]).replace("  ", " ").strip()
+
+
+_SESSIONS = st.builds(
+    lambda gap, by: f"[{by}SESSION {gap}]",
+    st.integers(1, 6),
+    st.sampled_from(["", "PARTITION BY k ", "PARTITION BY v, k "]),
+)
+_LEVELS = st.builds(
+    lambda ranges, slides, start: (
+        f"[RANGES {sum(ranges)}, {sum(ranges[:2])}, {ranges[0]} SLIDES {sum(slides)}, {sum(slides[:2])}, {slides[0]}"
+        f"{'' if start is None else f' START AT {start}'}]"
+    ),
+    st.tuples(*[st.integers(1, 5)] * 3),
+    st.tuples(st.integers(1, 4), st.integers(0, 3), st.integers(0, 3)),
+    _STARTS,
+)
+_EXTENTS = st.builds(
+    lambda extent, slide: f"[RANGE ({extent}) SLIDE {slide}]",
+    st.sampled_from(["CASE WHEN now < 3 THEN 1 ELSE 5 END", "CASE WHEN now % 4 = 0 THEN 7 ELSE 2 END", "ABS(now) % 4"]),
+    st.integers(1, 4),
+)
+_FILTERED = st.sampled_from(["[WHERE v > 0]", "[WHERE k <> 'a']", "[WHERE x < 1 OR v IS NULL]"])
+#: Windows by kind, as texts.
+KINDS: dict[str, st.SearchStrategy[str]] = {
+    "sliding": SLIDING.map(lambda w: w.cql),
+    "tumbling": TUMBLING.map(lambda w: w.cql),
+    "continuous": st.one_of(CONTINUOUS.map(lambda w: w.cql), st.just("[NOW]")),
+    "levels": _LEVELS,
+    "landmark": LANDMARKS.map(lambda w: w.cql),
+    "refreshed": PERIODIC_LANDMARKS.map(lambda w: w.cql),
+    "cumulate": CUMULATING.map(lambda w: w.cql),
+    "rows": st.one_of(COUNTED.map(lambda w: w.cql), st.just("[PARTITION BY k, v ROWS 2 LAG 1]")),
+    "session": _SESSIONS,
+    "predicate": _FILTERED,
+    "varying": _EXTENTS,
+}
+#: Kinds with instants of their own on a grid, of which LATE REVISE may say some again.
+GRIDDED = ("sliding", "tumbling", "levels", "refreshed", "cumulate", "varying")
+
+
+@st.composite
+def aggregated(draw: st.DrawFn, kinds: tuple[str, ...] = tuple(KINDS), revising: bool = False) -> Aggregated:
+    """Any query the engine answers; with `revising` some of those that can end in LATE REVISE."""
+    kind = draw(st.sampled_from(kinds))
+    calls = draw(st.lists(st.sampled_from(CALLS + _COMPUTED), min_size=1, max_size=4, unique=True))
+    keys = draw(st.one_of(st.just(""), st.sampled_from(_GROUPINGS)))
+    emit = draw(st.sampled_from(["", "", "ISTREAM", "DSTREAM", "RSTREAM"]))
+    rarely = st.sampled_from([False, False, True])
+    under, where, having = (
+        draw(st.sampled_from(choices)) if draw(rarely) else "" for choices in (_FILTERS, _FILTERS, _HAVINGS)
+    )
+    suffix = "EMIT EMPTY" if draw(rarely) else ""
+    if revising and kind in GRIDDED and emit in ("", "RSTREAM"):
+        suffix += f" LATE REVISE {draw(st.integers(0, 6))}"
+    return Aggregated(draw(KINDS[kind]), tuple(calls), keys, emit, under, where, having, suffix.strip())
+
+
+def odd_tables(max_size: int = 10, times: st.SearchStrategy[Any] = TIMES) -> st.SearchStrategy[pa.Table]:
+    """Tables with every kind of float."""
+    row = st.tuples(times, KEYS, _VALUES, _ODD_FLOATS, _DECIMALS)
+    return st.lists(row, max_size=max_size).map(table)
+
+
+def on_timestamps(query: Aggregated) -> Aggregated:
+    """The same query over timestamps, a second for each tick."""
+
+    def told(found: re.Match[str]) -> str:
+        word, number = found.groups()
+        if word:
+            return f"{word}'{(datetime(1970, 1, 1) + timedelta(seconds=int(number))).isoformat(sep=' ')}'"
+        return f"{number} SECONDS"
+
+    timed = "(START AT |FROM |UNTIL )?(-?[0-9]+)"
+    window = query.window if "ROWS" in query.window else re.sub(timed, told, query.window)
+    return replace(query, window=window, suffix=re.sub(timed, told, query.suffix))
+
+
+def stretched(s: pa.Table, kind: pa.DataType) -> pa.Table:
+    """The same rows over timestamps, a second for each tick."""
+    factor = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}[kind.unit]
+    times = [None if t is None else t * factor for t in s["t"].to_pylist()]
+    return s.set_column(1, "t", pa.array(times, pa.int64()).cast(kind))

@@ -41,18 +41,20 @@ class Accumulating(Holder):
         return not self.waiting and not self._openings and (lasting or self.totals is None)
 
     def step(self, at: int, fresh: list[Pane], opened: bool) -> Iterator[Chunk]:
-        self._turn(at)
-        for pane in fresh:
-            self._add(pane)
+        self.absorb(at, fresh)
         totals = self.totals or [Total(column) for column in self.columns]
         for total in totals:
             total.grow(self.size)
         yield from self._chunks(at, [self.feed], [total.total() for total in totals])
 
+    def absorb(self, at: int, fresh: list[Pane]) -> None:
+        self._turn(on_grid(at, *(self.window.grid or (0, 1))))
+        for pane in fresh:
+            self._add(pane)
+
     def admit(self, pane: Pane) -> None:
         # What comes late counts from the next instant on, which may belong to another period.
-        self._turn(on_grid(self.at + 1, *(self.window.grid or (0, 1))))
-        self._add(pane)
+        self.absorb(self.at + 1, [pane])
 
     def _add(self, pane: Pane) -> None:
         if pane.end <= self.floor:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.accounting import Accounting
+from panewise.algebra import Host
 from panewise.engine.emission import Emission, Part
 from panewise.engine.family import Family, expiry
 from panewise.engine.intake import NO_MARK, Intake
@@ -18,8 +19,9 @@ from panewise.engine.pool import Pool, Standing
 from panewise.engine.report import Reporter, Said
 from panewise.engine.rows_family import RowsFamily
 from panewise.engine.session_family import SessionFamily
+from panewise.engine.snapshot import Tree, packed, unpacked
 from panewise.engine.time_family import TimeFamily
-from panewise.errors import BindProblem, SchemaProblem, did_you_mean
+from panewise.errors import BindProblem, SchemaProblem, StateProblem, did_you_mean
 from panewise.plan import Aggregation
 from panewise.time import Domain, Instant
 from panewise.window import Rows, Session
@@ -32,7 +34,7 @@ class Engine:
     final. Queries may be registered with the pool, and revoked, at any moment.
     """
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, state: Tree | None = None) -> None:
         self.pool = pool
         self._intakes = {name: Intake(name, schema) for name, schema in pool.streams.items()}
         self._families: dict[object, Family] = {}
@@ -40,9 +42,13 @@ class Engine:
         self._homes: dict[str, object] = {}
         #: Queries whose times of day wait for the first item to tell the day.
         self._waiting: dict[str, Standing] = {}
+        self._anchors: dict[str, int] = {}
         self._late: dict[str, list[pa.Table]] = {}
-        for standing in pool.queries.values():
-            self.joined(standing)
+        if state is not None:
+            self._load(state)
+        else:
+            for standing in pool.queries.values():
+                self.joined(standing)
         pool.listeners.append(self)
 
     # ---- rows and time -----------------------------------------------------------------------------------------
@@ -103,6 +109,46 @@ class Engine:
         intake = self._intake(stream)
         return pa.concat_tables([intake.schema.schema.empty_table(), *self._late.pop(stream, [])])
 
+    # ---- restarts ----------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """All state as bytes: queries, panes, watermarks and accounts."""
+        if any(family.said for family in self._families.values()):
+            raise StateProblem("results are waiting that could not be said", fix="revoke the query that overflows")
+        families = []
+        for home, family in self._families.items():
+            anchors = [[name, self._anchors[name]] for name in family.members if name in self._anchors]
+            families.append({"family": family.state(), "said": self._reporters[home].state(), "anchors": anchors})
+        late = {name: pa.concat_tables(tables) for name, tables in self._late.items()}
+        intakes = {name: intake.state() for name, intake in self._intakes.items()}
+        return packed({"intakes": intakes, "families": families, "late": late}, self.pool.declared())
+
+    @classmethod
+    def restore(cls, data: bytes, host: Host | None = None) -> Engine:
+        """The engine that a snapshot was taken of, with a pool of its own."""
+        tree, plan = unpacked(data)
+        return cls(Pool.from_declared(plan, host), tree)
+
+    def _load(self, tree: Tree) -> None:
+        for name, saved in tree["intakes"].items():
+            self._intakes[name].restore(saved)
+        self._late = {name: [table] for name, table in tree["late"].items()}
+        waiting = dict(self.pool.queries)
+        for saved in tree["families"]:
+            self._anchors |= dict(saved["anchors"])
+            for name, numbers in saved["family"]["members"]:
+                del waiting[name]
+                home = self._home(self._plan_of(name), name)
+                self._families[home].rejoin(name, self._plan_of(name), numbers)
+                self._reporters[home].join(self._families[home].members[name])
+            self._families[home].restore(saved["family"])
+            self._reporters[home].restore(saved["said"])
+        self._waiting = waiting
+
+    def _plan_of(self, name: str) -> Aggregation:
+        plan = self.pool.queries[name].plan
+        return plan.anchored(self._anchors[name]) if name in self._anchors else plan
+
     # ---- queries come and go -----------------------------------------------------------------------------------
 
     def joined(self, query: Standing) -> None:
@@ -117,6 +163,7 @@ class Engine:
         if self._waiting.pop(query.name, None):
             return
         home = self._homes.pop(query.name)
+        self._anchors.pop(query.name, None)
         family, reporter = self._families[home], self._reporters[home]
         reporter.leave(family.members[query.name])
         family.leave(query.name)
@@ -124,13 +171,18 @@ class Engine:
             del self._families[home], self._reporters[home]
 
     def _settle(self, name: str, plan: Aggregation) -> None:
-        home = (plan.family, expiry(plan))
+        home = self._home(plan, name)
+        self._families[home].join(name, plan)
+        self._reporters[home].join(self._families[home].members[name])
+
+    def _home(self, plan: Aggregation, name: str) -> object:
+        """The family a query belongs to, which may have to be founded."""
+        home = self._homes[name] = (plan.family, expiry(plan))
         if home not in self._families:
             self._families[home] = self._made(plan)
             self._reporters[home] = Reporter(self._families[home])
-        self._families[home].join(name, plan)
-        self._reporters[home].join(self._families[home].members[name])
-        self._homes[name] = home
+            self._families[home].recoded = self._reporters[home].recode
+        return home
 
     def _made(self, plan: Aggregation) -> Family:
         boundary, host = self.pool.boundary, self.pool.host
@@ -146,6 +198,7 @@ class Engine:
         for name, standing in list(self._waiting.items()):
             if standing.plan.source.stream == stream:
                 del self._waiting[name]
+                self._anchors[name] = first
                 self._settle(name, standing.plan.anchored(first))
 
     def _families_of(self, stream: str) -> Iterable[Family]:

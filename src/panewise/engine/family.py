@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from panewise.engine.intake import Arrivals
 from panewise.engine.keys import Keys
 from panewise.engine.lateness import Ledger
 from panewise.engine.rowwise import passed
+from panewise.engine.snapshot import Tree
 from panewise.plan import Aggregation, span
 from panewise.stores.stairs import NEVER
 from panewise.time import FIRST_TICK, LAST_TICK, Boundary
@@ -54,6 +55,8 @@ class Family(ABC):
         #: Every instant up to this one has been answered.
         self.passed = NEVER
         self.said: list[Chunk] = []
+        #: Whoever remembers groups by code and must hear when codes change.
+        self.recoded: Callable[[Longs], None] = lambda codes: None
 
     # ---- queries -----------------------------------------------------------------------------------------------
 
@@ -104,6 +107,32 @@ class Family(ABC):
     @abstractmethod
     def finish(self, until: int | None) -> None:
         """No more rows will come: speak until no window holds anything, or until an instant."""
+
+    def state(self) -> Tree:
+        """What must survive a restart, keys first: everything else speaks in their codes."""
+        codes = np.arange(len(self.keys))
+        members = [[member.name, [number for number, _ in member.feeds]] for member in self.members.values()]
+        return {
+            "members": members,
+            "next_feed": self._next_feed,
+            "passed": self.passed,
+            "keys": pa.table(self.keys.take(codes), names=[str(n) for n in range(len(self.keys.types))]),
+        }
+
+    def restore(self, state: Tree) -> None:
+        """Take over what `state` gave; the members have been there again already."""
+        self._next_feed, self.passed = state["next_feed"], state["passed"]
+        columns = [_whole(column) for column in state["keys"].columns]
+        self.keys.encode(columns, state["keys"].num_rows)
+
+    def rejoin(self, name: str, plan: Aggregation, numbers: Sequence[int]) -> None:
+        """A query is back after a restart, with the feeds it had."""
+        feeds = []
+        for number, (level, window) in zip(numbers, plan.levels, strict=True):
+            self.feeds.setdefault(number, Feed(number, window, plan.changes, plan.query.empty, plan.query.revise))
+            self._listeners[number] = self._listeners.get(number, 0) + 1
+            feeds.append((number, level))
+        self.members[name] = Member(name, plan, tuple(feeds))
 
     @property
     @abstractmethod

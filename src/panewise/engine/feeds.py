@@ -52,7 +52,12 @@ class Touched:
     def add(self, codes: Longs) -> None:
         self.codes.append(codes)
 
+    def seen(self) -> Longs:
+        """All of them, ascending."""
+        return np.unique(np.concatenate(self.codes)) if self.codes else np.zeros(0, np.int64)
+
     def taken(self) -> Longs:
-        found = np.unique(np.concatenate(self.codes)) if self.codes else np.zeros(0, np.int64)
+        """All of them; from now on others count."""
+        found = self.seen()
         self.codes = []
         return found

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from panewise.aggregate import Columns, Words, placed
+from panewise.aggregate import Columns, Longs, Words, placed
 from panewise.engine.feeds import Chunk, Feed, Touched
+from panewise.engine.snapshot import Tree, pane_tree, panes_from
 from panewise.stores.pane import Pane
 from panewise.stores.stairs import NEVER
 from panewise.time import Boundary
@@ -60,21 +61,26 @@ class Holder(ABC):
             self.at = at
             opened = bool(self._openings) and self._openings[0] <= at
             self._openings = [opening for opening in self._openings if opening > at]
-            fresh = []
-            while self.waiting and self.waiting[0].end <= at - self.lag:
-                fresh.append(self.waiting.popleft())
-            self._touch(self._touched, fresh)
-            yield from self.step(at, fresh, opened)
+            yield from self.step(at, self._fresh(at), opened)
         if upto is not None and upto > self.at:
             self.pass_to(upto)
 
     def pass_to(self, at: int) -> None:
         """Time has come to an instant at which there was nothing to say."""
         self.at = at
+        self.absorb(at, self._fresh(at))
+
+    def _fresh(self, at: int) -> list[Pane]:
+        """The panes that have come in reach."""
+        fresh = []
+        while self.waiting and self.waiting[0].end <= at - self.lag:
+            fresh.append(self.waiting.popleft())
+        self._touch(self._touched, fresh)
+        return fresh
 
     def insert(self, pane: Pane, visible: int) -> Iterator[Chunk]:
         """Let a late pane in that counts from the instant `visible` on; says again what it revises."""
-        if not all(feed.periodic for feed in self.feeds.values()):
+        if any(not feed.periodic and self.hears(feed, pane, visible) for feed in self.feeds.values()):
             insort(self._openings, visible)
         if pane.end > self.at - self.lag:
             insort(self.waiting, pane, key=lambda p: p.end)
@@ -124,6 +130,10 @@ class Holder(ABC):
         """
 
     @abstractmethod
+    def absorb(self, at: int, fresh: list[Pane]) -> None:
+        """Move to an instant without answering."""
+
+    @abstractmethod
     def admit(self, pane: Pane) -> None:
         """Let a late pane in among what has been answered already."""
 
@@ -134,6 +144,35 @@ class Holder(ABC):
     @abstractmethod
     def load(self, panes: list[Pane]) -> None:
         """Take over what `panes` gave, with the groups it knew then or with new codes."""
+
+    def state(self) -> Tree:
+        """What must survive a restart."""
+        return {
+            "at": self.at,
+            "openings": self._openings,
+            "waiting": pane_tree(self.columns, self.waiting),
+            "held": pane_tree(self.columns, self.panes()),
+            "touched": {str(number): touched.seen().tolist() for number, touched in self._touched.items()},
+        }
+
+    def restore(self, state: Tree) -> None:
+        """Take over what `state` gave; the feeds have joined already."""
+        self.at, self._openings = state["at"], state["openings"]
+        self.waiting = deque(panes_from(self.columns, state["waiting"]))
+        self.load(panes_from(self.columns, state["held"]))
+        for number, codes in state["touched"].items():
+            self._touched[int(number)].add(np.array(codes, np.int64))
+
+    def recode(self, codes: Longs) -> None:
+        """Groups have new codes."""
+        self.waiting = deque(pane.recoded(codes) for pane in self.waiting)
+        self.load([pane.recoded(codes) for pane in self.panes()])
+        for touched in self._touched.values():
+            touched.codes = [codes[some] for some in touched.codes]
+
+    def hears(self, feed: Feed, pane: Pane, visible: int) -> bool:
+        """Whether a late pane is still in a feed's window when it becomes visible."""
+        return True
 
     def revisions(self, pane: Pane, visible: int) -> Iterator[Chunk]:
         """What a late pane changes about instants already answered; most holders do not look back."""

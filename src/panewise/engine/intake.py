@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -95,6 +96,19 @@ class Intake:
         if len(arrivals):
             self.newest = max(self.newest, int(arrivals.times.max()))
         self.account = self.account.counted(rows, late, rejected, partly_late)
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "newest": self.newest,
+            "promised": self.promised,
+            "arrived": self.arrived,
+            "horizon": self.horizon,
+            "account": asdict(self.account),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.newest, self.promised, self.arrived = state["newest"], state["promised"], state["arrived"]
+        self.horizon, self.account = state["horizon"], Accounting(**state["account"])
 
     def _marked(self, table: pa.Table, times: Longs, numbers: Longs | None) -> Arrivals:
         """Each row with the watermark it meets: that of everything before it."""

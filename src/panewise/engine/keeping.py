@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from panewise.aggregate import Columns, Words
+from panewise.aggregate import Columns, Longs, Words
 from panewise.engine.feeds import Chunk, Feed
 from panewise.engine.holders import Holder, on_grid
+from panewise.engine.snapshot import Tree
 from panewise.stores.pane import Pane, merged
 from panewise.time import Boundary
 from panewise.window import Contents, LogicalWindow, Sliding
@@ -45,14 +46,17 @@ class Keeping(Holder):
         return not len(last) or self.at >= last[-1]
 
     def step(self, at: int, fresh: list[Pane], opened: bool) -> Iterator[Chunk]:
-        self.held.extend(fresh)
-        self._forget(at)
+        self.absorb(at, fresh)
         states = self._answer(at)
         for touched in self._touched.values():
             touched.add(self.shown)
             self.shown = np.flatnonzero(states[0][0])
             touched.add(self.shown)
         yield from self._chunks(at, [self.feed], states)
+
+    def absorb(self, at: int, fresh: list[Pane]) -> None:
+        self.held.extend(fresh)
+        self._forget(at)
 
     def admit(self, pane: Pane) -> None:
         insort(self.held, pane, key=lambda p: p.end)
@@ -71,6 +75,17 @@ class Keeping(Holder):
 
     def load(self, panes: list[Pane]) -> None:
         self.held = list(panes)
+
+    def state(self) -> Tree:
+        return super().state() | {"shown": self.shown.tolist()}
+
+    def restore(self, state: Tree) -> None:
+        super().restore(state)
+        self.shown = np.array(state["shown"], np.int64)
+
+    def recode(self, codes: Longs) -> None:
+        super().recode(codes)
+        self.shown = codes[self.shown]
 
     def _answer(self, at: int) -> list[Words]:
         low, high = self._scope(at)

@@ -9,6 +9,7 @@ import numpy as np
 
 from panewise import kernels
 from panewise.aggregate import Columns, Items, Longs, Words, placed
+from panewise.engine.snapshot import Tree, pane_tree, panes_from
 from panewise.slicing.cuts import Cuts
 from panewise.stores.pane import Pane, merged
 
@@ -73,6 +74,18 @@ class OpenPanes:
         while upto is not None and len(self.eras) > 1 and self.eras[1][0] <= upto:
             self.eras.pop(0)
         return panes
+
+    def state(self) -> Tree:
+        eras = [[since, cuts.origin, cuts.period, cuts.offsets.tolist()] for since, cuts in self.eras]
+        return {"eras": eras, "panes": pane_tree(self.columns, self.panes())}
+
+    def restore(self, state: Tree) -> None:
+        self.eras = [(era[0], Cuts(era[1], era[2], np.array(era[3], np.int64))) for era in state["eras"]]
+        self._parts = {(p.start, p.end): [p] for p in panes_from(self.columns, state["panes"])}
+
+    def recode(self, codes: Longs) -> None:
+        """Groups have new codes."""
+        self._parts = {key: [part.recoded(codes) for part in parts] for key, parts in self._parts.items()}
 
     def _spans(self) -> Iterator[Era]:
         ends = [since for since, _ in self.eras[1:]] + [2**62]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
+
+import pyarrow as pa
 
 from panewise.algebra import Host, Query, default_host
-from panewise.errors import BindProblem, PanewiseError, SchemaProblem, did_you_mean
+from panewise.errors import BindProblem, PanewiseError, SchemaProblem, StateProblem, did_you_mean
 from panewise.plan import Aggregation, aggregation
 from panewise.schema import StreamSchema
 from panewise.slicing import Policy
@@ -71,6 +73,32 @@ class Pool:
         for listener in self.listeners:
             listener.left(standing)
         del self.queries[name]
+
+    def declared(self) -> dict[str, Any]:
+        """Streams and queries as plain values."""
+        for standing in self.queries.values():
+            if not standing.text:
+                raise StateProblem(f"query {standing.name!r} has no text", fix="register it as CQL text")
+        streams = {name: [s.schema.serialize().to_pybytes().hex(), s.time, s.delay] for name, s in self.streams.items()}
+        queries = [[standing.name, standing.text] for standing in self.queries.values()]
+        return {
+            "streams": streams,
+            "boundary": self.boundary.value,
+            "policy": self.policy.value,
+            "queries": queries,
+        }
+
+    @classmethod
+    def from_declared(cls, plan: dict[str, Any], host: Host | None = None) -> Pool:
+        """The pool that `declared` described."""
+        streams = {
+            name: StreamSchema(pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(schema))), time, delay)
+            for name, (schema, time, delay) in plan["streams"].items()
+        }
+        pool = cls(streams, plan["boundary"], plan["policy"], host)
+        for name, text in plan["queries"]:
+            pool.register(name, text)
+        return pool
 
     def _plan(self, query: str | Query) -> Aggregation:
         bound = self.host.read(query, self.streams) if isinstance(query, str) else query

@@ -18,6 +18,7 @@ from panewise.engine.family import Family, Member
 from panewise.engine.feeds import Chunk
 from panewise.engine.lowering import Grouped, lowered
 from panewise.engine.rowwise import passed
+from panewise.engine.snapshot import Tree
 from panewise.plan import Aggregation
 from panewise.values import to_arrow, to_python
 from panewise.window import Rows, Session
@@ -65,6 +66,14 @@ class Reporter:
         rows = lowered(self.family, chunks)
         return {id(manner): manner.said(rows) for manner in self.manners.values()}
 
+    def state(self) -> list[Tree]:
+        """What must survive a restart, in the order in which queries came."""
+        return [manner.state() for manner in self.manners.values()]
+
+    def restore(self, states: list[Tree]) -> None:
+        for manner, state in zip(self.manners.values(), states, strict=True):
+            manner.restore(state)
+
     def recode(self, codes: Longs) -> None:
         """Groups have new codes."""
         for manner in self.manners.values():
@@ -110,6 +119,28 @@ class Manner:
         self.standing.pop(feed, None)
         self.told = {key: told for key, told in self.told.items() if key[0] != feed}
 
+    def state(self) -> Tree:
+        standing = [(feed, code, row) for feed, rows in self.standing.items() for code, row in rows.items()]
+        told = [(*key, number, count, row) for key, (number, rows) in self.told.items() for row, count in rows.items()]
+        return {
+            "standing": [[feed, code] for feed, code, _ in standing],
+            "standing_rows": self._table([row for _, _, row in standing]),
+            "told": [list(entry[:4]) for entry in told],
+            "told_rows": self._table([entry[4] for entry in told]),
+        }
+
+    def restore(self, state: Tree) -> None:
+        for (feed, code), row in zip(state["standing"], _tuples(state["standing_rows"]), strict=True):
+            self.standing.setdefault(feed, {})[code] = row
+        for (feed, at, revision, count), row in zip(state["told"], _tuples(state["told_rows"]), strict=True):
+            self.told.setdefault((feed, at), (revision, Counter()))[1][row] = count
+
+    def _table(self, rows: list[tuple[Any, ...]]) -> pa.Table:
+        """Result rows as a table."""
+        schema = pa.schema([(column.name, column.type) for column in self.plan.query.root.columns])
+        columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+        return pa.table([to_arrow(list(c), f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
+
     def recode(self, codes: Longs) -> None:
         self.standing = {
             feed: {int(codes[code]): row for code, row in rows.items()} for feed, rows in self.standing.items()
@@ -131,9 +162,7 @@ class Manner:
                 for row in gone.elements():
                     found.add(row, turn.start, -1)
         origin, signs = np.array(found.places, np.int64), np.array(found.signs, np.int64)
-        columns = list(zip(*found.rows, strict=True)) or [()] * selected.num_columns
-        arrays = [to_arrow(list(column), f.type) for column, f in zip(columns, selected.schema, strict=True)]
-        table = pa.table(arrays, schema=selected.schema)
+        table = self._table(found.rows)
         return Said(table, rows.feeds[origin], rows.at[origin], signs=signs, expires=self._expiry(rows, origin, signs))
 
     def _turned(

@@ -18,12 +18,14 @@ import pyarrow as pa
 
 from panewise.aggregate import Min, Objects, Words
 from panewise.algebra import Call, Host
+from panewise.engine.codec import from_text, to_text
 from panewise.engine.family import Family
 from panewise.engine.feeds import Chunk, Feed
 from panewise.engine.intake import Arrivals
 from panewise.engine.keys import Keys
 from panewise.engine.lateness import Ledger, Verdict
 from panewise.engine.rowwise import passed
+from panewise.engine.snapshot import Tree
 from panewise.plan import Aggregation, choose_store
 from panewise.stores import LandmarkIntervals, Store
 from panewise.time import Boundary
@@ -171,8 +173,9 @@ class RowsFamily(Family):
     def _verdict(self, row: Row, visible: int) -> Verdict:
         """A late row is of no use once so many newer ones are there that no window reaches back to it."""
         partition = self.partitions.get(row.partition, Partition())
-        waiting = (r for r in self.waiting if r.partition == row.partition and r.position <= visible)
-        newer = sum(r.place > row.place for r in (*partition.rows, *waiting))
+        waiting = [r for r in self.waiting if r.position <= visible] + [r for v, r in self.late if v <= visible]
+        mine = (r for r in waiting if r.partition == row.partition)
+        newer = sum(r.place > row.place for r in (*partition.rows, *mine))
         seen = np.array([newer < self.reach])
         return Verdict(np.array([row.order]), np.array([True]), seen, np.array([True]))
 
@@ -274,6 +277,35 @@ class RowsFamily(Family):
             return partial(LandmarkIntervals, call.aggregate, self.reach, widths=[w.count for w in windows])
         return partial(choice.store, call.aggregate, self.reach)
 
+    # ---- restarts ----------------------------------------------------------------------------------------------
+
+    def state(self) -> Tree:
+        keys = self.partition_keys.take(np.arange(len(self.partition_keys)))
+        return super().state() | {
+            "partitions": pa.table(keys, names=[str(n) for n in range(len(keys))]),
+            "lengths": [[number, partition.length] for number, partition in self.partitions.items()],
+            "rows": _row_table([row for partition in self.partitions.values() for row in partition.rows]),
+            "waiting": _row_table(self.waiting),
+            "late": [[visible for visible, _ in self.late], _row_table([row for _, row in self.late])],
+        }
+
+    def restore(self, state: Tree) -> None:
+        super().restore(state)
+        keys = state["partitions"]
+        self.partition_keys.encode([c.combine_chunks() for c in keys.columns], keys.num_rows)
+        self.current = {number: {} for number in self.feeds}
+        self.partitions = {number: Partition(length) for number, length in state["lengths"]}
+        for row in _rows_from(state["rows"]):
+            self.partitions[row.partition].rows.append(row)
+        self.waiting = _rows_from(state["waiting"])
+        self.late = list(zip(state["late"][0], _rows_from(state["late"][1]), strict=True))
+        self._rebuild_all()
+        for number, feed in self.feeds.items():
+            assert isinstance(feed.window, Rows)
+            codes = {code for partition in self.partitions.values() for code in partition.groups}
+            answers = {code: self._answer(feed.window, code) for code in codes}
+            self.current[number] = {code: answer for code, answer in answers.items() if answer[0]}
+
     # ---- answers -----------------------------------------------------------------------------------------------
 
     def _answer(self, window: Rows, code: int) -> tuple[int, int, list[Any]]:
@@ -315,6 +347,15 @@ class RowsFamily(Family):
         if self.expiry:
             states.append((_objects([oldest if count else None for count, oldest, _ in found]),))
         self.said.append(Chunk(at, (feed,), codes, states))
+
+
+def _row_table(rows: list[Row]) -> pa.Table:
+    numbers = {name: pa.array([getattr(r, name) for r in rows], pa.int64()) for name in Row.__slots__[:4]}
+    return pa.table(numbers | {"states": pa.array([to_text(row.states) for row in rows], pa.large_string())})
+
+
+def _rows_from(table: pa.Table) -> list[Row]:
+    return [Row(**(row | {"states": from_text(row["states"])})) for row in table.to_pylist()]
 
 
 def _by_partition(rows: list[Row]) -> dict[int, list[Row]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
 
 from panewise.aggregate import Columns, Items, Longs, runs
 from panewise.algebra import Host
@@ -17,6 +18,7 @@ from panewise.engine.keys import Keys
 from panewise.engine.lateness import Ledger, Verdict
 from panewise.engine.open_panes import gathered
 from panewise.engine.rowwise import passed
+from panewise.engine.snapshot import Tree, pane_tree, panes_from
 from panewise.plan import Aggregation
 from panewise.stores.pane import Pane, merged
 from panewise.time import Boundary
@@ -38,7 +40,10 @@ class Open:
 
 @dataclass
 class Sessions:
-    """The open sessions of one feed, by partition, each list in the order of time."""
+    """The open sessions of one feed, by partition, each list by the last item.
+
+    A session that has ended but not been reported yet may overlap one that late items have opened beside it.
+    """
 
     feed: Feed
     gap: int
@@ -55,15 +60,14 @@ class Sessions:
             self.open[partition].remove(other)
             fresh = fresh.joined(columns, other)
         sessions = self.open.setdefault(partition, [])
-        sessions.insert(bisect_left(sessions, fresh.first, key=lambda s: s.first), fresh)
+        sessions.insert(bisect_left(sessions, fresh.last, key=lambda s: s.last), fresh)
         return True
 
     def _close_by(self, partition: int, fresh: Open) -> list[Open]:
         """The sessions no further away than the gap."""
         sessions = self.open.get(partition, [])
         low = bisect_left(sessions, fresh.first - self.gap, key=lambda s: s.last)
-        high = bisect_left(sessions, fresh.last + self.gap + 1, key=lambda s: s.first)
-        return sessions[low:high]
+        return [s for s in sessions[low:] if s.first <= fresh.last + self.gap]
 
     def closed(self, mark: int | None) -> Iterator[tuple[int, Open]]:
         """Give up the sessions that no item on time can join any more, by their end."""
@@ -150,6 +154,35 @@ class SessionFamily(Family):
         items = [each.at(wanted) for each in batch.items]
         found = gathered(self.columns, segments[grouped], batch.codes[order][grouped], items, len(self.keys))
         return {number: Pane(0, 0, codes, states) for number, codes, states in found}
+
+    def state(self) -> Tree:
+        saved = []
+        for number, sessions in self.sessions.items():
+            flat = [(partition, s) for partition, some in sessions.open.items() for s in some]
+            saved.append(
+                {
+                    "feed": number,
+                    "open": [[partition, s.first, s.last] for partition, s in flat],
+                    "panes": pane_tree(self.columns, [s.pane for _, s in flat]),
+                    "fading": [[at, codes.tolist()] for at, codes in sessions.fading.items()],
+                }
+            )
+        keys = self.partitions.take(np.arange(len(self.partitions)))
+        names = [str(n) for n in range(len(keys))]
+        return super().state() | {"sessions": saved, "partitions": pa.table(keys, names=names)}
+
+    def restore(self, state: Tree) -> None:
+        super().restore(state)
+        keys = state["partitions"]
+        self.partitions.encode([c.combine_chunks() for c in keys.columns], keys.num_rows)
+        for saved in state["sessions"]:
+            feed = self.feeds[saved["feed"]]
+            self._joined(feed)
+            sessions = self.sessions[feed.number]
+            panes = panes_from(self.columns, saved["panes"])
+            for (partition, first, last), pane in zip(saved["open"], panes, strict=True):
+                sessions.open.setdefault(partition, []).append(Open(first, last, pane))
+            sessions.fading = {at: np.array(codes, np.int64) for at, codes in saved["fading"]}
 
     def advance(self, limit: int) -> None:
         if limit > self.passed:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from panewise.aggregate import Columns
 from panewise.engine.feeds import Chunk, Feed
 from panewise.engine.holders import Holder, on_grid
+from panewise.engine.snapshot import Tree
 from panewise.slicing import Frame
 from panewise.stores.pane import Pane
 from panewise.stores.stairs import NEVER, Stairs
@@ -53,6 +54,7 @@ class Sliders(Holder):
         self.serving: dict[int, Serving] = {}
         #: Panes that start before this position are not for this chain.
         self.begins = NEVER
+        self._arrange()
 
     def serve(self, feed: Feed, since: int = NEVER, until: int = ALWAYS) -> None:
         """Answer a feed at the instants in [since, until)."""
@@ -118,9 +120,8 @@ class Sliders(Holder):
                 if stair in due:
                     yield from self._chunks(at, due[stair], states)
 
-    def pass_to(self, at: int) -> None:
-        super().pass_to(at)
-        self._move(at, [])
+    def absorb(self, at: int, fresh: list[Pane]) -> None:
+        self._move(at, fresh)
 
     def _move(self, at: int, fresh: list[Pane]) -> list[list[Pane]]:
         """Move the chain, and note for feeds that report changes which groups lost something."""
@@ -143,6 +144,15 @@ class Sliders(Holder):
         self.chain.grow(self.size)
         self.chain.load([self._moved(pane, self.shift) for pane in panes])
 
+    def state(self) -> Tree:
+        servings = [[number, s.since, s.until] for number, s in self.serving.items()]
+        own = {"begins": self.begins, "now": self.chain.now, "lost": self.chain.lost, "serving": servings}
+        return super().state() | own | {"shape": list(self.shape)}
+
+    def restore(self, state: Tree) -> None:
+        self.begins, self.chain.now, self.chain.lost = state["begins"], state["now"], state["lost"]
+        super().restore(state)
+
     @property
     def shape(self) -> tuple[list[int], list[int]]:
         return self.chain.ranges, [stair.granule for stair in self.chain.stairs]
@@ -162,6 +172,9 @@ class Sliders(Holder):
         panes = [self._moved(pane, self.shift) for pane in (*self.waiting, *unfinished)]
         known = self.chain.exact_since(frame.range, frame.slide, panes)
         return known if known == NEVER else known + frame.range + self.origin
+
+    def hears(self, feed: Feed, pane: Pane, visible: int) -> bool:
+        return pane.end + self.lag + self.serving[feed.number].frame.range > visible
 
     def _is_due(self, serving: Serving, at: int, changed: bool) -> bool:
         return (at - self.origin) % serving.frame.slide == 0 if serving.feed.periodic else changed

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 import pyarrow as pa
 
+from panewise.aggregate import Longs
 from panewise.algebra import Host
 from panewise.engine.accumulating import Accumulating
 from panewise.engine.family import Family, chosen
@@ -20,6 +22,7 @@ from panewise.engine.lateness import EVER, Ledger, judged, presence
 from panewise.engine.open_panes import OpenPanes
 from panewise.engine.rowwise import passed
 from panewise.engine.sliders import Sliders
+from panewise.engine.snapshot import Tree, pane_tree, panes_from
 from panewise.plan import Aggregation
 from panewise.slicing import Frame, Policy, WindowManager
 from panewise.slicing.cuts import Cuts, Edges, cuts
@@ -167,14 +170,14 @@ class TimeFamily(Family):
         table, rows = self._entering(arrivals)
         if not len(rows):
             return
-        self._span(rows)
+        self._note(rows, ledger)
         table, kept = passed(self.plan.between, table, self.host)
         rows = rows if kept is None else rows.chosen(kept)
         if not self.begun:
             self.begin()
         late = rows.late()
         if late is not None:
-            self._take_late(table.filter(pa.array(late)), rows.chosen(np.flatnonzero(late)), ledger)
+            self._take_late(table.filter(pa.array(late)), rows.chosen(np.flatnonzero(late)))
             on_time = np.flatnonzero(~late)
             table, rows = table.take(pa.array(on_time)), rows.chosen(on_time)
         if not len(rows):
@@ -183,20 +186,22 @@ class TimeFamily(Family):
         for where, codes, items in self._blocks(table, rows, size):
             self.open.take(rows.times[where] + self.boundary.shift, codes, items, len(self.keys))
 
-    def _span(self, rows: Arrivals) -> None:
-        """Note how far the items reach that windows have seen, whether or not they are grouped."""
+    def _note(self, rows: Arrivals, ledger: Ledger) -> None:
+        """Note how far the items reach that enter windows, grouped or not, and which windows late ones missed."""
         late = rows.late()
+        if late is not None and rows.marks is not None:
+            shift, order = self.boundary.shift, rows.order[late]
+            for feed in self.feeds.values():
+                ledger.add(judged(feed, order, rows.times[late] + shift, rows.marks[late] + shift))
         times = rows.times if late is None else rows.times[~late]
         if len(times):
             low, high = int(times.min()), int(times.max())
             self.reach = (low, high) if self.reach is None else (min(low, self.reach[0]), max(high, self.reach[1]))
 
-    def _take_late(self, table: pa.Table, rows: Arrivals, ledger: Ledger) -> None:
+    def _take_late(self, table: pa.Table, rows: Arrivals) -> None:
         """Late rows wait until the instants they are late for have been answered."""
         assert rows.marks is not None
         positions, visible = rows.times + self.boundary.shift, rows.marks + self.boundary.shift
-        for feed in self.feeds.values():
-            ledger.add(judged(feed, rows.order, positions, visible))
         apart = any(feed.revise is not None for feed in self.feeds.values())
         for _, codes, items in self._blocks(table, rows, len(rows)):
             turns = rows.order if apart else visible
@@ -285,9 +290,60 @@ class TimeFamily(Family):
         self.keys = keys
         self.recode(codes)
 
-    def recode(self, codes: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+    # ---- restarts ----------------------------------------------------------------------------------------------
+
+    def state(self) -> Tree:
+        managers = [
+            {
+                "lag": lag,
+                "groups": [[group.number, [astuple(frame) for frame in group.frames]] for group in manager.groups],
+                "asked": [[*astuple(frame), manager.multiplicity(frame)] for frame in manager.frames],
+            }
+            for lag, manager in self.managers.items()
+        ]
+        return super().state() | {
+            "begun": self.begun,
+            "closed": self.closed,
+            "reach": self.reach,
+            "managers": managers,
+            "open": self.open.state(),
+            "late": [[late.visible, pane_tree(self.columns, late.panes)] for late in self.late],
+            "chains": [[*key, chain.state()] for key, chain in self.chains.items()],
+            "standins": [[standin.lag, standin.state()] for standin in self.standins],
+            "others": [[number, holder.state()] for number, holder in self.others.items()],
+        }
+
+    def restore(self, state: Tree) -> None:
+        super().restore(state)
+        self.begun, self.closed, self.reach = state["begun"], state["closed"], state["reach"]
+        self.open.restore(state["open"])
+        self.late = [Late(visible, panes_from(self.columns, panes)) for visible, panes in state["late"]]
+        for saved in state["managers"]:
+            groups = {number: [Frame(*frame) for frame in frames] for number, frames in saved["groups"]}
+            asked = Counter({Frame(length, slide): count for length, slide, count in saved["asked"]})
+            self.managers[saved["lag"]] = WindowManager.restored(self.policy, groups, asked)
+        self.chains = {(lag, number): self._chain_from(lag, saved) for lag, number, saved in state["chains"]}
+        self.standins = [self._chain_from(lag, saved) for lag, saved in state["standins"]]
+        for number, saved in state["others"]:
+            self._hold(self.feeds[number])
+            self.others[number].restore(saved)
+
+    def _chain_from(self, lag: int, saved: Tree) -> Sliders:
+        chain = Sliders(self.columns, self.boundary, lag, self._origin, *saved["shape"])
+        chain.grow(len(self.keys))
+        for number, since, until in saved["serving"]:
+            chain.serve(self.feeds[number], since, until)
+        chain.restore(saved)
+        return chain
+
+    def recode(self, codes: Longs) -> None:
         """Groups have new codes."""
-        raise NotImplementedError
+        self.open.recode(codes)
+        self.late = [Late(late.visible, [pane.recoded(codes) for pane in late.panes]) for late in self.late]
+        for holder in self.holders:
+            holder.size = len(self.keys)
+            holder.recode(codes)
+        self.recoded(codes)
 
 
 def _chained(feed: Feed) -> Sliding | None:

@@ -64,7 +64,10 @@ def _views(
         _, _, joined = part.sessions(node.window, boundary)
         yield c.arrivals[joined].tolist(), c.arrivals.tolist()
         return
-    for moment in moments:
+    # A late item was wanted at instants of which nobody spoke, because nobody knew of it.
+    known = {moment.at for moment in moments}
+    unspoken = [Moment(t) for t in node.window.instants(c, boundary).tolist() if known and t <= max(known)]
+    for moment in (*moments, *(m for m in unspoken if m.at not in known)):
         upto = int(np.searchsorted(c.times, moment.at - boundary.shift, side="right"))
         seen, everything = part.visible(moment.at, boundary, moment.admitted), np.arange(upto, dtype=np.int64)
         yield _inside(part, node, seen, moment.at, boundary), _inside(part, node, everything, moment.at, boundary)

@@ -73,10 +73,15 @@ class History:
         late: Flags = boundary.final(at, self.contents.marks[:upto])
         return late
 
-    def first_open(self, boundary: Boundary) -> Ticks:
-        """For each item that arrived late for some instants, the first one it was not late for."""
-        marks = self.contents.marks
-        return marks[marks > NO_MARK] + boundary.shift
+    def on_time(self) -> Contents:
+        """The items that arrived before any of their instants was final."""
+        return self.view(np.flatnonzero(self.contents.marks == NO_MARK)) if self.disordered else self.contents
+
+    def late_items(self, boundary: Boundary) -> list[tuple[int, int]]:
+        """The time of each item that arrived late for some instants, and the first one it was not late for."""
+        c = self.contents
+        late = c.marks > NO_MARK
+        return list(zip(c.times[late].tolist(), (c.marks[late] + boundary.shift).tolist(), strict=True))
 
     def view(self, places: Ticks) -> Contents:
         """What a window sees of these ascending positions; a prefix is not copied."""

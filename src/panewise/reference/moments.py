@@ -13,7 +13,7 @@ from panewise.algebra import Emit, Except, Node, Query, Union, Windowed
 from panewise.errors import BindProblem
 from panewise.reference.history import History
 from panewise.time import Boundary, Ticks, grid_between
-from panewise.window import MultiGranular, Pattern, Session, Window
+from panewise.window import Contents, MultiGranular, Pattern, Session, Window
 
 
 @dataclass(frozen=True)
@@ -80,15 +80,27 @@ def _instants(
     node: Windowed, parts: dict[tuple[Any, ...], History], boundary: Boundary, query: Query, whole: bool
 ) -> Ticks:
     window = node.window
-    found = [window.instants(part.contents, boundary) for part in parts.values()]
-    instants = np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
     if not window.periodic:
-        # An item that is late for some instants comes in at the first one that is still open.
-        opened = [part.first_open(boundary) for part in parts.values()]
-        return np.unique(np.concatenate([instants, *opened]))
+        heard = [_heard(window, part, boundary) for part in parts.values()]
+        return np.unique(np.concatenate([np.empty(0, np.int64), *heard]))
+    # Silence is reported between items that came in order: of a late one nobody knew at the time.
+    seen = [part.on_time() if query.empty else part.contents for part in parts.values()]
+    found = [window.instants(contents, boundary) for contents in seen]
+    instants = np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
     if not whole:
         return np.union1d(instants, window.after(instants))
     return grid_between(instants[:1], instants[-1:], *window.grid) if query.empty and window.grid else instants
+
+
+def _heard(window: Window, part: History, boundary: Boundary) -> Ticks:
+    """When a window that speaks at every change does so: an item that is late comes in when it is heard of."""
+    found = [window.instants(part.on_time(), boundary)]
+    for time, opened in part.late_items(boundary):
+        instants = window.instants(Contents.of(np.array([time], np.int64)), boundary)
+        later = instants[instants > opened]
+        stays = not window.logical or window.pattern is Pattern.MONOTONIC or len(later)
+        found.append(np.append(later, opened) if stays else later)
+    return np.unique(np.concatenate(found))
 
 
 def _mixes(node: Node) -> bool:

@@ -6,7 +6,7 @@ Paper: "Subsuming windows" sections 3.2 and 3.3.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
 
 from panewise.errors import PlanProblem
@@ -55,6 +55,17 @@ class WindowManager:
     def pack(cls, frames: Iterable[Frame]) -> WindowManager:
         """Groups by cost, never dearer than those of Algorithm 1."""
         return cls(Policy.COST, frames)
+
+    @classmethod
+    def restored(cls, policy: Policy, groups: Mapping[int, Iterable[Frame]], asked: Counter[Frame]) -> WindowManager:
+        """A manager as it was: its groups by number, and how many queries ask for each frame."""
+        manager = cls(policy)
+        manager._counts = Counter(asked)
+        manager._groups = {number: Group(number, frames) for number, frames in groups.items()}
+        manager._homes = {frame: group for group in manager._groups.values() for frame in group.frames}
+        manager._next = max(manager._groups, default=-1) + 1
+        manager._checked = len(manager._counts)
+        return manager
 
     # ---- what it holds ---------------------------------------------------------------------------------------------
 

@@ -1,0 +1,115 @@
+"""Streams, windows and running engines, as the figures of the two window papers need them."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Iterable, Sequence
+from statistics import mean, median
+from time import perf_counter
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+import panewise as pw
+from panewise.slicing import Frame
+
+#: Range and slide of each level, finest first.
+Levels: TypeAlias = Sequence[tuple[int, int]]
+Longs: TypeAlias = npt.NDArray[np.int64]
+
+#: The operations of "Multi-granular windows" that we have; recurring items are issue 7.
+OPERATIONS = {"aggregation": "SUM(v)", "regression": "REGR_SLOPE(v, t)"}
+#: The classes of "Subsuming windows" by their longest slide; no range is longer than 60.
+CLASSES = {"smooth": 10, "medium": 20, "abrupt": 30}
+LONGEST = 60
+
+_NESTED = ((40, 8), (4, 1), (16, 2), (32, 4), (8, 2))
+
+
+def nested(count: int) -> Levels:
+    """One to five levels, of which the widest spans 40 timestamps; every slide divides the next.
+
+    >>> nested(3)
+    [(4, 1), (16, 2), (40, 8)]
+    """
+    return sorted(_NESTED[:count])
+
+
+def clause(levels: Levels) -> str:
+    """
+    >>> clause([(4, 1), (40, 8)])
+    '[RANGES 40, 4 SLIDES 8, 1]'
+    """
+    ranges, slides = (", ".join(str(level[n]) for level in reversed(levels)) for n in (0, 1))
+    return f"[RANGES {ranges} SLIDES {slides}]"
+
+
+def random_frames(count: int, longest_slide: int, seed: int = 7) -> list[Frame]:
+    """Windows whose slide is shorter than their range, at random; many of them are alike, since few differ."""
+    rng = np.random.default_rng(seed)
+    slides = rng.integers(1, longest_slide + 1, count)
+    ranges = rng.integers(slides + 1, LONGEST + 1)
+    return [Frame(*pair) for pair in zip(ranges.tolist(), slides.tolist(), strict=True)]
+
+
+def durations(rows: int, seed: int = 5) -> Longs:
+    """Durations of connections in milliseconds: most are short, a few very long."""
+    return np.random.default_rng(seed).lognormal(6.5, 1.8, rows).astype(np.int64)
+
+
+class Run:
+    """An engine that eats the rows of one timestamp after another and answers each time.
+
+    `windows` are window clauses, a query each; all report `answer`.
+    """
+
+    def __init__(self, windows: Iterable[str], answer: str = "SUM(v)", policy: str = "cost") -> None:
+        columns = pa.schema([("t", pa.int64()), ("v", pa.int64())])
+        self.pool = pw.Pool({"S": pw.StreamSchema(columns, time="t")}, policy=policy)
+        for number, window in enumerate(windows):
+            self.pool.register(f"q{number}", f"SELECT {answer} AS answer FROM S {window}")
+        self.engine = pw.Engine(self.pool)
+        self.at = 0
+
+    def tick(self, values: Longs) -> tuple[float, float]:
+        """One more timestamp; the seconds to take its rows in, and to answer everything that is due."""
+        self.at += 1
+        rows = pa.table({"t": np.full(len(values), self.at), "v": values})
+        start = perf_counter()
+        self.engine.feed("S", rows)
+        fed = perf_counter()
+        self.engine.advance(self.at).families()
+        return fed - start, perf_counter() - fed
+
+    def fill(self, timestamps: int) -> None:
+        """Complete the windows with few rows: states are as large as they would be with many."""
+        times = np.repeat(np.arange(self.at + 1, self.at + 1 + timestamps), 8)
+        self.engine.feed("S", pa.table({"t": times, "v": durations(len(times))}))
+        self.at += timestamps
+        self.engine.advance(self.at)
+
+    def cost(self, values: Longs, timestamps: int, repeats: int) -> float:
+        """Milliseconds a timestamp, everything included: the median of some averages."""
+        return 1000 * median(mean(sum(self.tick(values)) for _ in range(timestamps)) for _ in range(repeats))
+
+    def states(self, timestamps: int) -> int:
+        """The most bytes that panes took after any of the next timestamps."""
+        most = 0
+        for _ in range(timestamps):
+            self.fill(1)
+            most = max(most, self.engine.nbytes)
+        return most
+
+
+def all_memory(run: Run, timestamps: int) -> int:
+    """Bytes that Python allocates, and keeps, to fill the windows of a fresh run: panes, totals and bookkeeping."""
+    tracemalloc.start()
+    try:
+        run.fill(timestamps)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
