@@ -43,10 +43,11 @@ def findings(points: Points) -> Iterator[Finding]:
     for name in OPERATIONS:
         held = [row for row in points.rows if row.series == name]
         rates, costs = float(held[-1].x) / float(held[0].x), points.growth(name)
+        each = 1000 * held[-1].y / float(held[-1].x)
         yield Finding(
             f"The cost of {name} grows linearly with the rate",
-            f"the rate grows {rates:,.0f} times, the cost {costs:.2g} times, to {1000 * held[-1].y / float(held[-1].x):.2g} "
-            "us a tuple; the rest is spent once a timestamp",
+            f"the rate grows {rates:,.0f} times, the cost {costs:.2g} times, to {each:.2g} us a tuple; "
+            "some is spent once a timestamp",
             costs < 1.5 * rates,
         )
     shared = [x for x in points.xs if points.get("aggregation", x) and points.get("regression", x)]

@@ -63,7 +63,7 @@ def findings(points: Points) -> Iterator[Finding]:
 
 FIGURE = Figure(
     title="Multi-granular windows, figure 8: memory against the levels",
-    claim="nested windows keep some partial aggregates and no tuples, and further levels add less than they would alone",
+    claim="nested windows keep partial aggregates and no tuples, and memory grows less than the number of levels",
     paper="windows as in figure 6, 100,000 tuples a timestamp; SUM and linear fit of durations, 5 and 10 recurring "
     "items. The curves have no numbers in the text; their axis ends at 1.5 KB. Ours: REGR_SLOPE keeps exact fractions "
     "as Python objects; recurring items are not there yet (issue 7). Rows a timestamp do not matter, so there are few. "

@@ -74,7 +74,7 @@ def findings(points: Points) -> Iterator[Finding]:
     shares = [a / b for a, b in zip(points.of("abrupt"), points.of(UNSHARED), strict=True)]
     yield Finding(
         "Much time is saved by sharing (no number given)",
-        f"abrupt windows together cost {100 * shares[-1]:.2g}% of what as many single windows would, at the highest rate",
+        f"abrupt windows cost {100 * shares[-1]:.2g}% of what as many single windows would, at the highest rate",
         shares[-1] < 0.4,
     )
 

@@ -19,12 +19,20 @@ from benchmarks.__main__ import main
 from benchmarks.baselines import MaterialiseAll, SearchTree
 from benchmarks.bench import SIZES, Figure, Points, Row, figures, rate
 from benchmarks.draw import draw
+from benchmarks.speed import SMALLEST
+from benchmarks.speed_rows import row_cases
 from panewise.aggregate import First, Sum
 from panewise.stores import Recompute
 
 FIGURES = figures()
 ROOT = Path(__file__).parents[2]
 each = pytest.mark.parametrize("name", FIGURES)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kernels() -> None:
+    """Kernels are compiled when they are first used, which is no part of any figure."""
+    list(row_cases(SMALLEST.rows))
 
 
 @each

@@ -283,6 +283,8 @@ def aggregated(draw: st.DrawFn, kinds: tuple[str, ...] = tuple(KINDS), revising:
     under, where, having = (
         draw(st.sampled_from(choices)) if draw(rarely) else "" for choices in (_FILTERS, _FILTERS, _HAVINGS)
     )
+    if any(call.startswith("REGR") and "," not in call for call in calls):
+        under = ""  # a sub-query has no time of its own to regress over
     suffix = "EMIT EMPTY" if draw(rarely) else ""
     if revising and kind in GRIDDED and emit in ("", "RSTREAM"):
         suffix += f" LATE REVISE {draw(st.integers(0, 6))}"

@@ -180,7 +180,7 @@ def test_any_split_gives_the_same_account(
 ) -> None:
     wanted = pw.reference.execute(query.cql, {"S": pw.Stream(s, "t", delay)}, boundary=boundary)
     _, engine = played({"q": query.cql}, split(s, cuts), s.schema, delay, boundary)
-    assert engine.accounting["S"] == wanted.accounting["S"]
+    assert engine.accounting["S"] == wanted.accounting["S"], f"{engine.accounting} is not {wanted.accounting}"
     assert engine.late("S")["i"].to_pylist() == wanted.late["S"]["i"].to_pylist()
 
 

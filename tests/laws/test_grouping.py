@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from panewise.errors import PlanProblem
 from panewise.slicing import Frame, Group, Policy, Role, WindowManager
-from panewise.slicing.stairs import cost_of, joined, least_cost
+from panewise.slicing.cost import cost_of, joined, least_cost
 
 # Few different slides, so that many divide each other and many do not; some lengths of a timestamp's size.
 SMALL = st.builds(Frame, st.integers(1, 40), st.integers(1, 16))

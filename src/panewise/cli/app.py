@@ -15,7 +15,7 @@ from panewise.cli.show import show_answer
 from panewise.errors import PanewiseError
 from panewise.plan import explain as explain_query
 from panewise.runtime.local import HOST
-from panewise.runtime.local.script import answer, load
+from panewise.runtime.local.script import answer, drawn, load, shared
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Continuous window queries over data streams.")
 console = Console()
@@ -41,12 +41,21 @@ def run(
 
 
 @app.command()
-def explain(script: Script) -> None:
-    """Say how each query of a script is understood: operators, windows, update patterns, stores and reasons."""
-    for query in load(script, HOST).queries.values():
+def explain(
+    script: Script,
+    svg: Annotated[Path | None, typer.Option(help="Also draw the groups of windows into this file.")] = None,
+) -> None:
+    """Say how the queries of a script are understood and what they share, with reasons."""
+    pipeline = load(script, HOST)
+    for query in pipeline.queries.values():
         console.print(query.text, style="dim", markup=False)
         console.print(explain_query(query.name, query.query), markup=False, highlight=False, soft_wrap=True)
         console.print()
+    pool = shared(pipeline, HOST)
+    console.print(pool.explain(), markup=False, highlight=False, soft_wrap=True)
+    if svg is not None:
+        for target in drawn(pool, svg):
+            console.print(f"drawn: {target}", markup=False)
 
 
 @app.command()

@@ -23,8 +23,12 @@ from panewise.engine.snapshot import Tree, packed, unpacked
 from panewise.engine.time_family import TimeFamily
 from panewise.errors import BindProblem, SchemaProblem, StateProblem, did_you_mean
 from panewise.plan import Aggregation
+from panewise.slicing import WindowManager
 from panewise.time import Domain, Instant
 from panewise.window import Rows, Session
+
+#: Which family a query belongs to, and how its results say when they expire.
+Home = tuple[object, str | None]
 
 
 class Engine:
@@ -37,9 +41,9 @@ class Engine:
     def __init__(self, pool: Pool, state: Tree | None = None) -> None:
         self.pool = pool
         self._intakes = {name: Intake(name, schema) for name, schema in pool.streams.items()}
-        self._families: dict[object, Family] = {}
-        self._reporters: dict[object, Reporter] = {}
-        self._homes: dict[str, object] = {}
+        self._families: dict[Home, Family] = {}
+        self._reporters: dict[Home, Reporter] = {}
+        self._homes: dict[str, Home] = {}
         #: Queries whose times of day wait for the first item to tell the day.
         self._waiting: dict[str, Standing] = {}
         self._anchors: dict[str, int] = {}
@@ -86,10 +90,11 @@ class Engine:
                     family.advance(intake.mark - 1 + self.pool.boundary.shift)
         return self._emitted()
 
-    def finish(self, until: int | None = None) -> Emission:
+    def finish(self, until: int | str | datetime | None = None) -> Emission:
         """The input is complete: everything until each item has been in all its windows, or until an instant."""
         for family in self._families.values():
-            family.finish(until)
+            domain = family.plan.query.domain
+            family.finish(None if until is None else _tick(until, domain))
         return self._emitted()
 
     # ---- what can be asked -------------------------------------------------------------------------------------
@@ -170,12 +175,17 @@ class Engine:
         if not family.members:
             del self._families[home], self._reporters[home]
 
+    def managers(self, family: object) -> dict[int, WindowManager] | None:
+        """Called by the pool: how the windows of a family are grouped, once rows have come."""
+        found = [f for (key, _), f in self._families.items() if key == family and isinstance(f, TimeFamily)]
+        return found[0].managers if found and found[0].begun else None
+
     def _settle(self, name: str, plan: Aggregation) -> None:
         home = self._home(plan, name)
         self._families[home].join(name, plan)
         self._reporters[home].join(self._families[home].members[name])
 
-    def _home(self, plan: Aggregation, name: str) -> object:
+    def _home(self, plan: Aggregation, name: str) -> Home:
         """The family a query belongs to, which may have to be founded."""
         home = self._homes[name] = (plan.family, expiry(plan))
         if home not in self._families:
@@ -222,7 +232,7 @@ class Engine:
 
     def _promise(self, to: int | str | datetime) -> None:
         for intake in self._intakes.values():
-            tick = instant(to, intake.schema.domain)
+            tick = _tick(to, intake.schema.domain)
             intake.promised = max(intake.promised, tick + 1 - self.pool.boundary.shift)
 
     def _intake(self, stream: str) -> Intake:
@@ -231,7 +241,7 @@ class Engine:
         return self._intakes[stream]
 
 
-def instant(value: int | str | datetime, domain: Domain) -> int:
+def _tick(value: int | str | datetime, domain: Domain) -> int:
     """A point in time as users write it."""
     found = Instant.parse(value.isoformat() if isinstance(value, datetime) else value, domain)
     if found.of_day:

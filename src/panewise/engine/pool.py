@@ -10,9 +10,17 @@ import pyarrow as pa
 
 from panewise.algebra import Host, Query, default_host
 from panewise.errors import BindProblem, PanewiseError, SchemaProblem, StateProblem, did_you_mean
-from panewise.plan import Aggregation, aggregation
+from panewise.plan import (
+    Aggregation,
+    FamilyPlan,
+    WindowPlan,
+    aggregation,
+    explain_pool,
+    families,
+    picture,
+)
 from panewise.schema import StreamSchema
-from panewise.slicing import Policy
+from panewise.slicing import Group, Policy, WindowManager
 from panewise.time import Boundary
 
 
@@ -31,6 +39,8 @@ class Listener(Protocol):
     def joined(self, query: Standing) -> None: ...
 
     def left(self, query: Standing) -> None: ...
+
+    def managers(self, family: object) -> dict[int, WindowManager] | None: ...
 
 
 class Pool:
@@ -73,6 +83,32 @@ class Pool:
         for listener in self.listeners:
             listener.left(standing)
         del self.queries[name]
+
+    def families(self) -> list[FamilyPlan]:
+        """Queries by the panes they share; as they run, where an engine runs them."""
+        plans = {name: standing.plan for name, standing in self.queries.items()}
+        return families(plans, self.policy, lambda family: next((x.managers(family) for x in self.listeners), None))
+
+    def explain(self) -> str:
+        """Families, groups, seeds, enclosing and piggybacked windows, stairs, stores and bounds, with reasons."""
+        return explain_pool(self.families())
+
+    def windows(self) -> list[WindowPlan]:
+        """Every window of every query, and the place its family gave it."""
+        return [window for family in self.families() for window in family.windows()]
+
+    def groups(self) -> list[Group]:
+        """Every group of sliding windows."""
+        every = (m for family in self.families() for m in family.managers.values())
+        return [group for manager in every for group in manager.groups]
+
+    def pictures(self) -> list[str]:
+        """The plane of ranges and slides as SVG, one for each set of windows that may slide together."""
+        return [
+            picture(manager, f"family {family.number}", family.plan.query.domain)
+            for family in self.families()
+            for manager in family.managers.values()
+        ]
 
     def declared(self) -> dict[str, Any]:
         """Streams and queries as plain values."""

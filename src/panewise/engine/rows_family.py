@@ -26,7 +26,7 @@ from panewise.engine.keys import Keys
 from panewise.engine.lateness import Ledger, Verdict
 from panewise.engine.rowwise import passed
 from panewise.engine.snapshot import Tree
-from panewise.plan import Aggregation, choose_store
+from panewise.plan import Aggregation, row_store
 from panewise.stores import LandmarkIntervals, Store
 from panewise.time import Boundary
 from panewise.values import to_python
@@ -267,12 +267,8 @@ class RowsFamily(Family):
         return self._made
 
     def _maker(self, call: Call) -> Callable[[], Store[Any]]:
-        """The store that fits the aggregate and the windows; widths are known where every row of a partition counts."""
         windows = list(self._windows())
-        whole = not self.plan.between_filters and tuple(self.plan.group.keys) == tuple(self.plan.window.partition_by)
-        choice = choose_store(
-            call.aggregate, [w.count for w in windows] if whole else None, suffix=all(not w.lag for w in windows)
-        )
+        choice = row_store(call, self.plan, windows)
         if choice.store is LandmarkIntervals:
             return partial(LandmarkIntervals, call.aggregate, self.reach, widths=[w.count for w in windows])
         return partial(choice.store, call.aggregate, self.reach)

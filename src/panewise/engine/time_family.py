@@ -23,9 +23,9 @@ from panewise.engine.open_panes import OpenPanes
 from panewise.engine.rowwise import passed
 from panewise.engine.sliders import Sliders
 from panewise.engine.snapshot import Tree, pane_tree, panes_from
-from panewise.plan import Aggregation
+from panewise.plan import Aggregation, edges_of, frame_of, managers, slider
 from panewise.slicing import Frame, Policy, WindowManager
-from panewise.slicing.cuts import Cuts, Edges, cuts
+from panewise.slicing.cuts import Cuts, cuts
 from panewise.stores.pane import Pane
 from panewise.stores.stairs import NEVER
 from panewise.time import Boundary, refuse_endless
@@ -78,7 +78,7 @@ class TimeFamily(Family):
     def _joined(self, feed: Feed) -> None:
         if self.begun:
             self.open.recut(self._cuts())
-            if (window := _chained(feed)) is None:
+            if (window := slider(feed.window, feed.revise)) is None:
                 self._hold(feed)
             else:
                 self._embed(feed, window)
@@ -90,7 +90,7 @@ class TimeFamily(Family):
         for chain in (*self.chains.values(), *self.standins):
             chain.leave(feed.number)
         self.standins = [standin for standin in self.standins if standin.serving]
-        if window := _chained(feed):
+        if window := slider(feed.window, feed.revise):
             self.managers[window.lag].revoke(frame_of(window))
             self._follow(window.lag)
 
@@ -98,18 +98,14 @@ class TimeFamily(Family):
         """The first rows are about to come: group all windows at once."""
         self.begun = True
         self.open = OpenPanes(self.columns, self._cuts())
-        frames: dict[int, list[Frame]] = {}
-        for feed in self.feeds.values():
-            if window := _chained(feed):
-                frames.setdefault(window.lag, []).append(frame_of(window))
-            else:
-                self._hold(feed)
-        for lag, some in frames.items():
-            self.managers[lag] = WindowManager(self.policy, some)
+        self.managers = managers((member.plan for member in self.members.values()), self.policy)
+        for lag in self.managers:
             self._follow(lag)
         for feed in self.feeds.values():
-            if window := _chained(feed):
+            if window := slider(feed.window, feed.revise):
                 self._chain_of(window).serve(feed)
+            else:
+                self._hold(feed)
 
     def _embed(self, feed: Feed, window: Sliding) -> None:
         """Let a window into a running chain; where panes are not cut for it yet, a stand-in starts half-filled."""
@@ -135,6 +131,23 @@ class TimeFamily(Family):
                 self.chains[key] = self._new_chain(lag, ranges, granules)
             elif self.chains[key].shape != (ranges, granules):
                 self.chains[key].reshape(ranges, granules)
+
+    def _repack(self) -> None:
+        """Group anew what joins and leaves have degraded; old chains answer until the new ones have seen enough."""
+        for lag, manager in self.managers.items():
+            if not manager.degraded():
+                continue
+            old = {key: chain for key, chain in self.chains.items() if key[0] == lag}
+            self.chains = {key: chain for key, chain in self.chains.items() if key[0] != lag}
+            self.managers[lag] = manager.repacked()
+            self._follow(lag)
+            for chain in old.values():
+                for serving in chain.serving.values():
+                    heir = self._chain_of(sliding(serving.feed))
+                    since = heir.exact_since(serving.frame, self.open.panes())
+                    heir.serve(serving.feed, since=since)
+                    serving.until = since
+            self.standins += old.values()
 
     def _new_chain(self, lag: int, ranges: Sequence[int], granules: Sequence[int]) -> Sliders:
         chain = Sliders(self.columns, self.boundary, lag, self._origin, ranges, granules)
@@ -162,7 +175,7 @@ class TimeFamily(Family):
         return window.start
 
     def _cuts(self) -> Cuts:
-        return cuts(edge for feed in self.feeds.values() for edge in _edges(feed))
+        return cuts(edge for feed in self.feeds.values() for edge in edges_of(feed.window))
 
     # ---- rows and time -----------------------------------------------------------------------------------------
 
@@ -217,6 +230,7 @@ class TimeFamily(Family):
             self._close(limit)
             self._speak(limit)
             self.passed = limit
+            self._repack()
             self._tidy()
 
     def finish(self, until: int | None) -> None:
@@ -346,20 +360,7 @@ class TimeFamily(Family):
         self.recoded(codes)
 
 
-def _chained(feed: Feed) -> Sliding | None:
-    """The window of a feed that slides on a chain."""
-    return feed.window if isinstance(feed.window, Sliding) and feed.revise is None else None
-
-
-def frame_of(window: Sliding) -> Frame:
-    return Frame(window.range, window.step)
-
-
-def _edges(feed: Feed) -> list[Edges]:
-    """Where a window's scopes begin and end."""
-    match feed.window:
-        case Sliding(range=length, step=step, lag=lag, start=start):
-            return [Edges(start - lag, step), Edges(start - lag - length, step)]
-        case Varying():
-            return [Edges(0, 1)]
-    return [Edges(*(feed.window.grid or (0, 1)))]
+def sliding(feed: Feed) -> Sliding:
+    """The window of a feed that is known to slide."""
+    assert isinstance(feed.window, Sliding)
+    return feed.window

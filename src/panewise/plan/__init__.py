@@ -1,7 +1,30 @@
-"""Decisions about a query, each with its reason."""
+"""Decisions about queries, each with its reason."""
 
 from panewise.plan.aggregation import Aggregation, Rowwise, aggregation, span
 from panewise.plan.explain import explain
+from panewise.plan.explain_pool import explain_pool
+from panewise.plan.families import FamilyPlan, WindowPlan, edges_of, families, frame_of, managers, slider
+from panewise.plan.picture import picture
+from panewise.plan.storage import row_store, storage
 from panewise.plan.store_choice import StoreChoice, choose_store
 
-__all__ = ["Aggregation", "Rowwise", "StoreChoice", "aggregation", "choose_store", "explain", "span"]
+__all__ = [
+    "Aggregation",
+    "FamilyPlan",
+    "Rowwise",
+    "StoreChoice",
+    "WindowPlan",
+    "aggregation",
+    "choose_store",
+    "edges_of",
+    "explain",
+    "explain_pool",
+    "families",
+    "frame_of",
+    "managers",
+    "picture",
+    "row_store",
+    "slider",
+    "span",
+    "storage",
+]

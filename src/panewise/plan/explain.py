@@ -21,7 +21,8 @@ from panewise.algebra import (
     Windowed,
     pattern,
 )
-from panewise.plan.store_choice import choose_store
+from panewise.plan.aggregation import aggregation
+from panewise.plan.storage import storage
 from panewise.time import Domain, duration_text
 
 _EMITS = {
@@ -36,7 +37,7 @@ def explain(name: str, query: Query) -> str:
     """Everything that was decided about a query, one fact a line."""
     when = "at each instant" if query.periodic else "whenever it changes"
     lines = [f"{name}: {_EMITS[query.emit]} {when}; {pattern(query.root).title}"]
-    lines += _tree(query.root, query.domain, 1)
+    lines += _tree(query.root, query, 1)
     if query.revise is not None:
         lines.append(f"  late items revise results for {duration_text(query.revise, query.domain)}")
     if query.empty:
@@ -44,22 +45,23 @@ def explain(name: str, query: Query) -> str:
     return "\n".join(lines)
 
 
-def _tree(node: Node, domain: Domain, depth: int) -> Iterator[str]:
-    yield f"{'  ' * depth}{_words(node, domain)}  ({pattern(node).title})"
+def _tree(node: Node, query: Query, depth: int) -> Iterator[str]:
+    yield f"{'  ' * depth}{words(node, query.domain)}  ({pattern(node).title})"
     if isinstance(node, Group):
-        yield from (f"{'  ' * (depth + 1)}{_call(call)}" for call in node.calls)
+        yield from (f"{'  ' * (depth + 1)}{_call(call, query)}" for call in node.calls)
     for child in node.children:
-        yield from _tree(child, domain, depth + 1)
+        yield from _tree(child, query, depth + 1)
     if isinstance(node, Derived):
-        yield from _tree(node.query.root, domain, depth + 1)
+        yield from _tree(node.query.root, node.query, depth + 1)
 
 
-def _call(call: Call) -> str:
-    choice = choose_store(call.aggregate)
-    return f"- {_text(call)} in {choice.store.name}: {choice.reason}"
+def _call(call: Call, query: Query) -> str:
+    kept = storage(call, aggregation(query))
+    return f"- {call_text(call)} in {kept.name}: {kept.reason}"
 
 
-def _text(call: Call) -> str:
+def call_text(call: Call) -> str:
+    """An aggregate as a person writes it."""
     return call.aggregate.text([a.removeprefix("arg#").replace("`", "") for a in call.arguments])
 
 
@@ -68,11 +70,12 @@ def _condition(node: Select) -> str:
     shown = node.predicate.sql
     if isinstance(node.child, Group):
         for call in node.child.calls:
-            shown = shown.replace(f"`{call.name}`", _text(call))
+            shown = shown.replace(f"`{call.name}`", call_text(call))
     return shown.replace("`", "")
 
 
-def _words(node: Node, domain: Domain) -> str:
+def words(node: Node, domain: Domain) -> str:
+    """An operator in words."""
     match node:
         case Source(stream=stream, alias=alias):
             return f"stream {stream}" + (f" as {alias}" if alias != stream else "")

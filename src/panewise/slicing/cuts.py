@@ -13,7 +13,7 @@ from math import gcd, lcm
 import numpy as np
 
 from panewise import kernels
-from panewise.time import Ticks
+from panewise.time import Domain, Ticks, duration_text
 
 #: A pattern of more edges than this is not worth remembering.
 LONGEST_PATTERN = 100_000
@@ -56,10 +56,10 @@ class Cuts:
         """The position just before a pane."""
         return self.end(number - 1)
 
-    def __str__(self) -> str:
-        if self.uniform:
-            return f"panes of {self.period}"
-        return f"{len(self.offsets)} panes in every {self.period}, cut at the edges themselves"
+    def text(self, domain: Domain) -> str:
+        """What `explain` says."""
+        length = duration_text(self.period, domain)
+        return f"panes of {length}" if self.uniform else f"{len(self.offsets)} panes in every {length}"
 
 
 def cuts(edges: Iterable[Edges]) -> Cuts:

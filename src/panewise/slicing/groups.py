@@ -14,8 +14,8 @@ from math import gcd
 from operator import attrgetter
 
 from panewise.errors import PlanProblem
+from panewise.slicing.cost import Stairs, cost_of, joined, stair, stairs_of
 from panewise.slicing.frames import Frame, by_size
-from panewise.slicing.stairs import Stairs, cost_of, joined, stair, stairs_of
 
 
 class Role(Enum):

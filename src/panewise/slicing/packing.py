@@ -11,9 +11,9 @@ from heapq import heappop, heappush
 
 import numpy as np
 
+from panewise.slicing.cost import Stairs, cost_of, joined, least_cost, stair
 from panewise.slicing.frames import Frame, by_size
 from panewise.slicing.groups import Group
-from panewise.slicing.stairs import Stairs, cost_of, joined, least_cost, stair
 
 Members = list[Frame]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +12,6 @@ from panewise import reference
 from panewise.accounting import Outcome
 from panewise.algebra import Host, Query, default_host
 from panewise.engine import Engine, Pool
-from panewise.engine.engine import instant
 from panewise.plan import Aggregation, aggregation
 from panewise.schema import Stream
 from panewise.time import Boundary
@@ -61,15 +60,14 @@ def execute(
     plan = aggregation(bound)
     if isinstance(plan, str):
         return reference.execute(bound, given, boundary=boundary, until=until, host=host, progress=progress)
-    limit = None if until is None else instant(until, bound.domain)
-    return _answered(plan, given[plan.source.stream], Boundary.of(boundary), limit, host, progress)
+    return _answered(plan, given[plan.source.stream], Boundary.of(boundary), until, host, progress)
 
 
 def _answered(
     plan: Aggregation,
     stream: Stream,
     boundary: Boundary,
-    until: int | None,
+    until: int | str | datetime | None,
     host: Host,
     progress: Callable[[int, int], None],
 ) -> Outcome:
@@ -77,11 +75,16 @@ def _answered(
     pool = Pool({name: stream.schema}, boundary, host=host)
     pool.register("query", plan.query)
     engine = Engine(pool)
-    engine.reject_after(name, stream.horizon)
-    table = stream.arrow
-    for start in range(0, table.num_rows, FEED):
-        engine.feed(name, table.slice(start, FEED))
-        progress(min(start + FEED, table.num_rows), 2 * table.num_rows)
+    for done in fed(engine, name, stream):
+        progress(done, 2 * stream.arrow.num_rows)
     found = engine.finish(until)["query"]
     progress(1, 1)
     return Outcome(found, engine.accounting, {name: engine.late(name)})
+
+
+def fed(engine: Engine, name: str, stream: Stream) -> Iterator[int]:
+    """Feed a bounded stream in parts; yields how many rows are in."""
+    engine.reject_after(name, stream.horizon)
+    for start in range(0, stream.arrow.num_rows, FEED):
+        engine.feed(name, stream.arrow.slice(start, FEED))
+        yield min(start + FEED, stream.arrow.num_rows)

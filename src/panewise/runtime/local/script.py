@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from panewise.accounting import Outcome
+from panewise.engine import Engine, Pool
 from panewise.errors import SourceProblem
 from panewise.lang import NamedQuery, Pipeline, bind_script
-from panewise.runtime.local.embedded import execute
+from panewise.plan import Aggregation, aggregation
+from panewise.runtime.local.embedded import execute, fed
 from panewise.runtime.local.files import read, write
 from panewise.runtime.local.host import DuckDBHost
 from panewise.schema import Stream
@@ -35,6 +37,15 @@ def load(path: Path, host: DuckDBHost) -> Pipeline:
     return bind_script(text, host.describe)
 
 
+def shared(pipeline: Pipeline, host: DuckDBHost, boundary: str = "(]") -> Pool:
+    """The queries of a script that the engine answers together."""
+    pool = Pool(pipeline.streams, boundary, host=host)
+    for query in pipeline.queries.values():
+        if isinstance(aggregation(query.query), Aggregation):
+            pool.register(query.name, query.query)
+    return pool
+
+
 def answer(
     pipeline: Pipeline,
     base: Path,
@@ -52,13 +63,54 @@ def answer(
         progress(f"reading {name}")
         table = read(pipeline.sources[name], declared, base)
         streams[name] = Stream(table, declared.time, declared.delay)
+    outcomes = _together(pipeline, streams, host, boundary, until, progress)
     found = []
     for query in pipeline.queries.values():
         heard = partial(_percent, progress, query.name)
-        outcome = execute(query.query, streams, boundary=boundary, until=until, host=host, progress=heard)
+        outcome = outcomes.get(query.name) or execute(
+            query.query, streams, boundary=boundary, until=until, host=host, progress=heard
+        )
         written = write(outcome.table, query.into, query.name, base) if query.into else None
         found.append(Answer(query, outcome, written))
     return found
+
+
+def _together(
+    pipeline: Pipeline,
+    streams: Mapping[str, Stream],
+    host: DuckDBHost,
+    boundary: str,
+    until: str | int | None,
+    progress: Callable[[str], None],
+) -> dict[str, Outcome]:
+    """All queries that the engine answers, in one pass over each stream."""
+    pool = shared(pipeline, host, boundary)
+    engine = Engine(pool)
+    read = sorted({standing.plan.source.stream for standing in pool.queries.values()})
+    for name in read:
+        for done in fed(engine, name, streams[name]):
+            progress(f"feeding {name}: {done:,} rows")
+    progress("answering")
+    results = engine.finish(until)
+    late = {name: engine.late(name) for name in read}
+    return {
+        name: Outcome(results[name], {s: engine.accounting[s]}, {s: late[s]})
+        for name, standing in pool.queries.items()
+        for s in (standing.plan.source.stream,)
+    }
+
+
+def drawn(pool: Pool, svg: Path) -> list[Path]:
+    """The groups of windows as pictures, one file for each set of windows that may slide together."""
+    targets = []
+    for number, drawing in enumerate(pool.pictures(), start=1):
+        target = svg if number == 1 else svg.with_stem(f"{svg.stem}-{number}")
+        try:
+            target.write_text(drawing, encoding="utf-8")
+        except OSError as problem:
+            raise SourceProblem(f"'{target}' cannot be written: {problem.strerror}", fix="check the path") from None
+        targets.append(target)
+    return targets
 
 
 def _percent(say: Callable[[str], None], name: str, done: int, total: int) -> None:

@@ -1,0 +1,75 @@
+"""A pool in words: its families, the groups of their windows, stairs, stores, and how much they can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from panewise.plan.explain import call_text, words
+from panewise.plan.families import FamilyPlan
+from panewise.plan.storage import storage
+from panewise.slicing import Frame, Group
+from panewise.time import Domain, duration_text
+
+#: More nodes than this in a group are counted, not listed.
+LISTED = 12
+
+
+def explain_pool(families: Sequence[FamilyPlan]) -> str:
+    """One fact a line."""
+    return "\n".join(line for family in families for line in _family(family))
+
+
+def _family(family: FamilyPlan) -> Iterator[str]:
+    plan, domain = family.plan, family.plan.query.domain
+    names = ", ".join(islice(family.members, LISTED)) + (", ..." if len(family.members) > LISTED else "")
+    count = _counted(len(family.members), "query", "queries")
+    yield f"family {family.number}: {count} over {plan.source.stream}, {words(plan.group, domain)}: {names}"
+    for call in plan.group.calls:
+        kept = storage(call, plan)
+        yield f"  {call_text(call)} in {kept.name}: {kept.reason}"
+    if family.cuts is not None:
+        yield f"  {family.cuts.text(domain)}, the widest that every edge of every window agrees with"
+    for lag, manager in family.managers.items():
+        behind = f", {duration_text(lag, domain)} behind" if lag else ""
+        total = sum(group.cost for group in manager.groups)
+        yield (
+            f"  {_counted(len(manager.frames), 'window')} in {_counted(len(manager.groups), 'group')} "
+            f"by {manager.policy.value}{behind}: "
+            f"at most {total} panes for each group of keys, {_alone(manager.frames)} if each were alone"
+        )
+        for group in manager.groups:
+            yield from _group(group, domain)
+    for placed in family.windows():
+        if placed.group is None:
+            yield f"  window [{placed.window.text(domain)}] of {placed.query}, kept apart"
+
+
+def _alone(frames: Sequence[Frame]) -> int:
+    return sum(frame.range // frame.granule for frame in frames)
+
+
+def _group(group: Group, domain: Domain) -> Iterator[str]:
+    yield f"    group {group.number}: {_counted(len(group), 'window')}, base slide {duration_text(group.slide, domain)}"
+    for node in islice(group.nodes, LISTED):
+        riders = "".join(f", carries {_frame(f, domain)} with q = {group.quotient(f)}" for f in node.piggybacked[:3])
+        more = f" and {len(node.piggybacked) - 3} more" if len(node.piggybacked) > 3 else ""
+        yield f"      {group.role(node.frame).value} {_frame(node.frame, domain)}{riders}{more}"
+    if len(group.nodes) > LISTED:
+        yield f"      and {len(group.nodes) - LISTED} more nodes"
+    below = 0
+    for granule, reach in group.stairs:
+        panes = -(-(reach - below) // granule)
+        yield (
+            f"      stair to {duration_text(reach, domain)}: {_counted(panes, 'pane')} of {duration_text(granule, domain)}"
+            + (", through a buffer" if below else "")
+        )
+        below = reach
+
+
+def _counted(count: int, one: str, many: str | None = None) -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def _frame(frame: Frame, domain: Domain) -> str:
+    return f"<{duration_text(frame.range, domain)}, {duration_text(frame.slide, domain)}>"
