@@ -21,7 +21,7 @@ class Part:
 
     family: Family
     member: Member
-    said: Said | None
+    said: tuple[Said, ...]
     instants: pa.DataType
 
 
@@ -34,7 +34,8 @@ class Emission(Mapping[str, pa.Table]):
 
     def __getitem__(self, name: str) -> pa.Table:
         if name not in self._tables:
-            self._tables[name] = result(self._parts[name])
+            part = self._parts[name]
+            self._tables[name] = pa.concat_tables([result(part, said) for said in part.said or (_silence(part),)])
         return self._tables[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -45,13 +46,12 @@ class Emission(Mapping[str, pa.Table]):
 
     def families(self) -> list[pa.Table]:
         """The same results, one table for all queries that are reported together; `feed` tells windows apart."""
-        said = {id(part.said): part for part in self._parts.values() if part.said is not None}
-        return [family_table(part) for part in said.values()]
+        found = {id(said): (part, said) for part in self._parts.values() for said in part.said}
+        return [family_table(part, said) for part, said in found.values()]
 
 
-def result(part: Part) -> pa.Table:
+def result(part: Part, said: Said) -> pa.Table:
     """The table of one query, in the order of time."""
-    said = part.said or _silence(part)
     pieces = [np.arange(*np.searchsorted(said.feeds, (feed, feed + 1))) for feed, _ in part.member.feeds]
     levels = np.repeat([level if level is not None else -1 for _, level in part.member.feeds], list(map(len, pieces)))
     places = np.concatenate(pieces)
@@ -71,13 +71,12 @@ def result(part: Part) -> pa.Table:
 _ORDER = ("w_start", "w_end", "ts", "w_level", "sign", "expires_at", "expires_order", "revision")
 
 
-def family_table(part: Part) -> pa.Table:
+def family_table(part: Part, said: Said) -> pa.Table:
     """Everything that was said in one manner, with the number of the feed that said it."""
-    assert part.said is not None
-    places = np.arange(len(part.said.feeds))
-    columns = dict(zip(part.said.selected.column_names, part.said.selected.columns, strict=True))
-    columns[_free("feed", columns)] = pa.array(part.said.feeds)
-    for name, array in _added(part, part.said, places).items():
+    places = np.arange(len(said.feeds))
+    columns = dict(zip(said.selected.column_names, said.selected.columns, strict=True))
+    columns[_free("feed", columns)] = pa.array(said.feeds)
+    for name, array in _added(part, said, places).items():
         columns[_free(name, columns)] = array
     return pa.table(list(columns.values()), names=list(columns))
 

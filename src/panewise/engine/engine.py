@@ -47,6 +47,8 @@ class Engine:
         #: Queries whose times of day wait for the first item to tell the day.
         self._waiting: dict[str, Standing] = {}
         self._anchors: dict[str, int] = {}
+        #: What was said while another family could not speak.
+        self._unheard: dict[int, list[Said]] = {}
         self._late: dict[str, list[pa.Table]] = {}
         if state is not None:
             self._load(state)
@@ -118,7 +120,7 @@ class Engine:
 
     def snapshot(self) -> bytes:
         """All state as bytes: queries, panes, watermarks and accounts."""
-        if any(family.said for family in self._families.values()):
+        if self._unheard or any(family.said for family in self._families.values()):
             raise StateProblem("results are waiting that could not be said", fix="revoke the query that overflows")
         families = []
         for home, family in self._families.items():
@@ -217,17 +219,17 @@ class Engine:
     # ---- results -----------------------------------------------------------------------------------------------
 
     def _emitted(self) -> Emission:
-        said: dict[int, Said] = {}
         for home, family in self._families.items():
-            # Chunks are given up only when they have become results, so that an overflow loses nothing.
-            said |= self._reporters[home].report(family.said)
-        for family in self._families.values():
+            # Chunks are given up when they have become results, so that an overflow loses nothing of any query.
+            for manner, said in self._reporters[home].report(family.said).items():
+                self._unheard.setdefault(manner, []).append(said)
             family.said = []
+        heard, self._unheard = self._unheard, {}
         parts = {}
         for name, home in self._homes.items():
             family, reporter = self._families[home], self._reporters[home]
             instants = self._intakes[family.plan.source.stream].schema.instants
-            parts[name] = Part(family, family.members[name], said.get(id(reporter.of[name])), instants)
+            parts[name] = Part(family, family.members[name], tuple(heard.get(id(reporter.of[name]), ())), instants)
         return Emission(parts)
 
     def _promise(self, to: int | str | datetime) -> None:

@@ -64,7 +64,9 @@ class Reporter:
         if not chunks:
             return {}
         rows = lowered(self.family, chunks)
-        return {id(manner): manner.said(rows) for manner in self.manners.values()}
+        # Whatever can fail comes first, so that nobody remembers having said what was never heard.
+        drafts = [(manner, *manner.draft(rows)) for manner in self.manners.values()]
+        return {id(manner): manner.said(*draft) for manner, *draft in drafts}
 
     def state(self) -> list[Tree]:
         """What must survive a restart, in the order in which queries came."""
@@ -99,14 +101,18 @@ class Manner:
     #: For revisions: what was said last of each instant of a feed, and how often.
     told: dict[tuple[int, int], tuple[int, Counter[Any]]] = field(default_factory=dict)
 
-    def said(self, rows: Grouped) -> Said:
+    def draft(self, rows: Grouped) -> tuple[Grouped, pa.Table, Longs]:
+        """The rows of its feeds, what is selected of them, and from which rows that comes."""
         mine = np.flatnonzero(np.isin(rows.feeds, np.fromiter(self.feeds, np.int64)))
         rows = rows if len(mine) == len(rows) else rows.chosen(mine)
         shown = np.flatnonzero(rows.present | self.plan.query.empty)
         table = rows.table if len(shown) == len(rows) else rows.table.take(pa.array(shown))
         table, kept = passed(self.plan.after, table, self.family.host)
         selected = table.select([column.name for column in self.plan.query.root.columns])
-        places = shown if kept is None else shown[kept]
+        return rows, selected, shown if kept is None else shown[kept]
+
+    def said(self, rows: Grouped, selected: pa.Table, places: Longs) -> Said:
+        """What of a draft is new."""
         if self.plan.changes:
             return self._changes(rows, selected, places)
         if self.plan.query.revise is not None:

@@ -59,11 +59,9 @@ def _group(group: Group, domain: Domain) -> Iterator[str]:
         yield f"      and {len(group.nodes) - LISTED} more nodes"
     below = 0
     for granule, reach in group.stairs:
-        panes = -(-(reach - below) // granule)
-        yield (
-            f"      stair to {duration_text(reach, domain)}: {_counted(panes, 'pane')} of {duration_text(granule, domain)}"
-            + (", through a buffer" if below else "")
-        )
+        panes = _counted(-(-(reach - below) // granule), "pane")
+        through = ", through a buffer" if below else ""
+        yield f"      stair to {duration_text(reach, domain)}: {panes} of {duration_text(granule, domain)}{through}"
         below = reach
 
 

@@ -203,8 +203,10 @@ class Stairs:
         """Hold these panes, oldest first, and nothing else."""
         for stair in self.stairs:
             older = [p for p in panes if p.end <= self.now - stair.far]
-            stair.panes, stair.buffer = deque(panes[len(older) :]), None
+            stair.panes, stair.buffer = deque(), None
             stair.rebuild()
+            for pane in panes[len(older) :]:
+                stair.take(pane)
             panes = older
         if panes:
             self.lost = max(self.lost, panes[-1].end)
