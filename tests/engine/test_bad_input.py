@@ -55,7 +55,7 @@ def test_an_unknown_stream_and_an_unknown_query() -> None:
 
 def test_a_query_the_engine_does_not_answer_is_refused_with_the_reason() -> None:
     e = engine()
-    with pytest.raises(pw.PanewiseError, match="a join stands between|a join is not"):
+    with pytest.raises(pw.PanewiseError, match="a join stands between"):
         e.pool.register("j", "SELECT COUNT(*) AS n FROM S AS a [RANGE 5], S AS b [RANGE 5] WHERE a.k = b.k")
     with pytest.raises(pw.PanewiseError, match="is not a grouped aggregate"):
         e.pool.register("p", "SELECT v FROM S [RANGE 5]")

@@ -136,7 +136,7 @@ def test_a_damaged_snapshot_is_refused() -> None:
     e.feed("S", table)
     data = e.snapshot()
     for bad in (b"", b"nonsense", data[: len(data) // 2], b"x" + data):
-        with pytest.raises(StateProblem, match="not a snapshot|damaged"):
+        with pytest.raises(StateProblem, match=r"not a snapshot|damaged"):
             pw.Engine.restore(bad)
     place = data.rindex(b"k1")
     with pytest.raises(StateProblem, match="damaged"):

@@ -43,14 +43,18 @@ class Stair:
 
     def settle(self, now: int) -> list[Pane]:
         """Promote what has filled its granule, and give up the panes that are too old, oldest first."""
-        if self.buffer is not None and self._granule_end(self.buffer) <= now - self.near:
-            self._promote()
+        self.ripen(now)
         gone = []
         while self.panes and self.panes[0].end <= now - self.far:
             gone.append(self.panes.popleft())
             for total, words in zip(self.totals, gone[-1].states, strict=True):
                 total.pop(gone[-1].where, words)
         return gone
+
+    def ripen(self, now: int) -> None:
+        """Promote what can get no fuller."""
+        if self.buffer is not None and self._granule_end(self.buffer) <= now - self.near:
+            self._promote()
 
     def grow(self, size: int) -> None:
         self.size = size
@@ -207,6 +211,7 @@ class Stairs:
             stair.rebuild()
             for pane in panes[len(older) :]:
                 stair.take(pane)
+            stair.ripen(self.now)
             panes = older
         if panes:
             self.lost = max(self.lost, panes[-1].end)
