@@ -1,4 +1,4 @@
-"""The README's example runs and prints what its comment says."""
+"""The examples of README and of the engine page run and print what their comments say."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ import io
 import re
 from pathlib import Path
 
-README = Path(__file__).parents[2] / "README.md"
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
 
 
-def test_the_python_example_prints_what_its_comment_says() -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+@pytest.mark.parametrize("page", ["README.md", "docs/engine.md"])
+def test_the_python_examples_print_what_their_comments_say(page: str) -> None:
+    """The blocks of a page are one program."""
+    code = "\n".join(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL))
     promised = re.findall(r"print\(.*\)  # (.*)", code)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

@@ -50,6 +50,7 @@ class Family(ABC):
             self.columns.append(Min(pa.int64()).columns())
         self.members: dict[str, Member] = {}
         self.feeds: dict[int, Feed] = {}
+        self._numbers: dict[object, int] = {}
         self._listeners: dict[int, int] = {}
         self._next_feed = 0
         #: Every instant up to this one has been answered.
@@ -70,21 +71,25 @@ class Family(ABC):
         for number, _ in self.members.pop(name).feeds:
             self._listeners[number] -= 1
             if not self._listeners[number]:
-                del self._listeners[number]
-                self._left(self.feeds.pop(number))
+                feed = self.feeds.pop(number)
+                del self._listeners[number], self._numbers[feed.window, feed.changes, feed.empty, feed.revise]
+                self._left(feed)
 
     def _feed(self, window: Window, plan: Aggregation) -> int:
         wanted = (window, plan.changes, plan.query.empty, plan.query.revise)
-        for feed in self.feeds.values():
-            if (feed.window, feed.changes, feed.empty, feed.revise) == wanted:
-                self._listeners[feed.number] += 1
-                return feed.number
+        if wanted in self._numbers:
+            self._listeners[self._numbers[wanted]] += 1
+            return self._numbers[wanted]
         feed = Feed(self._next_feed, *wanted)
         self._next_feed += 1
-        self.feeds[feed.number] = feed
-        self._listeners[feed.number] = 1
+        self._add(feed)
         self._joined(feed)
         return feed.number
+
+    def _add(self, feed: Feed) -> None:
+        self.feeds[feed.number] = feed
+        self._numbers[feed.window, feed.changes, feed.empty, feed.revise] = feed.number
+        self._listeners[feed.number] = 1
 
     @abstractmethod
     def _joined(self, feed: Feed) -> None:
@@ -129,8 +134,10 @@ class Family(ABC):
         """A query is back after a restart, with the feeds it had."""
         feeds = []
         for number, (level, window) in zip(numbers, plan.levels, strict=True):
-            self.feeds.setdefault(number, Feed(number, window, plan.changes, plan.query.empty, plan.query.revise))
-            self._listeners[number] = self._listeners.get(number, 0) + 1
+            if number in self.feeds:
+                self._listeners[number] += 1
+            else:
+                self._add(Feed(number, window, plan.changes, plan.query.empty, plan.query.revise))
             feeds.append((number, level))
         self.members[name] = Member(name, plan, tuple(feeds))
 
