@@ -181,15 +181,15 @@ def _first_line(problem: Exception) -> str:
     return str(problem).strip().splitlines()[0] if str(problem).strip() else type(problem).__name__
 
 
-def ticks_of(values: pa.ChunkedArray) -> tuple[Ticks, np.ndarray[Any, np.dtype[np.bool_]]]:
-    """Times as int64 ticks, and which of them are usable: not NULL and inside the bounds of time."""
+def ticks_of(values: pa.ChunkedArray) -> tuple[Ticks, np.ndarray[Any, np.dtype[np.bool_]] | None]:
+    """Times as int64 ticks, and which of them are usable: not NULL and inside the bounds of time; None where all are."""
     if pa.types.is_timestamp(values.type):
         values = _microseconds(values)
     numbers = values.cast(pa.int64(), safe=False) if values.type != pa.uint64() else _clipped(values)
     if not numbers.null_count:
         ticks = numbers.to_numpy().astype(np.int64, copy=False)
         if not len(ticks) or (ticks.min() > FIRST_TICK and ticks.max() < LAST_TICK):
-            return ticks, np.broadcast_to(np.True_, len(ticks))
+            return ticks, None
     usable = pc.is_valid(numbers).to_numpy()
     ticks = pc.fill_null(numbers, 0).to_numpy().astype(np.int64, copy=False)
     return ticks, usable & (ticks > FIRST_TICK) & (ticks < LAST_TICK)

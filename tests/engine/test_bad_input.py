@@ -135,6 +135,6 @@ def test_an_absurd_range_is_refused_before_anything_is_computed() -> None:
 
 def test_streams_must_be_declared() -> None:
     with pytest.raises(pw.PanewiseError, match="streams are not declared"):
-        pw.Pool({"S": pa.table({"t": [1]})})  # type: ignore[dict-item]
+        pw.Pool({"S": pa.table({"t": [1]})})
     with pytest.raises(pw.PanewiseError, match="policy 'best' is unknown"):
         pw.Pool({}, policy="best")

@@ -7,11 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
+from panewise.aggregate import Items, Max, Sum, Words
+from panewise.slicing import Frame, Group
+from panewise.stores.pane import Pane
+from panewise.stores.stairs import NEVER, Stairs
 
 from .strategies import (
     BOUNDARIES,
@@ -283,7 +288,10 @@ def test_joining_before_the_first_row_is_having_always_been_there(
 
 #: (time, key) of rows, ascending; windows as range, slide and lag.
 ITEMS = st.lists(st.tuples(st.integers(-12, 24), st.sampled_from("ab")), min_size=1, max_size=16).map(sorted)
-EXTENTS = st.tuples(st.integers(1, 12), st.integers(1, 6), st.sampled_from([0, 0, 0, 1, 4]))
+EXTENTS = st.one_of(
+    st.tuples(st.integers(1, 12), st.integers(1, 6), st.sampled_from([0, 0, 0, 1, 4])),
+    st.sampled_from([(12, 12, 0), (12, 6, 0), (10, 10, 0), (20, 5, 0), (16, 8, 4), (2, 1, 0)]),
+)
 
 
 def counting(extent: tuple[int, int, int]) -> str:
@@ -333,3 +341,156 @@ def _counted(items: Sequence[tuple[int, str]]) -> dict[str, tuple[int, int]]:
     for t, k in items:
         found[k] = found.get(k, (0, 0))[0] + 1, t
     return found
+
+
+# ---- the stairwise chain ---------------------------------------------------------------------------------------------
+
+#: SUM and MAX of integers: one that can be subtracted, one that cannot.
+COLUMNS = (Sum(pa.int64()).columns(), Max(pa.int64()).columns())
+GROUPS = 3
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The edges of a chain: every range is a multiple of its granule, and each granule divides the next."""
+
+    ranges: tuple[int, ...]
+    granules: tuple[int, ...]
+
+    @property
+    def most_panes(self) -> int:
+        """What the stairs may hold: their panes, one that straddles an edge and one that is being filled."""
+        nears = (0, *self.ranges[:-1])
+        return sum(-(-(far - near) // g) + 2 for near, far, g in zip(nears, self.ranges, self.granules, strict=True))
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> Shape:
+    """Of frames as a pool has them."""
+    frames = draw(st.lists(st.builds(Frame, st.integers(1, 40), st.sampled_from([1, 2, 3, 4, 6, 8, 12])), min_size=1))
+    group = Group(0, frames[:4])
+    return Shape(group.ranges, group.granules)
+
+
+@dataclass(frozen=True)
+class Item:
+    t: int
+    group: int
+    value: int
+
+
+_ITEM = st.builds(Item, st.integers(-30, 120), st.integers(0, GROUPS - 1), st.integers(-9, 9))
+STREAMS = st.lists(_ITEM, max_size=30)
+#: How far to move, one instant after the other: mostly little, sometimes past everything.
+MOVES = st.lists(st.one_of(st.integers(1, 3), st.integers(1, 12), st.sampled_from([30, 90])), min_size=1, max_size=16)
+
+
+def pane(items: Sequence[Item], start: int, end: int) -> Pane:
+    codes = sorted({item.group for item in items})
+    slots = np.array([codes.index(item.group) for item in items], np.int64)
+    rows = np.arange(len(items), dtype=np.int64)
+    whole = Items((pa.array([item.value for item in items], pa.int64()),), rows, rows)
+    return Pane(
+        start, end, np.array(codes, np.int64), tuple(column.gather(slots, whole, len(codes)) for column in COLUMNS)
+    )
+
+
+def panes(items: Iterable[Item], width: int) -> list[Pane]:
+    """Panes `(k * width - width, k * width]` that hold something, in order."""
+    by_end: dict[int, list[Item]] = {}
+    for item in items:
+        by_end.setdefault(-(-item.t // width) * width, []).append(item)
+    return [pane(some, end - width, end) for end, some in sorted(by_end.items())]
+
+
+def lowered(states: Sequence[Words]) -> list[list[Any]]:
+    return [column.lower(words).to_pylist() for column, words in zip(COLUMNS, states, strict=True)]
+
+
+def recomputed(items: Iterable[Item], low: int, high: int) -> list[list[Any]]:
+    """The sums and maxima of what lies in `(low, high]`, by group."""
+    values = [[i.value for i in items if i.group == g and low < i.t <= high] for g in range(GROUPS)]
+    return [[sum(v) if v else None for v in values], [max(v, default=None) for v in values]]
+
+
+def moved(chain: Stairs, ready: Iterable[Pane], now: int) -> None:
+    """Bring a chain to an instant, with all panes that have ended since the one before."""
+    chain.advance(now, [p for p in ready if chain.now < p.end <= now])
+    chain.check()
+
+
+@settings(max_examples=150)
+@given(shapes(), STREAMS, MOVES)
+def test_a_chain_answers_every_window_at_its_instants(shape: Shape, items: list[Item], moves: list[int]) -> None:
+    chain, now = Stairs(COLUMNS, shape.ranges, shape.granules, GROUPS), -36
+    ready = panes(items, shape.granules[0])
+    for move in moves:
+        now += move
+        moved(chain, ready, now)
+        assert len(list(chain.panes())) <= shape.most_panes
+        for size, granule, states in zip(shape.ranges, shape.granules, chain.answers(), strict=True):
+            if now % granule == 0:
+                assert lowered(states) == recomputed(items, now - size, now)
+
+
+@settings(max_examples=100)
+@given(shapes(), STREAMS, MOVES)
+def test_a_chain_answers_any_horizon_at_the_edges_of_panes(shape: Shape, items: list[Item], moves: list[int]) -> None:
+    """A length that ends on a stair is exact wherever the granules of that stair end."""
+    chain, now = Stairs(COLUMNS, shape.ranges, shape.granules, GROUPS), -36
+    width = shape.granules[0]
+    ready = panes(items, width)
+    for move in moves:
+        now = (now // width + move) * width
+        moved(chain, ready, now)
+        for near, far, granule in zip((0, *shape.ranges[:-1]), shape.ranges, shape.granules, strict=True):
+            for length in range(near + 1, far + 1):
+                if (now - length) % granule == 0:
+                    assert lowered(chain.horizon(length)) == recomputed(items, now - length, now)
+
+
+@settings(max_examples=150)
+@given(shapes(), STREAMS, st.lists(st.tuples(st.integers(1, 12), st.one_of(st.none(), shapes())), max_size=12))
+def test_a_chain_takes_other_edges_while_it_runs(
+    shape: Shape, items: list[Item], moves: list[tuple[int, Shape | None]]
+) -> None:
+    """A window is answered exactly from where the chain said it would be when the window joined."""
+    chain, now, ready = Stairs(COLUMNS, shape.ranges, shape.granules, GROUPS), -36, panes(items, 1)
+    known = dict.fromkeys(shape.ranges, NEVER)
+    for move, other in moves:
+        now += move
+        moved(chain, ready, now)
+        if other is not None:
+            known = {r: chain.exact_since(r, g) for r, g in zip(other.ranges, other.granules, strict=True)}
+            chain.embed(other.ranges, other.granules)
+            chain.check()
+            shape = other
+        for size, granule, states in zip(shape.ranges, shape.granules, chain.answers(), strict=True):
+            if now % granule == 0 and now - size >= known[size]:
+                assert lowered(states) == recomputed(items, now - size, now)
+
+
+LATENESS = st.lists(st.tuples(st.integers(0, 45), st.integers(0, GROUPS - 1), st.integers(-9, 9)), max_size=3)
+
+
+@settings(max_examples=150)
+@given(shapes(), STREAMS, st.lists(st.tuples(st.integers(1, 12), LATENESS), min_size=1, max_size=10))
+def test_a_chain_takes_late_panes(
+    shape: Shape, items: list[Item], moves: list[tuple[int, list[tuple[int, int, int]]]]
+) -> None:
+    """Those of a single tick, wherever the chain still reaches; those that are too old for it are told apart."""
+    chain, now, items = Stairs(COLUMNS, shape.ranges, shape.granules, GROUPS), -36, list(items)
+    width = shape.granules[0]
+    ready = panes(items, width)
+    for move, ages in moves:
+        now = (now // width + move) * width
+        moved(chain, ready, now)
+        for age, group, value in ages:
+            items.append(Item(now - age, group, value))
+            let_in = chain.insert(pane(items[-1:], now - age - 1, now - age))
+            assert let_in == (age < shape.ranges[-1])
+            chain.check()
+        assert len(list(chain.panes())) <= shape.most_panes
+        for size, granule, states in zip(shape.ranges, shape.granules, chain.answers(), strict=True):
+            if now % granule == 0:
+                assert lowered(states) == recomputed(items, now - size, now)

@@ -51,13 +51,10 @@ class Emission(Mapping[str, pa.Table]):
 
 
 def result(part: Part, said: Said) -> pa.Table:
-    """The table of one query, in the order of time."""
+    """The table of one query, in the order of time; a query with levels speaks of one level after the other."""
     pieces = [np.arange(*np.searchsorted(said.feeds, (feed, feed + 1))) for feed, _ in part.member.feeds]
     levels = np.repeat([level if level is not None else -1 for _, level in part.member.feeds], list(map(len, pieces)))
     places = np.concatenate(pieces)
-    if len(pieces) > 1:
-        order = np.argsort(said.at[places], kind="stable")
-        places, levels = places[order], levels[order]
     columns = dict(zip(said.selected.column_names, _cut(said.selected, places).columns, strict=True))
     added = _added(part, said, places)
     if isinstance(part.member.plan.window, MultiGranular):

@@ -82,11 +82,11 @@ class Family(ABC):
             return self._numbers[wanted]
         feed = Feed(self._next_feed, *wanted)
         self._next_feed += 1
-        self._add(feed)
+        self._listen(feed)
         self._joined(feed)
         return feed.number
 
-    def _add(self, feed: Feed) -> None:
+    def _listen(self, feed: Feed) -> None:
         self.feeds[feed.number] = feed
         self._numbers[feed.window, feed.changes, feed.empty, feed.revise] = feed.number
         self._listeners[feed.number] = 1
@@ -137,7 +137,7 @@ class Family(ABC):
             if number in self.feeds:
                 self._listeners[number] += 1
             else:
-                self._add(Feed(number, window, plan.changes, plan.query.empty, plan.query.revise))
+                self._listen(Feed(number, window, plan.changes, plan.query.empty, plan.query.revise))
             feeds.append((number, level))
         self.members[name] = Member(name, plan, tuple(feeds))
 

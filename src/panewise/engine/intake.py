@@ -83,8 +83,8 @@ class Intake:
         table = self._checked(batch)
         ticks, usable = ticks_of(table.column(self.schema.time))
         if self.horizon is not None:
-            usable &= ticks <= self.horizon
-        if usable.all():
+            usable = (ticks <= self.horizon) & (True if usable is None else usable)
+        if usable is None or usable.all():
             return self._marked(table, ticks, None), 0
         places = np.flatnonzero(usable)
         numbers = places + self.arrived

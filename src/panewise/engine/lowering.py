@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -58,8 +58,47 @@ class Grouped:
 
 def lowered(family: Family, chunks: Sequence[Chunk]) -> Grouped:
     """All chunks as rows. States that several feeds share are lowered once."""
+    turns = sorted((feed, chunk.at, number) for number, chunk in enumerate(chunks) for feed in chunk.feeds)
+    if len(turns) == len(chunks):
+        # Each chunk is said once: put in order before they are lowered, rows need not be moved afterwards.
+        chunks = [chunks[number] for _, _, number in turns]
+        turns = [(feed, at, place) for place, (feed, at, _) in enumerate(turns)]
     sizes = np.array([len(chunk.codes) for chunk in chunks], np.int64)
     codes = np.concatenate([chunk.codes for chunk in chunks])
+    table, present, oldest = _answers(family, chunks, codes)
+    feeds, at, origin = (np.array(column, np.int64) for column in zip(*turns, strict=True))
+    counts = sizes[origin]
+    revised = np.array([chunk.revised for chunk in chunks], bool)
+    starts = np.array([0 if chunk.start is None else chunk.start for chunk in chunks], np.int64)
+    rows = Grouped(
+        table,
+        np.repeat(feeds, counts),
+        np.repeat(at, counts),
+        codes,
+        np.repeat(np.arange(len(feeds)), counts),
+        present,
+        np.repeat(revised[origin], counts),
+        np.repeat(starts[origin], counts),
+        oldest,
+    )
+    if len(turns) == len(chunks):
+        return rows
+    # The n-th row of a turn is the n-th row of the chunk it came from.
+    firsts = (np.cumsum(sizes) - sizes)[origin]
+    places = np.repeat(firsts - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+    return replace(
+        rows,
+        table=table.take(pa.array(places)),
+        codes=codes[places],
+        present=present[places],
+        oldest=None if oldest is None else oldest.take(pa.array(places)),
+    )
+
+
+def _answers(
+    family: Family, chunks: Sequence[Chunk], codes: Longs
+) -> tuple[pa.Table, npt.NDArray[np.bool_], pa.Array | None]:
+    """Keys and answers of all chunks, whether groups have items, and the oldest item of each."""
     states = [joined([chunk.states[n] for chunk in chunks]) for n in range(len(family.columns))]
     lower = [column.lower(words) for column, words in zip(family.columns, states, strict=True)]
     oldest = lower.pop() if family.expiry else None
@@ -67,25 +106,4 @@ def lowered(family: Family, chunks: Sequence[Chunk]) -> Grouped:
     answers = [lower[1 + family.kept.index(call)] if call in family.kept else lower[0] for call in group.calls]
     names = [*group.keys, *(call.name for call in group.calls), "#code"]
     table = pa.table([*family.keys.take(codes), *answers, pa.array(codes)], names=names)
-
-    feeds = np.array([number for chunk in chunks for number in chunk.feeds], np.int64)
-    origin = np.repeat(np.arange(len(chunks)), [len(chunk.feeds) for chunk in chunks])
-    at, revised = np.array([c.at for c in chunks], np.int64), np.array([c.revised for c in chunks], bool)
-    starts = np.array([0 if c.start is None else c.start for c in chunks], np.int64)
-    order = np.lexsort((origin, at[origin], feeds))
-    feeds, origin = feeds[order], origin[order]
-    counts, firsts = sizes[origin], (np.cumsum(sizes) - sizes)[origin]
-    # The n-th row of a turn is the n-th row of the chunk it came from.
-    places = np.repeat(firsts - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-    index = pa.array(places)
-    return Grouped(
-        table.take(index),
-        np.repeat(feeds, counts),
-        np.repeat(at[origin], counts),
-        codes[places],
-        np.repeat(np.arange(len(feeds)), counts),
-        (states[0][0] > 0)[places],
-        np.repeat(revised[origin], counts),
-        np.repeat(starts[origin], counts),
-        None if oldest is None else oldest.take(index),
-    )
+    return table, states[0][0] > 0, oldest

@@ -57,6 +57,9 @@ class OpenPanes:
 
     def take(self, positions: Longs, codes: Longs, items: Sequence[Items], groups: int) -> None:
         """Add rows: for each column of states what it is made from; `groups` is how many codes there are."""
+        if len(self.eras) == 1:
+            self._fill(next(self._spans()), positions, codes, items, groups)
+            return
         low, high = int(positions.min()), int(positions.max())
         for era in self._spans():
             if era.since < low and high <= era.until:

@@ -206,6 +206,8 @@ class TimeFamily(Family):
             shift, order = self.boundary.shift, rows.order[late]
             for feed in self.feeds.values():
                 ledger.add(judged(feed, order, rows.times[late] + shift, rows.marks[late] + shift))
+        if not any(feed.empty for feed in self.feeds.values()):
+            return
         times = rows.times if late is None else rows.times[~late]
         if len(times):
             low, high = int(times.min()), int(times.max())

@@ -142,8 +142,9 @@ class Arrival:
 def arrive(stream: Stream) -> Arrival:
     """Read a stream row by row: reject poison times, note the watermark each row meets, then order by time."""
     ticks, usable = ticks_of(stream.arrow.column(stream.time))
-    horizon = stream.horizon
-    usable = usable if horizon is None else usable & (ticks <= horizon)
+    usable = np.ones(len(ticks), bool) if usable is None else usable
+    if stream.horizon is not None:
+        usable &= ticks <= stream.horizon
     places = np.flatnonzero(usable)
     times = ticks[places]
     delay = stream.schema.delay_ticks

@@ -22,9 +22,11 @@ class Pane:
 
     @property
     def where(self) -> Any:
-        """The codes as an index; groups 0 to n - 1 are a slice, which arrays serve much faster."""
+        """The codes as an index; codes that follow each other are a slice, which arrays serve much faster."""
         size = len(self.codes)
-        return slice(0, size) if size and self.codes[-1] == size - 1 else self.codes
+        if size and self.codes[-1] - self.codes[0] == size - 1:
+            return slice(int(self.codes[0]), int(self.codes[-1]) + 1)
+        return self.codes
 
     @property
     def nbytes(self) -> int:
