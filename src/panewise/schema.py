@@ -182,7 +182,7 @@ def _first_line(problem: Exception) -> str:
 
 
 def ticks_of(values: pa.ChunkedArray) -> tuple[Ticks, np.ndarray[Any, np.dtype[np.bool_]] | None]:
-    """Times as int64 ticks, and which of them are usable: not NULL and inside the bounds of time; None where all are."""
+    """Times as int64 ticks, and which are usable: not NULL and inside the bounds of time; None where all are."""
     if pa.types.is_timestamp(values.type):
         values = _microseconds(values)
     numbers = values.cast(pa.int64(), safe=False) if values.type != pa.uint64() else _clipped(values)

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+import pytest
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from pyarrow import feather
 
 import panewise as pw
-from panewise.aggregate import Items, Max, Sum, Words
+from panewise import kernels
+from panewise.aggregate import Items, Longs, Max, Sum, Words
+from panewise.engine.keys import Numbers
+from panewise.kernels import compiled, plain
 from panewise.slicing import Frame, Group
 from panewise.stores.pane import Pane
 from panewise.stores.stairs import NEVER, Stairs
@@ -470,7 +480,7 @@ def test_a_chain_takes_other_edges_while_it_runs(
                 assert lowered(states) == recomputed(items, now - size, now)
 
 
-LATENESS = st.lists(st.tuples(st.integers(0, 45), st.integers(0, GROUPS - 1), st.integers(-9, 9)), max_size=3)
+LATENESS = st.lists(st.tuples(st.integers(0, 45), st.integers(0, GROUPS - 1), st.integers(-9, 9)), max_size=9)
 
 
 @settings(max_examples=150)
@@ -494,3 +504,147 @@ def test_a_chain_takes_late_panes(
         for size, granule, states in zip(shape.ranges, shape.granules, chain.answers(), strict=True):
             if now % granule == 0:
                 assert lowered(states) == recomputed(items, now - size, now)
+
+
+# ---- compiled = plain ------------------------------------------------------------------------------------------------
+
+LONG = st.one_of(st.integers(-9, 9), st.integers(-(2**62), 2**62), st.sampled_from([-(2**63), 2**63 - 1]))
+DOUBLE = st.one_of(st.floats(), st.sampled_from([0.0, -0.0, math.nan, -math.nan, math.inf, -math.inf, 1e308, 0.1]))
+ROWS = st.lists(st.tuples(st.integers(0, 4), LONG, DOUBLE, st.integers(-5, 5)), max_size=12)
+SLOTS = 5
+
+
+def longs(values: Iterable[int]) -> Longs:
+    return np.array(list(values), np.int64)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows as kernels see them: which slot each belongs to, a number, a double and a time."""
+
+    slots: Longs
+    values: Longs
+    doubles: Any
+    times: Longs
+
+    @classmethod
+    def of(cls, rows: list[tuple[int, int, float, int]]) -> Rows:
+        slots, values, doubles, times = ([row[n] for row in rows] for n in range(4))
+        return cls(longs(slots), longs(values), np.array(doubles, np.float64), longs(times))
+
+
+def agree(name: str, *arguments: Any) -> None:
+    """Both twins return the same and leave the same in what they write to, bit by bit."""
+    left, right = ([_copied(a) for a in arguments] for _ in range(2))
+    one, other = getattr(compiled, name)(*left), getattr(plain, name)(*right)
+    assert _bits(one) == _bits(other)
+    assert _bits(left) == _bits(right)
+
+
+def _copied(value: Any) -> Any:
+    return tuple(map(_copied, value)) if isinstance(value, tuple) else value.copy() if hasattr(value, "copy") else value
+
+
+def _bits(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return [_bits(v) for v in value]
+    if isinstance(value, np.ndarray) and value.dtype == np.float64:
+        value = np.where(np.isnan(value), np.nan, value).view(np.int64)
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+@settings(max_examples=100)
+@given(ROWS, st.integers(-30, 30), st.integers(1, 9), st.lists(st.integers(-1, 9), max_size=8))
+def test_kernels_that_number_agree(
+    rows: list[tuple[int, int, float, int]], base: int, width: int, table: list[int]
+) -> None:
+    r = Rows.of(rows)
+    agree("pane_numbers", r.times * 7, base, width)
+    agree("pane_numbers", r.values // 4, base, width * 1_000_000_007)
+    agree("dense_slots", r.times, r.slots, -5, SLOTS)
+    agree("table_codes", r.values, base, longs(table))
+    agree("table_codes", r.times, -2, longs(table))
+
+
+@settings(max_examples=100)
+@given(ROWS, ROWS)
+def test_kernels_that_add_agree(
+    rows: list[tuple[int, int, float, int]], before: list[tuple[int, int, float, int]]
+) -> None:
+    r, b = Rows.of(rows), Rows.of(before)
+    zeros, floats, odd = np.zeros(SLOTS, np.int64), np.zeros(SLOTS), np.zeros(SLOTS, np.uint8)
+    agree("count", r.slots, zeros)
+    agree("add_integers", r.slots, r.values, zeros, zeros)
+    agree("add_floats", r.slots, r.doubles, floats, floats, odd)
+    high, low, more = floats.copy(), floats.copy(), floats.copy()
+    plain.add_floats(b.slots, b.doubles, high, low, odd)
+    plain.add_floats(r.slots, r.doubles, more, floats, odd)
+    agree("add_floats", r.slots, r.doubles, high, low, odd)
+    agree("add_pairs", high, low, more, floats)
+
+
+@settings(max_examples=100)
+@given(ROWS, st.sampled_from([0, -1]))
+def test_kernels_that_choose_agree(rows: list[tuple[int, int, float, int]], flip: int) -> None:
+    r, least = Rows.of(rows), np.full(SLOTS, np.iinfo(np.int64).min, np.int64)
+    seen, numbers = np.zeros(SLOTS, bool), np.arange(len(rows), dtype=np.int64)
+    agree("take_greatest", r.slots, r.values ^ flip, least, seen)
+    agree("take_greatest_floats", r.slots, r.doubles.view(np.int64), np.int64(flip), least, seen)
+    agree("take_latest", r.slots, r.times, numbers, numbers, (least, least, np.zeros(SLOTS, np.int64)))
+    agree("take_latest", r.slots, -r.times, -numbers, numbers, (least, least, np.zeros(SLOTS, np.int64)))
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.one_of(
+            st.lists(LONG, max_size=40),
+            st.builds(lambda low, many, step: range(low, low + many * step, step), LONG.map(lambda n: n // 4), st.integers(0, 3000), st.integers(1, 5000)),
+        ),
+        max_size=5,
+    ),
+    st.integers(0, 1),
+)
+@pytest.mark.parametrize("twin", [compiled, plain], ids=["compiled", "plain"])
+def test_numbers_are_given_in_the_order_of_appearance(twin: Any, batches: list[Sequence[int]], first: int) -> None:
+    """Through tables and hashes, and while both grow."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("table_codes", "hash_codes"):
+            patch.setattr(kernels, name, getattr(twin, name), raising=False)
+        numbers, known = Numbers(first), dict[int, int]()
+        for batch in batches:
+            wanted = [known.setdefault(value, first + len(known)) for value in batch]
+            assert numbers.encode(longs(batch)).tolist() == wanted
+        assert len(numbers) == first + len(known)
+        assert numbers.take(longs(known.values())).tolist() == list(known)
+
+
+CASES = 200
+
+
+def replay(folder: Path) -> None:
+    """Play the cases in a folder and write down what they answered; called in a process with other kernels."""
+    for number, (cql, delay, boundary) in enumerate(json.loads((folder / "cases.json").read_text())):
+        s = feather.read_table(folder / f"{number}.arrow")
+        feather.write_feather(alone(cql, split(s, [(4, True)]), s.schema, delay, boundary), folder / f"{number}.answer")
+
+
+def test_both_kernels_answer_the_same(tmp_path: Path) -> None:
+    """Random queries over random streams, here and in a process without the compiler."""
+    cases: list[tuple[pa.Table, str, int, str]] = []
+
+    @settings(max_examples=CASES, phases=[Phase.generate], database=None)
+    @given(odd_tables(12, DISORDER), aggregated(revising=True), st.integers(0, 5), BOUNDARIES)
+    def gather(s: pa.Table, query: Aggregated, delay: int, boundary: str) -> None:
+        cases.append((s, query.cql, delay, boundary))
+
+    gather()
+    for number, (s, *_) in enumerate(cases):
+        feather.write_feather(s, tmp_path / f"{number}.arrow")
+    (tmp_path / "cases.json").write_text(json.dumps([case[1:] for case in cases]))
+    code = f"from pathlib import Path; from tests.laws.test_engine import replay; replay(Path({str(tmp_path)!r}))"
+    root = Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-c", code], cwd=root, check=True, env={**os.environ, "PANEWISE_KERNELS": "numpy"})
+    for number, (s, cql, delay, boundary) in enumerate(cases):
+        there = feather.read_table(tmp_path / f"{number}.answer")
+        same(alone(cql, split(s, [(4, True)]), s.schema, delay, boundary), there)

@@ -10,54 +10,54 @@ import pyarrow as pa
 
 from panewise.aggregate import Longs, runs
 from panewise.algebra import Emit
-from panewise.engine.family import Family, Member
-from panewise.engine.report import Said
+from panewise.engine.family import Member
+from panewise.engine.report import Manner, Said
 from panewise.window import MultiGranular, Session, Sliding, Window
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """What one query takes from what was said: some feeds, as levels."""
+class Seat:
+    """Where a query sits: how it is reported, which feeds it takes, and the type of instants in its results."""
 
-    family: Family
+    manner: Manner
     member: Member
-    said: tuple[Said, ...]
     instants: pa.DataType
 
 
 class Emission(Mapping[str, pa.Table]):
     """The results of one `advance`, by the name of the query. A query with nothing to say has an empty table."""
 
-    def __init__(self, parts: dict[str, Part]) -> None:
-        self._parts = parts
+    def __init__(self, seats: Mapping[str, Seat], heard: Mapping[int, list[Said]]) -> None:
+        self._seats, self._heard = seats, heard
         self._tables: dict[str, pa.Table] = {}
 
     def __getitem__(self, name: str) -> pa.Table:
         if name not in self._tables:
-            part = self._parts[name]
-            self._tables[name] = pa.concat_tables([result(part, said) for said in part.said or (_silence(part),)])
+            seat = self._seats[name]
+            said = self._heard.get(id(seat.manner)) or [_silence(seat)]
+            self._tables[name] = pa.concat_tables([result(seat, each) for each in said])
         return self._tables[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._parts)
+        return iter(self._seats)
 
     def __len__(self) -> int:
-        return len(self._parts)
+        return len(self._seats)
 
     def families(self) -> list[pa.Table]:
-        """The same results, one table for all queries that are reported together; `feed` tells windows apart."""
-        found = {id(said): (part, said) for part in self._parts.values() for said in part.said}
-        return [family_table(part, said) for part, said in found.values()]
+        """The same results, one table for all queries that are reported together; `feed` tells windows aseat."""
+        seats = {id(seat.manner): seat for seat in self._seats.values()}
+        return [family_table(seats[manner], each) for manner, said in self._heard.items() for each in said]
 
 
-def result(part: Part, said: Said) -> pa.Table:
+def result(seat: Seat, said: Said) -> pa.Table:
     """The table of one query, in the order of time; a query with levels speaks of one level after the other."""
-    pieces = [np.arange(*np.searchsorted(said.feeds, (feed, feed + 1))) for feed, _ in part.member.feeds]
-    levels = np.repeat([level if level is not None else -1 for _, level in part.member.feeds], list(map(len, pieces)))
+    pieces = [np.arange(*np.searchsorted(said.feeds, (feed, feed + 1))) for feed, _ in seat.member.feeds]
+    levels = np.repeat([level if level is not None else -1 for _, level in seat.member.feeds], list(map(len, pieces)))
     places = np.concatenate(pieces)
     columns = dict(zip(said.selected.column_names, _cut(said.selected, places).columns, strict=True))
-    added = _added(part, said, places)
-    if isinstance(part.member.plan.window, MultiGranular):
+    added = _added(seat, said, places)
+    if isinstance(seat.member.plan.window, MultiGranular):
         added["w_level"] = pa.array(levels, pa.int32())
     for name in _ORDER:
         if name in added:
@@ -68,48 +68,46 @@ def result(part: Part, said: Said) -> pa.Table:
 _ORDER = ("w_start", "w_end", "ts", "w_level", "sign", "expires_at", "expires_order", "revision")
 
 
-def family_table(part: Part, said: Said) -> pa.Table:
+def family_table(seat: Seat, said: Said) -> pa.Table:
     """Everything that was said in one manner, with the number of the feed that said it."""
     places = np.arange(len(said.feeds))
     columns = dict(zip(said.selected.column_names, said.selected.columns, strict=True))
     columns[_free("feed", columns)] = pa.array(said.feeds)
-    for name, array in _added(part, said, places).items():
+    for name, array in _added(seat, said, places).items():
         columns[_free(name, columns)] = array
     return pa.table(list(columns.values()), names=list(columns))
 
 
-def _added(part: Part, said: Said, places: Longs) -> dict[str, pa.Array]:
+def _added(seat: Seat, said: Said, places: Longs) -> dict[str, pa.Array]:
     """The columns that say when."""
-    query, added = part.member.plan.query, {}
+    query, added = seat.member.plan.query, {}
     at, feeds = said.at[places], said.feeds[places]
     if query.emit is Emit.RSTREAM and query.periodic:
-        if isinstance(part.member.plan.window, Session):
+        if isinstance(seat.member.plan.window, Session):
             starts = said.starts if said.starts is not None else at
-            added["w_start"], added["w_end"] = _instants(starts[places], part.instants), _instants(at, part.instants)
+            added["w_start"], added["w_end"] = _instants(starts[places], seat.instants), _instants(at, seat.instants)
         else:
-            added["w_start"], added["w_end"] = _bounds(part.family, feeds, at, part.instants)
+            added["w_start"], added["w_end"] = _bounds(said.windows, feeds, at, seat.instants)
     else:
-        added["ts"] = _instants(at, part.instants)
+        added["ts"] = _instants(at, seat.instants)
     if query.emit is Emit.CHANGES:
         signs = said.signs if said.signs is not None else np.zeros(0)
         added["sign"] = pa.array(signs[places].astype(np.int8))
-    if part.family.expiry and query.emit in (Emit.CHANGES, Emit.ISTREAM):
+    if seat.manner.family.expiry and query.emit in (Emit.CHANGES, Emit.ISTREAM):
         expires = said.expires if said.expires is not None else pa.array([], pa.int64())
-        kind = part.instants if part.family.expiry == "expires_at" else pa.int64()
-        added[part.family.expiry] = expires.take(pa.array(places)).cast(kind)
+        kind = seat.instants if seat.manner.family.expiry == "expires_at" else pa.int64()
+        added[seat.manner.family.expiry] = expires.take(pa.array(places)).cast(kind)
     if query.revise is not None:
         revisions = said.revisions if said.revisions is not None else np.zeros(0)
         added["revision"] = pa.array(revisions[places].astype(np.int32))
     return added
 
 
-def _bounds(family: Family, feeds: Longs, at: Longs, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
+def _bounds(windows: Mapping[int, Window], feeds: Longs, at: Longs, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
     starts, ends = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
     unbounded = np.zeros(len(at), bool)
     for low, high in zip(*runs(feeds), strict=True):
-        _bound(
-            family.feeds[int(feeds[low])].window, at[low:high], starts[low:high], ends[low:high], unbounded[low:high]
-        )
+        _bound(windows[int(feeds[low])], at[low:high], starts[low:high], ends[low:high], unbounded[low:high])
     return _instants(starts, kind, unbounded), _instants(ends, kind)
 
 
@@ -135,10 +133,10 @@ def _cut(table: pa.Table, places: Longs) -> pa.Table:
     return table.take(pa.array(places, pa.int64()))
 
 
-def _silence(part: Part) -> Said:
-    columns = part.member.plan.query.root.columns
+def _silence(seat: Seat) -> Said:
+    columns = seat.member.plan.query.root.columns
     schema = pa.schema([(column.name, column.type) for column in columns])
-    return Said(schema.empty_table(), np.zeros(0, np.int64), np.zeros(0, np.int64))
+    return Said(schema.empty_table(), np.zeros(0, np.int64), np.zeros(0, np.int64), {})
 
 
 def _free(name: str, taken: dict[str, pa.Array]) -> str:

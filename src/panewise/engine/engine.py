@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from panewise.accounting import Accounting
 from panewise.algebra import Host
-from panewise.engine.emission import Emission, Part
+from panewise.engine.emission import Emission, Seat
 from panewise.engine.family import Family, expiry
 from panewise.engine.intake import NO_MARK, Intake
 from panewise.engine.lateness import Ledger
@@ -44,6 +44,7 @@ class Engine:
         self._families: dict[Home, Family] = {}
         self._reporters: dict[Home, Reporter] = {}
         self._homes: dict[str, Home] = {}
+        self._seats: dict[str, Seat] = {}
         #: Queries whose times of day wait for the first item to tell the day.
         self._waiting: dict[str, Standing] = {}
         self._anchors: dict[str, int] = {}
@@ -147,7 +148,7 @@ class Engine:
                 del waiting[name]
                 home = self._home(self._plan_of(name), name)
                 self._families[home].rejoin(name, self._plan_of(name), numbers)
-                self._reporters[home].join(self._families[home].members[name])
+                self._seat(name, home)
             self._families[home].restore(saved["family"])
             self._reporters[home].restore(saved["said"])
         self._waiting = waiting
@@ -170,6 +171,7 @@ class Engine:
         if self._waiting.pop(query.name, None):
             return
         home = self._homes.pop(query.name)
+        del self._seats[query.name]
         self._anchors.pop(query.name, None)
         family, reporter = self._families[home], self._reporters[home]
         reporter.leave(family.members[query.name])
@@ -185,7 +187,13 @@ class Engine:
     def _settle(self, name: str, plan: Aggregation) -> None:
         home = self._home(plan, name)
         self._families[home].join(name, plan)
-        self._reporters[home].join(self._families[home].members[name])
+        self._seat(name, home)
+
+    def _seat(self, name: str, home: Home) -> None:
+        """Let the results of a query be reported."""
+        member = self._families[home].members[name]
+        manner = self._reporters[home].join(member)
+        self._seats[name] = Seat(manner, member, self._intakes[member.plan.source.stream].schema.instants)
 
     def _home(self, plan: Aggregation, name: str) -> Home:
         """The family a query belongs to, which may have to be founded."""
@@ -224,13 +232,9 @@ class Engine:
             for manner, said in self._reporters[home].report(family.said).items():
                 self._unheard.setdefault(manner, []).append(said)
             family.said = []
+            family.tidy()
         heard, self._unheard = self._unheard, {}
-        parts = {}
-        for name, home in self._homes.items():
-            family, reporter = self._families[home], self._reporters[home]
-            instants = self._intakes[family.plan.source.stream].schema.instants
-            parts[name] = Part(family, family.members[name], tuple(heard.get(id(reporter.of[name]), ())), instants)
-        return Emission(parts)
+        return Emission(dict(self._seats), heard)
 
     def _promise(self, to: int | str | datetime) -> None:
         for intake in self._intakes.values():

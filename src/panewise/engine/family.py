@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,10 @@ from panewise.plan import Aggregation, span
 from panewise.stores.stairs import NEVER
 from panewise.time import FIRST_TICK, LAST_TICK, Boundary
 from panewise.window import Landmark, Window
+
+SMALLEST_BLOCK, LARGEST_BLOCK = 1 << 17, 1 << 22
+#: So few groups are not worth forgetting.
+FEW = 1024
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ class Family(ABC):
         #: Every instant up to this one has been answered.
         self.passed = NEVER
         self.said: list[Chunk] = []
+        self._live = FEW
         #: Whoever remembers groups by code and must hear when codes change.
         self.recoded: Callable[[Longs], None] = lambda codes: None
 
@@ -113,6 +118,25 @@ class Family(ABC):
     def finish(self, until: int | None) -> None:
         """No more rows will come: speak until no window holds anything, or until an instant."""
 
+    def tidy(self) -> None:
+        """Everything has been said: forget groups that no window can see any more, once they are the greater part."""
+        if len(self.keys) <= 2 * self._live:
+            return
+        kept = self.keys.kept(self.live())
+        self._live = max(len(kept.keys), FEW)
+        if 2 * len(kept.keys) <= len(self.keys):
+            self.keys = kept.keys
+            self.recode(kept.codes)
+            self.recoded(kept.codes)
+
+    @abstractmethod
+    def live(self) -> Iterable[Longs]:
+        """The codes of groups that some window holds."""
+
+    @abstractmethod
+    def recode(self, codes: Longs) -> None:
+        """Groups have new codes."""
+
     def state(self) -> Tree:
         """What must survive a restart, keys first: everything else speaks in their codes."""
         codes = np.arange(len(self.keys))
@@ -159,14 +183,26 @@ class Family(ABC):
         table, kept = passed(self.plan.before, table, self.host)
         return table, arrivals if kept is None else arrivals.chosen(kept)
 
-    def _blocks(self, table: pa.Table, rows: Arrivals, size: int) -> Iterator[tuple[slice, Longs, list[Items]]]:
-        """Rows in blocks: the slice they are, their codes, and what each column of states is made from."""
-        arrays = {name: _whole(table.column(name)) for name in table.column_names}
-        for start in range(0, len(rows), size):
+    def _blocks(self, table: pa.Table, rows: Arrivals) -> Iterator[tuple[slice, Longs, list[Items]]]:
+        """Rows in blocks: the slice they are, their codes, and what each column of states is made from.
+
+        Blocks are small enough to stay in the cache, and not smaller than the number of groups.
+        """
+        arrays = _arrays(table)
+        where = slice(0, 0)
+        while where.stop < len(rows):
+            start = where.stop
+            size = min(max(4 * len(self.keys), SMALLEST_BLOCK), LARGEST_BLOCK)
             where = slice(start, min(start + size, len(rows)))
             part = {name: array.slice(start, where.stop - start) for name, array in arrays.items()}
             codes = self.keys.encode([part[key] for key in self.plan.group.keys], where.stop - start)
             yield where, codes, self._items(part, rows.times[where], rows.ordered(where))
+
+    def _coded(self, table: pa.Table, rows: Arrivals) -> tuple[Longs, list[Items]]:
+        """The same in one piece."""
+        arrays = _arrays(table)
+        codes = self.keys.encode([arrays[key] for key in self.plan.group.keys], len(rows))
+        return codes, self._items(arrays, rows.times, rows.order)
 
     def _items(self, part: dict[str, pa.Array], times: Longs, order: Longs) -> list[Items]:
         items = [Items((), times, order)]
@@ -174,6 +210,10 @@ class Family(ABC):
         if self.expiry:
             items.append(Items((pa.array(times),), times, order))
         return items
+
+
+def _arrays(table: pa.Table) -> dict[str, pa.Array]:
+    return {name: _whole(table.column(name)) for name in table.column_names}
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

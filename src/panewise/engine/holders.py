@@ -114,6 +114,11 @@ class Holder(ABC):
         instants = feed.window.instants(Contents.of(np.unique(np.array(self.reach, np.int64))), self.boundary)
         return (int(instants[0]), int(instants[-1])) if len(instants) else (0, -1)
 
+    @property
+    def nbytes(self) -> int:
+        """How much memory the states take."""
+        return sum(pane.nbytes for pane in (*self.waiting, *self.panes()))
+
     @abstractmethod
     def next_instant(self) -> int | None:
         """The next instant at which any window has something to say."""

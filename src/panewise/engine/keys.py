@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,16 @@ class Keys:
             codes = pairs.encode((codes << 32) | values.encode(column))
         return codes
 
+    def kept(self, live: Iterable[Longs]) -> Kept:
+        """Only the keys with some codes."""
+        marks = np.zeros(len(self), bool)
+        for codes in live:
+            marks[codes] = True
+        alive = np.flatnonzero(marks)
+        fewer, codes = Keys(self.types), np.full(len(self), -1, np.int64)
+        codes[alive] = fewer.encode(self.take(alive), len(alive))
+        return Kept(fewer, codes)
+
     def take(self, codes: Longs) -> list[pa.Array]:
         """The key columns of some codes."""
         found = []
@@ -51,6 +62,14 @@ class Keys:
         if self.types:
             found.append(self._columns[0].take(codes))
         return found[::-1]
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Some of the keys with codes of their own: `codes[old]` is the new one."""
+
+    keys: Keys
+    codes: Longs
 
 
 class Numbers:

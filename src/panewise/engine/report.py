@@ -6,6 +6,7 @@ Queries of a family that differ only in their windows are reported together.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from panewise.engine.rowwise import passed
 from panewise.engine.snapshot import Tree
 from panewise.plan import Aggregation
 from panewise.values import to_arrow, to_python
-from panewise.window import Rows, Session
+from panewise.window import Rows, Session, Window
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +32,7 @@ class Said:
     selected: pa.Table
     feeds: Longs
     at: Longs
+    windows: Mapping[int, Window]
     starts: Longs | None = None
     signs: Longs | None = None
     expires: pa.Array | None = None
@@ -45,11 +47,13 @@ class Reporter:
         self.manners: dict[object, Manner] = {}
         self.of: dict[str, Manner] = {}
 
-    def join(self, member: Member) -> None:
+    def join(self, member: Member) -> Manner:
+        """Report one more query; the manner in which that is done."""
         key = _manner(member.plan)
         manner = self.manners.setdefault(key, Manner(self.family, member.plan))
         manner.feeds.update(number for number, _ in member.feeds)
         self.of[member.name] = manner
+        return manner
 
     def leave(self, member: Member) -> None:
         manner = self.of.pop(member.name)
@@ -117,7 +121,11 @@ class Manner:
             return self._changes(rows, selected, places)
         if self.plan.query.revise is not None:
             return self._revisions(rows, selected, places)
-        return Said(selected, rows.feeds[places], rows.at[places], rows.starts[places])
+        return Said(selected, rows.feeds[places], rows.at[places], self._windows(), rows.starts[places])
+
+    def _windows(self) -> dict[int, Window]:
+        """The windows of its feeds, for as long as somebody looks at what was said."""
+        return {number: self.family.feeds[number].window for number in self.feeds}
 
     def forget(self, feed: int) -> None:
         """Nobody listens to a feed any more."""
@@ -169,7 +177,8 @@ class Manner:
                     found.add(row, turn.start, -1)
         origin, signs = np.array(found.places, np.int64), np.array(found.signs, np.int64)
         table = self._table(found.rows)
-        return Said(table, rows.feeds[origin], rows.at[origin], signs=signs, expires=self._expiry(rows, origin, signs))
+        feeds, at, expires = rows.feeds[origin], rows.at[origin], self._expiry(rows, origin, signs)
+        return Said(table, feeds, at, self._windows(), signs=signs, expires=expires)
 
     def _turned(
         self, standing: dict[int, tuple[Any, ...]], rows: Grouped, turn: range, now: dict[int, tuple[Any, ...]]
@@ -226,7 +235,8 @@ class Manner:
         self._tire()
         chosen = np.array(kept, np.int64)
         table = selected.take(pa.array(chosen))
-        return Said(table, rows.feeds[places[chosen]], rows.at[places[chosen]], revisions=np.array(numbers, np.int64))
+        feeds, at = rows.feeds[places[chosen]], rows.at[places[chosen]]
+        return Said(table, feeds, at, self._windows(), revisions=np.array(numbers, np.int64))
 
     def _tire(self) -> None:
         """Forget instants that no late item can change any more."""

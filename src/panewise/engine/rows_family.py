@@ -7,8 +7,8 @@ laws and widths make cheapest.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Min, Objects, Words
+from panewise.aggregate import Longs, Min, Objects, Words
 from panewise.algebra import Call, Host
 from panewise.engine.codec import from_text, to_text
 from panewise.engine.family import Family
@@ -272,6 +272,27 @@ class RowsFamily(Family):
         if choice.store is LandmarkIntervals:
             return partial(LandmarkIntervals, call.aggregate, self.reach, widths=[w.count for w in windows])
         return partial(choice.store, call.aggregate, self.reach)
+
+    def live(self) -> Iterable[Longs]:
+        yield np.array([row.code for row in self._every_row() if row.code >= 0], np.int64)
+
+    def recode(self, codes: Longs) -> None:
+        def fresh(row: Row) -> Row:
+            return replace(row, code=int(codes[row.code])) if row.code >= 0 else row
+
+        self.waiting = [fresh(row) for row in self.waiting]
+        self.late = [(visible, fresh(row)) for visible, row in self.late]
+        for partition in self.partitions.values():
+            partition.rows = [fresh(row) for row in partition.rows]
+        self._rebuild_all()
+        for number, current in self.current.items():
+            self.current[number] = {int(codes[code]): answer for code, answer in current.items()}
+
+    def _every_row(self) -> Iterator[Row]:
+        yield from self.waiting
+        yield from (row for _, row in self.late)
+        for partition in self.partitions.values():
+            yield from partition.rows
 
     # ---- restarts ----------------------------------------------------------------------------------------------
 

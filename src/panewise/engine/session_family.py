@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -119,8 +119,7 @@ class SessionFamily(Family):
         codes = np.full(len(rows), -1, np.int64)
         items: list[Items] = []
         if len(grouped):
-            whole = self._blocks(table, rows if kept is None else rows.chosen(kept), len(grouped))
-            _, codes[grouped], items = next(whole)
+            codes[grouped], items = self._coded(table, rows if kept is None else rows.chosen(kept))
         batch = _Batch(rows, np.where(marks > rows.times, marks, NO_MARK), places, codes, grouped, items)
         for run in batch.runs():
             for sessions in self.sessions.values():
@@ -154,6 +153,21 @@ class SessionFamily(Family):
         items = [each.at(wanted) for each in batch.items]
         found = gathered(self.columns, segments[grouped], batch.codes[order][grouped], items, len(self.keys))
         return {number: Pane(0, 0, codes, states) for number, codes, states in found}
+
+    def live(self) -> Iterable[Longs]:
+        yield from (pane.codes for pane in self.panes())
+        for sessions in self.sessions.values():
+            yield from sessions.fading.values()
+
+    def recode(self, codes: Longs) -> None:
+        kept = self.partitions.kept(np.array(list(sessions.open), np.int64) for sessions in self.sessions.values())
+        self.partitions = kept.keys
+        for sessions in self.sessions.values():
+            sessions.fading = {at: codes[some] for at, some in sessions.fading.items()}
+            sessions.open = {
+                int(kept.codes[partition]): [replace(s, pane=s.pane.recoded(codes)) for s in some]
+                for partition, some in sessions.open.items()
+            }
 
     def state(self) -> Tree:
         saved = []

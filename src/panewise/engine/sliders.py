@@ -144,6 +144,10 @@ class Sliders(Holder):
         self.chain.grow(self.size)
         self.chain.load([self._moved(pane, self.shift) for pane in panes])
 
+    @property
+    def nbytes(self) -> int:
+        return self.chain.nbytes + sum(pane.nbytes for pane in self.waiting)
+
     def state(self) -> Tree:
         servings = [[number, s.since, s.until] for number, s in self.serving.items()]
         own = {"begins": self.begins, "now": self.chain.now, "lost": self.chain.lost, "serving": servings}

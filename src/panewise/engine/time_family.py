@@ -17,7 +17,6 @@ from panewise.engine.feeds import Feed
 from panewise.engine.holders import Holder
 from panewise.engine.intake import Arrivals
 from panewise.engine.keeping import Keeping
-from panewise.engine.keys import Keys
 from panewise.engine.lateness import EVER, Ledger, judged, presence
 from panewise.engine.open_panes import OpenPanes
 from panewise.engine.rowwise import passed
@@ -29,10 +28,8 @@ from panewise.slicing.cuts import Cuts, cuts
 from panewise.stores.pane import Pane
 from panewise.stores.stairs import NEVER
 from panewise.time import Boundary, refuse_endless
-from panewise.window import Sliding, Varying
+from panewise.window import Cumulate, Sliding, Varying
 
-#: Rows handled together: few enough to stay in the cache, and at least as many as there are groups.
-SMALLEST_BLOCK, LARGEST_BLOCK = 1 << 17, 1 << 22
 #: Single ticks, for late rows.
 TICKS = Cuts(0, 1, np.zeros(1, np.int64))
 
@@ -63,7 +60,8 @@ class TimeFamily(Family):
         #: The first and last time of items that came in order.
         self.reach: tuple[int, int] | None = None
         self.begun = False
-        self._live = 1024
+        #: The widest reach and the shortest step of all windows, as long as they stay the same.
+        self._widest: tuple[int, int] | None = None
 
     @property
     def holders(self) -> list[Holder]:
@@ -71,13 +69,16 @@ class TimeFamily(Family):
 
     @property
     def nbytes(self) -> int:
-        return sum(pane.nbytes for pane in self._every_pane())
+        open_and_late = [*self.open.panes(), *(pane for late in self.late for pane in late.panes)]
+        return sum(pane.nbytes for pane in open_and_late) + sum(holder.nbytes for holder in self.holders)
 
     # ---- windows come and go -----------------------------------------------------------------------------------
 
     def _joined(self, feed: Feed) -> None:
+        self._widest = None
         if self.begun:
-            self.open.recut(self._cuts())
+            if not self.open.eras[-1][1].agree(edges_of(feed.window)):
+                self.open.recut(self._cuts())
             if (window := slider(feed.window, feed.revise)) is None:
                 self._hold(feed)
             else:
@@ -195,8 +196,7 @@ class TimeFamily(Family):
             table, rows = table.take(pa.array(on_time)), rows.chosen(on_time)
         if not len(rows):
             return
-        size = min(max(4 * len(self.keys), SMALLEST_BLOCK), LARGEST_BLOCK)
-        for where, codes, items in self._blocks(table, rows, size):
+        for where, codes, items in self._blocks(table, rows):
             self.open.take(rows.times[where] + self.boundary.shift, codes, items, len(self.keys))
 
     def _note(self, rows: Arrivals, ledger: Ledger) -> None:
@@ -218,13 +218,13 @@ class TimeFamily(Family):
         assert rows.marks is not None
         positions, visible = rows.times + self.boundary.shift, rows.marks + self.boundary.shift
         apart = any(feed.revise is not None for feed in self.feeds.values())
-        for _, codes, items in self._blocks(table, rows, len(rows)):
-            turns = rows.order if apart else visible
+        for where, codes, items in self._blocks(table, rows):
+            turns = rows.ordered(where) if apart else visible[where]
             for turn in np.unique(turns):
                 mine = turns == turn
                 ticks = OpenPanes(self.columns, TICKS)
-                ticks.take(positions[mine], codes[mine], chosen(items, mine), len(self.keys))
-                self.late.append(Late(int(visible[mine][0]), ticks.panes()))
+                ticks.take(positions[where][mine], codes[mine], chosen(items, mine), len(self.keys))
+                self.late.append(Late(int(visible[where][mine][0]), ticks.panes()))
 
     def advance(self, limit: int) -> None:
         if limit > self.passed:
@@ -233,7 +233,6 @@ class TimeFamily(Family):
             self._speak(limit)
             self.passed = limit
             self._repack()
-            self._tidy()
 
     def finish(self, until: int | None) -> None:
         self._refuse_endless(until)
@@ -249,13 +248,25 @@ class TimeFamily(Family):
     def _refuse_endless(self, limit: int | None) -> None:
         """Absurd times would be reported at billions of instants; nothing has changed yet when that is said."""
         ends = np.array([*self.open.ends, *(p.end for late in self.late for p in late.panes)], np.int64)
+        if not len(ends) or self._surely_few(int(ends.max() - ends.min())):
+            return
         for feed in self.feeds.values():
             grid = feed.window.grid
-            if grid is not None and len(ends):
+            if grid is not None:
                 first, last = presence(feed, ends)
                 # What never leaves is reported no longer than to the first instant after the last item.
                 last = np.where(last >= EVER, ends.max() + grid[1], last)
                 refuse_endless(first, last if limit is None else np.minimum(last, limit), *grid)
+
+    def _surely_few(self, span: int) -> bool:
+        """Whether a glance tells that instants are not too many: the common case, whatever the number of windows."""
+        if self._widest is None:
+            grids = [feed.window.grid or (0, 1) for feed in self.feeds.values()]
+            frames = [w.range + w.lag for f in self.feeds.values() if isinstance(w := f.window, Sliding)]
+            others = [w.size for f in self.feeds.values() if isinstance(w := f.window, Cumulate)]
+            self._widest = max([0, *frames, *others]), min(step for _, step in grids)
+        reach, step = self._widest
+        return (span + reach) // step < 1_000_000
 
     def _speak(self, limit: int | None, finishing: bool = False) -> None:
         for holder in self.holders:
@@ -289,22 +300,15 @@ class TimeFamily(Family):
             yield from holder.waiting
             yield from holder.panes()
 
-    def _tidy(self) -> None:
-        """Forget groups that no pane holds any more, once they are the greater part."""
-        if len(self.keys) <= 2 * self._live or self.said:
-            return
-        marks = np.zeros(len(self.keys), bool)
-        for pane in self._every_pane():
-            marks[pane.codes] = True
-        alive = np.flatnonzero(marks)
-        self._live = max(len(alive), 1024)
-        if 2 * len(alive) > len(self.keys):
-            return
-        keys = Keys(self.keys.types)
-        codes = np.full(len(self.keys), -1, np.int64)
-        codes[alive] = keys.encode(self.keys.take(alive), len(alive))
-        self.keys = keys
-        self.recode(codes)
+    def live(self) -> Iterable[Longs]:
+        return (pane.codes for pane in self._every_pane())
+
+    def recode(self, codes: Longs) -> None:
+        self.open.recode(codes)
+        self.late = [Late(late.visible, [pane.recoded(codes) for pane in late.panes]) for late in self.late]
+        for holder in self.holders:
+            holder.size = len(self.keys)
+            holder.recode(codes)
 
     # ---- restarts ----------------------------------------------------------------------------------------------
 
@@ -351,15 +355,6 @@ class TimeFamily(Family):
             chain.serve(self.feeds[number], since, until)
         chain.restore(saved)
         return chain
-
-    def recode(self, codes: Longs) -> None:
-        """Groups have new codes."""
-        self.open.recode(codes)
-        self.late = [Late(late.visible, [pane.recoded(codes) for pane in late.panes]) for late in self.late]
-        for holder in self.holders:
-            holder.size = len(self.keys)
-            holder.recode(codes)
-        self.recoded(codes)
 
 
 def sliding(feed: Feed) -> Sliding:

@@ -56,6 +56,11 @@ class Cuts:
         """The position just before a pane."""
         return self.end(number - 1)
 
+    def agree(self, edges: Iterable[Edges]) -> bool:
+        """Whether uniform panes end at all these edges already."""
+        width = self.period if self.uniform else 0
+        return bool(width) and all(not e.step % width and not (e.residue - self.origin) % width for e in edges)
+
     def text(self, domain: Domain) -> str:
         """What `explain` says."""
         length = duration_text(self.period, domain)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from panewise.aggregate import Columns, Longs, Words, placed, put
+from panewise.aggregate import Columns, Longs, Words, bytes_of, placed, put
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Pane:
 
     @property
     def nbytes(self) -> int:
-        return self.codes.nbytes + sum(word.nbytes for words in self.states for word in words)
+        return self.codes.nbytes + sum(map(bytes_of, self.states))
 
     def recoded(self, codes: Longs) -> Pane:
         """The same pane after groups got new codes; `codes[old]` is the new one."""
@@ -44,23 +44,28 @@ def merged(columns: Sequence[Columns], panes: Sequence[Pane]) -> Pane:
     if len(panes) == 1:
         return panes[0]
     start, end = min(p.start for p in panes), max(p.end for p in panes)
-    codes = _union([p.codes for p in panes])
+    codes, ranks = _union([p.codes for p in panes])
     states = []
     for number, column in enumerate(columns):
         words = column.identity(len(codes))
-        for pane in panes:
-            at = slice(None) if len(pane.codes) == len(codes) else np.searchsorted(codes, pane.codes)
+        for pane, at in zip(panes, ranks, strict=True):
             put(words, at, column.combine(placed(words, at), pane.states[number]))
         states.append(words)
     return Pane(start, end, codes, tuple(states))
 
 
-def _union(codes: list[Longs]) -> Longs:
-    """All codes, ascending, each once; by marking where they are dense, since sorting costs more."""
+def _union(codes: list[Longs]) -> tuple[Longs, list[Any]]:
+    """All codes, ascending, each once, and where those of each part are among them.
+
+    By marking where codes are dense, since sorting and searching cost more.
+    """
     top = max((int(c[-1]) for c in codes if len(c)), default=-1) + 1
     if top > 8 * sum(map(len, codes)):
-        return np.unique(np.concatenate(codes))
+        whole = np.unique(np.concatenate(codes))
+        return whole, [np.searchsorted(whole, each) for each in codes]
     marks = np.zeros(top, bool)
     for each in codes:
         marks[each] = True
-    return np.flatnonzero(marks)
+    whole = np.flatnonzero(marks)
+    places = np.cumsum(marks) - 1
+    return whole, [slice(None) if len(each) == len(whole) else places[each] for each in codes]

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from panewise.aggregate import Columns, Words
+from panewise.aggregate import Columns, Words, placed, put
 from panewise.stores.pane import Pane, merged
 from panewise.stores.totals import Total, total_of
 
@@ -47,7 +47,7 @@ class Stair:
         gone = []
         while self.panes and self.panes[0].end <= now - self.far:
             gone.append(self.panes.popleft())
-            for total, words in zip(self.totals, gone[-1].states, strict=True):
+            for total, words in zip(self.totals, gone[-1].states, strict=False):
                 total.pop(gone[-1].where, words)
         return gone
 
@@ -74,11 +74,21 @@ class Stair:
         self.rebuild()
 
     def rebuild(self) -> None:
-        """Totals follow from the panes; after a change in the middle they are computed again."""
-        self.totals = [total_of(column) for column in self.columns]
+        """Totals follow from the panes; after a change in the middle they are computed again.
+
+        A stair of one granule has none: its pane is its total.
+        """
+        self.totals = [total_of(column) for column in self.columns] if self.far - self.near > self.granule else []
         self.grow(self.size)
         for pane in self.panes:
             self._count(pane)
+
+    def uncounted(self) -> Iterator[Pane]:
+        """The panes that no total speaks for."""
+        if not self.totals:
+            yield from self.panes
+        if self.buffer is not None:
+            yield self.buffer
 
     def held(self) -> Iterator[Pane]:
         """All panes of this stair, oldest first."""
@@ -93,7 +103,7 @@ class Stair:
         self.buffer = None
 
     def _count(self, pane: Pane) -> None:
-        for total, words in zip(self.totals, pane.states, strict=True):
+        for total, words in zip(self.totals, pane.states, strict=False):
             total.push(pane.where, words)
 
     def _granule_end(self, pane: Pane) -> int:
@@ -160,14 +170,9 @@ class Stairs:
 
     def answers(self) -> Iterator[list[Words]]:
         """For each stair, the states of every aggregate over the window that ends with it; finest window first."""
-        sofar: list[Words] | None = None
+        sofar = [column.identity(self.size) for column in self.columns]
         for stair in self.stairs:
-            held = [total.total() for total in stair.totals]
-            sofar = (
-                held if sofar is None else [c.combine(a, b) for c, a, b in zip(self.columns, held, sofar, strict=True)]
-            )
-            if stair.buffer is not None:
-                sofar = [self._with(n, words, stair.buffer) for n, words in enumerate(sofar)]
+            sofar = self._with(sofar, stair)
             yield sofar
 
     def horizon(self, length: int) -> list[Words]:
@@ -175,19 +180,41 @@ class Stairs:
 
         Exact when some pane starts at that age; otherwise the pane that straddles it is left out.
         """
-        parts = [p for p in self.panes() if p.start >= self.now - length]
-        whole = merged(self.columns, parts) if parts else None
-        found = [column.identity(self.size) for column in self.columns]
-        return found if whole is None else [self._with(n, words, whole) for n, words in enumerate(found)]
+        sofar = [column.identity(self.size) for column in self.columns]
+        for stair in self.stairs:
+            if stair.far <= length:
+                sofar = self._with(sofar, stair)
+            elif stair.near < length:
+                parts = [pane for pane in stair.held() if pane.start >= self.now - length]
+                sofar = self._added(sofar, merged(self.columns, parts)) if parts else sofar
+        return sofar
 
-    def _with(self, number: int, words: Words, pane: Pane) -> Words:
-        column = self.columns[number]
-        out = tuple(word.copy() for word in words)
-        for word, value in zip(
-            out, column.combine(tuple(w[pane.where] for w in words), pane.states[number]), strict=True
-        ):
-            word[pane.where] = value
-        return out
+    def _with(self, states: list[Words], stair: Stair) -> list[Words]:
+        """States together with those of a stair."""
+        if stair.totals:
+            held = [total.total() for total in stair.totals]
+            states = [c.combine(a, b) for c, a, b in zip(self.columns, held, states, strict=True)]
+        for pane in stair.uncounted():
+            states = self._added(states, pane)
+        return states
+
+    def _added(self, states: list[Words], pane: Pane) -> list[Words]:
+        """States together with those of a pane; what was there before is not changed."""
+        found = []
+        for column, words, more in zip(self.columns, states, pane.states, strict=True):
+            if len(pane.codes) == len(words[0]):
+                found.append(column.combine(words, more))
+            else:
+                out = tuple(word.copy() for word in words)
+                put(out, pane.where, column.combine(placed(words, pane.where), more))
+                found.append(out)
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of panes and totals."""
+        totals = sum(total.nbytes for stair in self.stairs for total in stair.totals)
+        return totals + sum(pane.nbytes for pane in self.panes())
 
     # ---- while running -------------------------------------------------------------------------------------------
 

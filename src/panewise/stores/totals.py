@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from panewise.aggregate import Columns, Words, placed, put
+from panewise.aggregate import Columns, Words, bytes_of, placed, put
 
 
 class Total:
@@ -39,6 +39,10 @@ class Total:
     def total(self) -> Words:
         """The states of all groups over all panes in the queue."""
         return placed(self._total, slice(0, self.size))
+
+    @property
+    def nbytes(self) -> int:
+        return bytes_of(self._total)
 
     def _roomy(self, words: Words) -> Words:
         """The same states with room for `size` groups; capacity doubles, so that growing is cheap in the long run."""
@@ -93,6 +97,10 @@ class Stacked(Total):
     def total(self) -> Words:
         older = placed(self._back, slice(0, self.size))
         return self.columns.combine(older, super().total()) if self._young else older
+
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + bytes_of(self._back) + sum(bytes_of(words) for _, words in self._undo)
 
     def _turn(self) -> None:
         """The young panes become the older ones, from the youngest to the oldest."""

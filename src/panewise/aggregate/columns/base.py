@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from sys import getsizeof
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -102,6 +103,12 @@ def put(words: Words, where: Any, values: Words) -> None:
     """Write states to some places."""
     for word, value in zip(words, values, strict=True):
         word[where] = value
+
+
+def bytes_of(words: Words) -> int:
+    """The memory of states; what objects refer to in turn is not followed."""
+    objects = (state for word in words if word.dtype.hasobject for state in word)
+    return sum(word.nbytes for word in words) + sum(map(getsizeof, objects))
 
 
 def joined(parts: Sequence[Words]) -> Words:
