@@ -45,7 +45,9 @@ class Accumulating(Holder):
         totals = self.totals or [Total(column) for column in self.columns]
         for total in totals:
             total.grow(self.size)
-        yield from self._chunks(at, [self.feed], [total.total() for total in totals])
+        # Copied, because totals go on growing in place after they have been answered.
+        states = [tuple(word.copy() for word in total.total()) for total in totals]
+        yield from self._chunks(at, [self.feed], states)
 
     def absorb(self, at: int, fresh: list[Pane]) -> None:
         self._turn(on_grid(at, *(self.window.grid or (0, 1))))

@@ -16,7 +16,7 @@ import numpy as np
 from panewise.aggregate import Columns, Longs, Words, placed
 from panewise.engine.feeds import Chunk, Feed, Touched
 from panewise.engine.snapshot import Tree, pane_tree, panes_from
-from panewise.stores.pane import Pane
+from panewise.stores.pane import Pane, index_of
 from panewise.stores.stairs import NEVER
 from panewise.time import Boundary
 from panewise.window import Contents
@@ -194,7 +194,8 @@ class Holder(ABC):
         if whole:
             present = np.flatnonzero(states[0][0])
             if len(present):
-                yield Chunk(at, whole, present, [placed(words, present) for words in states], revised)
+                where = index_of(present)
+                yield Chunk(at, whole, present, [placed(words, where) for words in states], revised)
         for feed in due:
             if feed.changes or self._silence(feed, at):
                 codes = self._touched[feed.number].taken() if feed.changes else np.zeros(1, np.int64)

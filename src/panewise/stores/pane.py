@@ -22,11 +22,8 @@ class Pane:
 
     @property
     def where(self) -> Any:
-        """The codes as an index; codes that follow each other are a slice, which arrays serve much faster."""
-        size = len(self.codes)
-        if size and self.codes[-1] - self.codes[0] == size - 1:
-            return slice(int(self.codes[0]), int(self.codes[-1]) + 1)
-        return self.codes
+        """The codes as an index."""
+        return index_of(self.codes)
 
     @property
     def nbytes(self) -> int:
@@ -37,6 +34,13 @@ class Pane:
         fresh = codes[self.codes]
         order = np.argsort(fresh)
         return Pane(self.start, self.end, fresh[order], tuple(placed(words, order) for words in self.states))
+
+
+def index_of(codes: Longs) -> Any:
+    """Ascending codes as an index; those that follow each other are a slice, which arrays serve much faster."""
+    if len(codes) and codes[-1] - codes[0] == len(codes) - 1:
+        return slice(int(codes[0]), int(codes[-1]) + 1)
+    return codes
 
 
 def merged(columns: Sequence[Columns], panes: Sequence[Pane]) -> Pane:
