@@ -189,7 +189,7 @@ def jittered(draw: st.DrawFn) -> tuple[pa.Table, int]:
     return table([(t, k, None, None, None) for t, _, k in ordered]), delay
 
 
-# ---- queries an engine answers from panes -----------------------------------------------------------------------------
+# ---- queries an engine answers from panes ----------------------------------------------------------------------------
 
 #: Every aggregate over every type of column it takes.
 CALLS = (

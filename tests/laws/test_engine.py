@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from pyarrow import feather
 import panewise as pw
 from panewise import kernels
 from panewise.aggregate import Items, Longs, Max, Sum, Words
+from panewise.engine import family, open_panes
 from panewise.engine.keys import Numbers
 from panewise.kernels import compiled, plain
 from panewise.slicing import Frame, Group
@@ -30,14 +31,13 @@ from panewise.stores.stairs import NEVER, Stairs
 
 from .strategies import (
     BOUNDARIES,
-    GRIDDED,
     KINDS,
-    TIMES,
     Aggregated,
     aggregated,
     odd_tables,
     on_timestamps,
     stretched,
+    table,
 )
 
 #: Times close together with now and then a much newer one, and sometimes none: many rows are late.
@@ -89,7 +89,7 @@ class Ask:
 
 
 #: What can happen to a running engine: rows come, time is asked for, queries come and go.
-Event = pa.Table | Ask | Join | Leave
+Event: TypeAlias = pa.Table | Ask | Join | Leave
 
 
 def played(
@@ -109,8 +109,8 @@ def played(
     said: dict[str, list[pa.Table]] = {}
 
     def hear(emission: Mapping[str, pa.Table]) -> None:
-        for name, table in emission.items():
-            said.setdefault(name, []).append(table)
+        for name, answer in emission.items():
+            said.setdefault(name, []).append(answer)
 
     for event in events:
         match event:
@@ -123,7 +123,7 @@ def played(
             case rows:
                 engine.feed("S", rows)
     hear(engine.finish(until))
-    return {name: pa.concat_tables(tables) for name, tables in said.items()}, engine
+    return {name: pa.concat_tables(answers) for name, answers in said.items()}, engine
 
 
 def alone(cql: str, events: Iterable[Event], schema: pa.Schema, delay: int | None, boundary: str) -> pa.Table:
@@ -140,7 +140,7 @@ def split(s: pa.Table, cuts: Sequence[tuple[int, bool]]) -> list[Event]:
     return [*events, s.slice(done)]
 
 
-CUTS = st.lists(st.tuples(st.integers(0, 12), st.booleans()), max_size=5)
+CUTS = st.lists(st.tuples(st.integers(0, 12), st.booleans()), max_size=6)
 
 
 # ---- engine = reference ----------------------------------------------------------------------------------------------
@@ -199,6 +199,38 @@ def test_any_split_gives_the_same_account(
     assert engine.late("S")["i"].to_pylist() == wanted.late["S"]["i"].to_pylist()
 
 
+@settings(max_examples=120)
+@given(odd_tables(12, DISORDER), aggregated(revising=True), st.integers(0, 5), CUTS, BOUNDARIES)
+def test_housekeeping_changes_nothing(
+    s: pa.Table, query: Aggregated, delay: int, cuts: list[tuple[int, bool]], boundary: str
+) -> None:
+    """Limits that only large streams meet, made small: blocks of rows, parts of a pane, groups to be forgotten."""
+    wanted = alone(query.cql, split(s, cuts), s.schema, delay, boundary)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(family, "FEW", 1)
+        patch.setattr(family, "SMALLEST_BLOCK", 1)
+        patch.setattr(family, "LARGEST_BLOCK", 2)
+        patch.setattr(open_panes, "MANY_PARTS", 2)
+        same(alone(query.cql, split(s, cuts), s.schema, delay, boundary), wanted)
+
+
+#: Bursts that lie far apart, so that panes and groups are many and hardly any of them is used.
+BURSTS = st.builds(lambda burst, t: burst * 1_000_003 + t, st.integers(-2, 2), st.integers(0, 9))
+
+
+@settings(max_examples=60)
+@given(
+    odd_tables(10, BURSTS),
+    aggregated(("sliding", "tumbling", "continuous", "levels", "landmark", "rows", "session", "cumulate")),
+    CUTS,
+    BOUNDARIES,
+)
+def test_long_silences(s: pa.Table, query: Aggregated, cuts: list[tuple[int, bool]], boundary: str) -> None:
+    cql = replace(query, suffix="").cql
+    wanted = pw.reference.run(cql, {"S": pw.Stream(s, "t", delay=5)}, boundary=boundary)
+    same(alone(cql, split(s, cuts), s.schema, 5, boundary), wanted)
+
+
 @st.composite
 def promised(draw: st.DrawFn, s: pa.Table, boundary: str) -> list[Event]:
     """The rows in the order of time; now and then an instant before the next of them is declared final."""
@@ -225,6 +257,36 @@ def test_declaring_instants_final_changes_nothing_for_rows_on_time(
     same(alone(query.cql, events, s.schema, None, boundary), wanted)
 
 
+#: A delay that no row exceeds by itself, and how the reference is told of a promise then: by a row of the far future.
+PATIENCE = 1000
+
+
+@settings(max_examples=150)
+@given(
+    odd_tables(12, DISORDER),
+    aggregated(),
+    st.lists(st.tuples(st.integers(0, 12), st.integers(-6, 20)), max_size=4),
+    st.sampled_from([None, PATIENCE]),
+    BOUNDARIES,
+)
+def test_a_promise_is_a_watermark(
+    s: pa.Table, query: Aggregated, promises: list[tuple[int, int]], delay: int | None, boundary: str
+) -> None:
+    """Rows that come after `advance(t)` and lie before t are as late as if a delay had said so."""
+    query = replace(query, under="i >= 0", calls=tuple(c for c in query.calls if "REGR" not in c) or ("COUNT(*)",))
+    events: list[Event] = []
+    marked: list[pa.Table] = []
+    done = 0
+    for cut, to in sorted((min(cut, s.num_rows), to) for cut, to in promises):
+        newest = to + PATIENCE + (boundary == "(]")
+        events += [s.slice(done, cut - done), Ask(to)]
+        marked += [s.slice(done, cut - done), table([(newest, None, None, None, None)]).set_column(0, "i", [[-1]])]
+        done = cut
+    stream = pw.Stream(pa.concat_tables([*marked, s.slice(done)]), "t", PATIENCE)
+    wanted = pw.reference.run(query.cql, {"S": stream}, boundary=boundary)
+    same(alone(query.cql, [*events, s.slice(done)], s.schema, delay, boundary), wanted)
+
+
 # ---- together = alone ------------------------------------------------------------------------------------------------
 
 #: Windows that may share panes.
@@ -243,9 +305,7 @@ def pools(draw: st.DrawFn) -> dict[str, str]:
 
 
 @settings(max_examples=100)
-@given(
-    odd_tables(12, DISORDER), pools(), st.integers(0, 5), CUTS, BOUNDARIES, st.sampled_from(["cost", "paper"])
-)
+@given(odd_tables(12, DISORDER), pools(), st.integers(0, 5), CUTS, BOUNDARIES, st.sampled_from(["cost", "paper"]))
 def test_together_as_alone(
     s: pa.Table, queries: dict[str, str], delay: int, cuts: list[tuple[int, bool]], boundary: str, policy: str
 ) -> None:
@@ -267,10 +327,11 @@ def visited(draw: st.DrawFn, events: list[Event], relative: Aggregated) -> list[
     guests: list[str] = []
     for number, event in enumerate(events):
         found.append(event)
-        if draw(st.booleans()):
+        coming, going = draw(st.booleans()), draw(st.booleans())
+        if coming:
             guests.append(f"guest{number}")
             found.append(Join(guests[-1], draw(st.one_of(kin, kin, aggregated())).cql))
-        if guests and draw(st.booleans()):
+        if guests and going:
             found.append(Leave(guests.pop(draw(st.integers(0, len(guests) - 1)))))
     return found
 
@@ -305,8 +366,8 @@ EXTENTS = st.one_of(
 
 
 def counting(extent: tuple[int, int, int]) -> str:
-    range, slide, lag = extent
-    return f"SELECT k, COUNT(*) AS n, MAX(t) AS newest FROM S [RANGE {range} SLIDE {slide} LAG {lag}] GROUP BY k"
+    length, slide, lag = extent
+    return f"SELECT k, COUNT(*) AS n, MAX(t) AS newest FROM S [RANGE {length} SLIDE {slide} LAG {lag}] GROUP BY k"
 
 
 @settings(max_examples=200)
@@ -319,31 +380,33 @@ def test_a_newcomer_is_half_filled_until_its_range_has_passed(
     steps: list[int],
     boundary: str,
 ) -> None:
-    """It joins at an instant up to which all is final. Windows that begin no earlier are complete, and older ones hold
-    what came after some position."""
-    s = pa.table({"t": [t for t, _ in items], "k": [k for _, k in items]}, pa.schema([("t", pa.int64()), ("k", pa.string())]))
-    first = joins + (boundary == "(]")
-    events: list[Event] = [s.filter(pa.array([t < first for t, _ in items])), Ask(joins), Join("q", counting(newcomer))]
-    now = joins
+    """It joins at an instant up to which all is final. Windows that begin after the pane that was unfinished then are
+    complete; older ones hold what came after some position (decision 10)."""
+    times, (length, slide, lag) = [t for t, _ in items], newcomer
+    s = pa.table({"t": times, "k": [k for _, k in items]})
+    known = joins + (boundary == "(]")
+    events: list[Event] = [_between(s, None, known), Ask(joins), Join("q", counting(newcomer))]
     for step in steps:
-        events += [s.filter(pa.array([first <= t < first + step for t, _ in items])), Ask(now + step)]
-        first, now = first + step, now + step
-    events.append(s.filter(pa.array([t >= first for t, _ in items])))
+        events += [_between(s, known, known + step), Ask(known + step - (boundary == "(]"))]
+        known += step
+    events.append(_between(s, known, None))
     found, _ = played({f"host{n}": counting(host) for n, host in enumerate(hosts)}, events, s.schema, None, boundary)
-    by_end: dict[int, dict[str, tuple[int, int]]] = {}
+    told: dict[int, dict[str, tuple[int, int]]] = {}
     for row in found["q"].to_pylist():
-        by_end.setdefault(row["w_end"], {})[row["k"]] = row["n"], row["newest"]
-    range, slide, lag = newcomer
-    for end in sorted({*by_end, *(t + d for t, _ in items for d in (0, 1, slide, range))}):
+        told.setdefault(row["w_end"], {})[row["k"]] = row["n"], row["newest"]
+    unfinished = min((slide for _, slide, _ in hosts), default=0)
+    for end in range(min(times) - 1, max(times) + length + 2):
         if (end + lag) % slide == 0 and end + lag > joins:
-            inside = [
-                (t, k)
-                for t, k in items
-                if (end - range < t <= end if boundary == "(]" else end - range <= t < end)
-            ]
-            half = [_counted([i for i in inside if i[0] >= since]) for since in {t for t, _ in inside} | {end + 1}]
-            wanted = [_counted(inside)] if end - range >= joins else half
-            assert by_end.get(end, {}) in wanted, f"{by_end.get(end, {})} at {end} is not among {wanted}"
+            inside = [(t, k) for t, k in items if end - length < t + (boundary == "[)") <= end]
+            complete = end - length >= joins + unfinished
+            since = {min(times)} if complete else {t for t, _ in inside} | {end + 1}
+            wanted = [_counted([(t, k) for t, k in inside if t >= first]) for first in since]
+            assert told.get(end, {}) in wanted, f"{told.get(end, {})} at {end} is not among {wanted}"
+
+
+def _between(s: pa.Table, low: int | None, high: int | None) -> pa.Table:
+    times = s["t"].to_pylist()
+    return s.filter(pa.array([(low is None or t >= low) and (high is None or t < high) for t in times], pa.bool_()))
 
 
 def _counted(items: Sequence[tuple[int, str]]) -> dict[str, tuple[int, int]]:
@@ -510,8 +573,10 @@ def test_a_chain_takes_late_panes(
 
 LONG = st.one_of(st.integers(-9, 9), st.integers(-(2**62), 2**62), st.sampled_from([-(2**63), 2**63 - 1]))
 DOUBLE = st.one_of(st.floats(), st.sampled_from([0.0, -0.0, math.nan, -math.nan, math.inf, -math.inf, 1e308, 0.1]))
-ROWS = st.lists(st.tuples(st.integers(0, 4), LONG, DOUBLE, st.integers(-5, 5)), max_size=12)
 SLOTS = 5
+#: What a kernel is told of a row: its slot, a number, a time and a double.
+Row: TypeAlias = tuple[int, int, int, float]
+ROWS = st.lists(st.tuples(st.integers(0, SLOTS - 1), LONG, st.integers(-5, 5), DOUBLE), max_size=12)
 
 
 def longs(values: Iterable[int]) -> Longs:
@@ -520,17 +585,17 @@ def longs(values: Iterable[int]) -> Longs:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows as kernels see them: which slot each belongs to, a number, a double and a time."""
+    """The same in columns."""
 
     slots: Longs
     values: Longs
-    doubles: Any
     times: Longs
+    doubles: Any
 
     @classmethod
-    def of(cls, rows: list[tuple[int, int, float, int]]) -> Rows:
-        slots, values, doubles, times = ([row[n] for row in rows] for n in range(4))
-        return cls(longs(slots), longs(values), np.array(doubles, np.float64), longs(times))
+    def of(cls, rows: list[Row]) -> Rows:
+        doubles = np.array([row[3] for row in rows], np.float64)
+        return cls(longs(r[0] for r in rows), longs(r[1] for r in rows), longs(r[2] for r in rows), doubles)
 
 
 def agree(name: str, *arguments: Any) -> None:
@@ -555,9 +620,7 @@ def _bits(value: Any) -> Any:
 
 @settings(max_examples=100)
 @given(ROWS, st.integers(-30, 30), st.integers(1, 9), st.lists(st.integers(-1, 9), max_size=8))
-def test_kernels_that_number_agree(
-    rows: list[tuple[int, int, float, int]], base: int, width: int, table: list[int]
-) -> None:
+def test_kernels_that_number_agree(rows: list[Row], base: int, width: int, table: list[int]) -> None:
     r = Rows.of(rows)
     agree("pane_numbers", r.times * 7, base, width)
     agree("pane_numbers", r.values // 4, base, width * 1_000_000_007)
@@ -568,9 +631,7 @@ def test_kernels_that_number_agree(
 
 @settings(max_examples=100)
 @given(ROWS, ROWS)
-def test_kernels_that_add_agree(
-    rows: list[tuple[int, int, float, int]], before: list[tuple[int, int, float, int]]
-) -> None:
+def test_kernels_that_add_agree(rows: list[Row], before: list[Row]) -> None:
     r, b = Rows.of(rows), Rows.of(before)
     zeros, floats, odd = np.zeros(SLOTS, np.int64), np.zeros(SLOTS), np.zeros(SLOTS, np.uint8)
     agree("count", r.slots, zeros)
@@ -585,7 +646,7 @@ def test_kernels_that_add_agree(
 
 @settings(max_examples=100)
 @given(ROWS, st.sampled_from([0, -1]))
-def test_kernels_that_choose_agree(rows: list[tuple[int, int, float, int]], flip: int) -> None:
+def test_kernels_that_choose_agree(rows: list[Row], flip: int) -> None:
     r, least = Rows.of(rows), np.full(SLOTS, np.iinfo(np.int64).min, np.int64)
     seen, numbers = np.zeros(SLOTS, bool), np.arange(len(rows), dtype=np.int64)
     agree("take_greatest", r.slots, r.values ^ flip, least, seen)
@@ -599,7 +660,12 @@ def test_kernels_that_choose_agree(rows: list[tuple[int, int, float, int]], flip
     st.lists(
         st.one_of(
             st.lists(LONG, max_size=40),
-            st.builds(lambda low, many, step: range(low, low + many * step, step), LONG.map(lambda n: n // 4), st.integers(0, 3000), st.integers(1, 5000)),
+            st.builds(
+                lambda low, many, step: range(low, low + many * step, step),
+                LONG.map(lambda n: n // 4),
+                st.integers(0, 3000),
+                st.integers(1, 5000),
+            ),
         ),
         max_size=5,
     ),

@@ -37,8 +37,11 @@ class Accumulating(Holder):
         return on_grid(max(self.waiting[0].end, self.at + 1), *self.window.grid) if self.waiting else None
 
     def exhausted(self) -> bool:
-        lasting = self.window.pattern is Pattern.MONOTONIC
-        return not self.waiting and not self._openings and (lasting or self.totals is None)
+        if self.waiting or self._openings:
+            return False
+        # What lasts is reported until the first instant that has seen every item, even one that no group holds.
+        lasting = self.window.pattern is Pattern.MONOTONIC and self.at >= self.newest
+        return lasting or self.totals is None
 
     def step(self, at: int, fresh: list[Pane], opened: bool) -> Iterator[Chunk]:
         self.absorb(at, fresh)

@@ -81,7 +81,7 @@ class Family(ABC):
                 self._left(feed)
 
     def _feed(self, window: Window, plan: Aggregation) -> int:
-        wanted = (window, plan.changes, plan.query.empty, plan.query.revise)
+        wanted = (window, plan.changes, plan.empty, plan.query.revise)
         if wanted in self._numbers:
             self._listeners[self._numbers[wanted]] += 1
             return self._numbers[wanted]
@@ -161,7 +161,7 @@ class Family(ABC):
             if number in self.feeds:
                 self._listeners[number] += 1
             else:
-                self._listen(Feed(number, window, plan.changes, plan.query.empty, plan.query.revise))
+                self._listen(Feed(number, window, plan.changes, plan.empty, plan.query.revise))
             feeds.append((number, level))
         self.members[name] = Member(name, plan, tuple(feeds))
 

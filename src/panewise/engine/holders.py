@@ -19,7 +19,6 @@ from panewise.engine.snapshot import Tree, pane_tree, panes_from
 from panewise.stores.pane import Pane, index_of
 from panewise.stores.stairs import NEVER
 from panewise.time import Boundary
-from panewise.window import Contents
 
 
 class Holder(ABC):
@@ -33,8 +32,11 @@ class Holder(ABC):
         self.size = 0
         self.feeds: dict[int, Feed] = {}
         self._touched: dict[int, Touched] = {}
-        #: The first and last time of items, and whether no more will come: what EMIT EMPTY goes by.
-        self.reach: tuple[int, int] | None = None
+        #: For EMIT EMPTY: the first and last instant at which a feed's window held items, grouped or not.
+        self.reach: dict[int, tuple[int, int]] = {}
+        #: The last position at which an item entered the windows, grouped or not.
+        self.newest = NEVER
+        #: Whether no more items will come.
         self.finishing = False
         #: Instants at which a late item became visible, for windows that speak whenever they change.
         self._openings: list[int] = []
@@ -96,23 +98,17 @@ class Holder(ABC):
     def _next(self) -> int | None:
         """The next instant of a window, or of the silence of one that reports empty states."""
         found = [] if (at := self.next_instant()) is None else [at]
-        silent = (f for f in self.feeds.values() if f.empty and self.reach is not None)
-        for feed, grid in ((f, f.window.grid) for f in silent):
-            found += [on_grid(max(self.at + 1, self._instants(feed)[0]), *grid)] if grid else []
+        for number, (first, _) in self.reach.items():
+            grid = self.feeds[number].window.grid if number in self.feeds else None
+            found += [on_grid(max(self.at + 1, first), *grid)] if grid else []
         return min(found, default=None)
 
     def _silence(self, feed: Feed, at: int) -> bool:
         """Whether an empty state is to be reported: from the first instant that saw an item, to the last."""
-        if not feed.empty or self.reach is None:
+        if feed.number not in self.reach:
             return False
-        first, last = self._instants(feed)
+        first, last = self.reach[feed.number]
         return first <= at and (not self.finishing or at <= last)
-
-    def _instants(self, feed: Feed) -> tuple[int, int]:
-        """The first and last instant of a window over everything that has been seen."""
-        assert self.reach is not None
-        instants = feed.window.instants(Contents.of(np.unique(np.array(self.reach, np.int64))), self.boundary)
-        return (int(instants[0]), int(instants[-1])) if len(instants) else (0, -1)
 
     @property
     def nbytes(self) -> int:

@@ -90,7 +90,7 @@ def _manner(plan: Aggregation) -> object:
     """What queries must have in common to be reported together."""
     after = tuple(replace(step, child=plan.source) for step in plan.after)
     query = plan.query
-    return after, tuple(query.root.columns), query.emit, query.empty, query.revise is not None
+    return after, tuple(query.root.columns), query.emit, plan.empty, query.revise is not None
 
 
 @dataclass
@@ -109,7 +109,7 @@ class Manner:
         """The rows of its feeds, what is selected of them, and from which rows that comes."""
         mine = np.flatnonzero(np.isin(rows.feeds, np.fromiter(self.feeds, np.int64)))
         rows = rows if len(mine) == len(rows) else rows.chosen(mine)
-        shown = np.flatnonzero(rows.present | self.plan.query.empty)
+        shown = np.flatnonzero(rows.present | self.plan.empty)
         table = rows.table if len(shown) == len(rows) else rows.table.take(pa.array(shown))
         table, kept = passed(self.plan.after, table, self.family.host)
         selected = table.select([column.name for column in self.plan.query.root.columns])

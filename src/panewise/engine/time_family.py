@@ -28,7 +28,7 @@ from panewise.slicing.cuts import Cuts, cuts
 from panewise.stores.pane import Pane
 from panewise.stores.stairs import NEVER
 from panewise.time import Boundary, refuse_endless
-from panewise.window import Cumulate, Sliding, Varying
+from panewise.window import Contents, Cumulate, Sliding, Varying
 
 #: Single ticks, for late rows.
 TICKS = Cuts(0, 1, np.zeros(1, np.int64))
@@ -57,8 +57,10 @@ class TimeFamily(Family):
         self.late: list[Late] = []
         #: The end of the newest pane that has been closed.
         self.closed = NEVER
-        #: The first and last time of items that came in order.
-        self.reach: tuple[int, int] | None = None
+        #: For windows that report silence, the first and last instant at which they held items.
+        self.reach: dict[int, tuple[int, int]] = {}
+        #: The last position at which an item entered windows, where some items are not grouped.
+        self.newest = NEVER
         self.begun = False
         #: The widest reach and the shortest step of all windows, as long as they stay the same.
         self._widest: tuple[int, int] | None = None
@@ -88,6 +90,7 @@ class TimeFamily(Family):
         if not self.begun:
             return
         self.others.pop(feed.number, None)
+        self.reach.pop(feed.number, None)
         for chain in (*self.chains.values(), *self.standins):
             chain.leave(feed.number)
         self.standins = [standin for standin in self.standins if standin.serving]
@@ -206,12 +209,14 @@ class TimeFamily(Family):
             shift, order = self.boundary.shift, rows.order[late]
             for feed in self.feeds.values():
                 ledger.add(judged(feed, order, rows.times[late] + shift, rows.marks[late] + shift))
-        if not any(feed.empty for feed in self.feeds.values()):
-            return
         times = rows.times if late is None else rows.times[~late]
-        if len(times):
-            low, high = int(times.min()), int(times.max())
-            self.reach = (low, high) if self.reach is None else (min(low, self.reach[0]), max(high, self.reach[1]))
+        if self.plan.between_filters and len(times):
+            self.newest = max(self.newest, int(times.max()) + self.boundary.shift)
+        for number in [feed.number for feed in self.feeds.values() if feed.empty]:
+            seen = self.feeds[number].window.instants(Contents.of(np.unique(times)), self.boundary)
+            if len(seen):
+                first, last = self.reach.get(number, (int(seen[0]), int(seen[-1])))
+                self.reach[number] = min(first, int(seen[0])), max(last, int(seen[-1]))
 
     def _take_late(self, table: pa.Table, rows: Arrivals) -> None:
         """Late rows wait until the instants they are late for have been answered."""
@@ -271,7 +276,8 @@ class TimeFamily(Family):
     def _speak(self, limit: int | None, finishing: bool = False) -> None:
         for holder in self.holders:
             holder.grow(len(self.keys))
-            holder.reach, holder.finishing = self.reach, finishing
+            holder.reach = {number: span for number, span in self.reach.items() if number in holder.feeds}
+            holder.newest, holder.finishing = self.newest, finishing
         waiting = []
         for late in self.late:
             if limit is not None and late.visible > limit + 1:
@@ -324,7 +330,8 @@ class TimeFamily(Family):
         return super().state() | {
             "begun": self.begun,
             "closed": self.closed,
-            "reach": self.reach,
+            "reach": [[number, *span] for number, span in self.reach.items()],
+            "newest": self.newest,
             "managers": managers,
             "open": self.open.state(),
             "late": [[late.visible, pane_tree(self.columns, late.panes)] for late in self.late],
@@ -335,7 +342,8 @@ class TimeFamily(Family):
 
     def restore(self, state: Tree) -> None:
         super().restore(state)
-        self.begun, self.closed, self.reach = state["begun"], state["closed"], state["reach"]
+        self.begun, self.closed, self.newest = state["begun"], state["closed"], state["newest"]
+        self.reach = {number: (first, last) for number, first, last in state["reach"]}
         self.open.restore(state["open"])
         self.late = [Late(visible, panes_from(self.columns, panes)) for visible, panes in state["late"]]
         for saved in state["managers"]:

@@ -37,6 +37,11 @@ class Aggregation:
         return any(isinstance(step, Select) for step in self.between)
 
     @property
+    def empty(self) -> bool:
+        """Whether empty windows have a row; with groups there is none to show."""
+        return self.query.empty and not self.group.keys
+
+    @property
     def changes(self) -> bool:
         """Whether it reports what changed instead of what is."""
         return self.query.emit is not Emit.RSTREAM
@@ -78,8 +83,11 @@ def aggregation(query: Query) -> Aggregation | str:
     if not isinstance(source, Source):
         return f"{_name(source)} stands below the window"
     window = windowed.window
-    if query.revise is not None and not all(w.grid for w in getattr(window, "levels", (window,))):
+    regular = all(w.grid for w in getattr(window, "levels", (window,)))
+    if query.revise is not None and not regular:
         return "LATE REVISE needs a window with a SLIDE"
+    if query.empty and not (regular and query.emit is Emit.RSTREAM):
+        return "EMIT EMPTY needs a window with a SLIDE, and whole results"
     if isinstance(window, Predicate):
         before, window = (*before, Select(windowed.child, window.condition)), Landmark()
     return Aggregation(query, source, before, window, between, node, after)
