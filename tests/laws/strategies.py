@@ -269,7 +269,7 @@ KINDS: dict[str, st.SearchStrategy[str]] = {
     "varying": _EXTENTS,
 }
 #: Kinds with instants of their own on a grid, of which LATE REVISE may say some again.
-GRIDDED = ("sliding", "tumbling", "levels", "refreshed", "cumulate", "varying")
+GRIDDED = ("sliding", "tumbling", "levels", "refreshed", "cumulate")
 
 
 @st.composite
@@ -278,16 +278,21 @@ def aggregated(draw: st.DrawFn, kinds: tuple[str, ...] = tuple(KINDS), revising:
     kind = draw(st.sampled_from(kinds))
     calls = draw(st.lists(st.sampled_from(CALLS + _COMPUTED), min_size=1, max_size=4, unique=True))
     keys = draw(st.one_of(st.just(""), st.sampled_from(_GROUPINGS)))
-    emit = draw(st.sampled_from(["", "", "ISTREAM", "DSTREAM", "RSTREAM"]))
+    emit = draw(st.sampled_from(["", "", *([] if kind == "varying" else ["ISTREAM", "DSTREAM"]), "RSTREAM"]))
     rarely = st.sampled_from([False, False, True])
     under, where, having = (
         draw(st.sampled_from(choices)) if draw(rarely) else "" for choices in (_FILTERS, _FILTERS, _HAVINGS)
     )
     if any(call.startswith("REGR") and "," not in call for call in calls):
         under = ""  # a sub-query has no time of its own to regress over
-    suffix = "EMIT EMPTY" if draw(rarely) else ""
-    if revising and kind in GRIDDED and emit in ("", "RSTREAM"):
-        suffix += f" LATE REVISE {draw(st.integers(0, 6))}"
+    if kind == "refreshed":
+        under = ""  # rows that are dropped before the window move the watermark, and what never empties speaks on
+    whole = kind in GRIDDED and emit in ("", "RSTREAM")
+    suffix = "EMIT EMPTY" if whole and draw(rarely) else ""
+    if emit == "RSTREAM" and kind in ("continuous", "landmark", "predicate"):
+        where = ""  # whole results would be said of items that WHERE drops, which the engine leaves to the reference
+    if revising and whole and not suffix and kind != "refreshed":
+        suffix = f"LATE REVISE {draw(st.integers(0, 6))}"
     return Aggregated(draw(KINDS[kind]), tuple(calls), keys, emit, under, where, having, suffix.strip())
 
 

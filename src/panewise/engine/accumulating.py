@@ -8,12 +8,12 @@ import numpy as np
 
 from panewise.aggregate import Columns
 from panewise.engine.feeds import Chunk, Feed
-from panewise.engine.holders import Holder, on_grid
+from panewise.engine.holders import ALWAYS, Holder, on_grid
 from panewise.stores.pane import Pane
 from panewise.stores.stairs import NEVER
 from panewise.stores.totals import Total
 from panewise.time import Boundary
-from panewise.window import LogicalWindow, Pattern
+from panewise.window import Landmark, LogicalWindow, Pattern
 
 
 class Accumulating(Holder):
@@ -33,8 +33,13 @@ class Accumulating(Holder):
             candidates = self._openings[:1] + ([self.waiting[0].end] if self.waiting else [])
             return min(candidates, default=None)
         if self.totals is not None:
-            return on_grid(self.at + 1, *self.window.grid)
+            following = on_grid(self.at + 1, *self.window.grid)
+            return None if self.at >= self._close() else following
         return on_grid(max(self.waiting[0].end, self.at + 1), *self.window.grid) if self.waiting else None
+
+    def _close(self) -> int:
+        """From this instant on nothing can change any more."""
+        return self.window.last if isinstance(self.window, Landmark) else ALWAYS
 
     def exhausted(self) -> bool:
         if self.waiting or self._openings:
@@ -42,6 +47,10 @@ class Accumulating(Holder):
         # What lasts is reported until the first instant that has seen every item, even one that no group holds.
         lasting = self.window.pattern is Pattern.MONOTONIC and self.at >= self.newest
         return lasting or self.totals is None
+
+    def _unsaid(self, at: int) -> bool:
+        # Nothing is ever lost from a window that lasts; what comes late to its last instant changes nothing any more.
+        return super()._unsaid(at) and self.window.pattern is not Pattern.MONOTONIC
 
     def step(self, at: int, fresh: list[Pane], opened: bool) -> Iterator[Chunk]:
         self.absorb(at, fresh)

@@ -20,6 +20,9 @@ from panewise.stores.pane import Pane, index_of
 from panewise.stores.stairs import NEVER
 from panewise.time import Boundary
 
+#: No instant is as late as this one.
+ALWAYS = 2**62
+
 
 class Holder(ABC):
     """The contract of a holder. `waiting` are closed panes it has not come to yet."""
@@ -58,8 +61,8 @@ class Holder(ABC):
     def run(self, upto: int | None) -> Iterator[Chunk]:
         """Answer every instant up to one; when finishing, no longer than some window still holds something."""
         while (at := self._next()) is not None and (upto is None or at <= upto):
-            if self.finishing and self.exhausted() and not any(self._silence(f, at) for f in self.feeds.values()):
-                return
+            if self.finishing and self.exhausted() and not self._unsaid(at):
+                break
             self.at = at
             opened = bool(self._openings) and self._openings[0] <= at
             self._openings = [opening for opening in self._openings if opening > at]
@@ -101,7 +104,15 @@ class Holder(ABC):
         for number, (first, _) in self.reach.items():
             grid = self.feeds[number].window.grid if number in self.feeds else None
             found += [on_grid(max(self.at + 1, first), *grid)] if grid else []
+        for number, touched in self._touched.items():
+            grid = self.feeds[number].window.grid
+            found += [on_grid(self.at + 1, *grid)] if grid and touched.codes and self.at > NEVER else []
         return min(found, default=None)
+
+    def _unsaid(self, at: int) -> bool:
+        """Whether there is something to say of an instant although no window holds anything: silence, or a loss."""
+        lost = any(touched.codes for touched in self._touched.values())
+        return lost or any(self._silence(feed, at) for feed in self.feeds.values())
 
     def _silence(self, feed: Feed, at: int) -> bool:
         """Whether an empty state is to be reported: from the first instant that saw an item, to the last."""
@@ -174,6 +185,10 @@ class Holder(ABC):
     def hears(self, feed: Feed, pane: Pane, visible: int) -> bool:
         """Whether a late pane is still in a feed's window when it becomes visible."""
         return True
+
+    def unreported(self) -> Iterator[Longs]:
+        """Groups of which something is still to be said, even if they are gone."""
+        return (codes for touched in self._touched.values() for codes in touched.codes)
 
     def revisions(self, pane: Pane, visible: int) -> Iterator[Chunk]:
         """What a late pane changes about instants already answered; most holders do not look back."""

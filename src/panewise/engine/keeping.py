@@ -41,8 +41,10 @@ class Keeping(Holder):
         """The window itself knows after which instant it can hold nothing of what there was."""
         if self.waiting:
             return False
-        ticks = np.array([p.end - self.boundary.shift for p in self.held[:1] + self.held[-1:]], np.int64)
-        last = self.window.instants(Contents.of(ticks), self.boundary)
+        if not self.held:
+            return True
+        ends = [self.held[0].end, max(self.held[-1].end, self.newest)]
+        last = self.window.instants(Contents.of(np.unique(ends) - self.boundary.shift), self.boundary)
         return not len(last) or self.at >= last[-1]
 
     def step(self, at: int, fresh: list[Pane], opened: bool) -> Iterator[Chunk]:
@@ -86,6 +88,10 @@ class Keeping(Holder):
     def recode(self, codes: Longs) -> None:
         super().recode(codes)
         self.shown = codes[self.shown]
+
+    def unreported(self) -> Iterator[Longs]:
+        yield from super().unreported()
+        yield self.shown
 
     def _answer(self, at: int) -> list[Words]:
         low, high = self._scope(at)

@@ -7,16 +7,13 @@ from dataclasses import dataclass, replace
 
 from panewise.aggregate import Columns
 from panewise.engine.feeds import Chunk, Feed
-from panewise.engine.holders import Holder, on_grid
+from panewise.engine.holders import ALWAYS, Holder, on_grid
 from panewise.engine.snapshot import Tree
 from panewise.slicing import Frame
 from panewise.stores.pane import Pane
 from panewise.stores.stairs import NEVER, Stairs
 from panewise.time import Boundary
 from panewise.window import Sliding
-
-#: No instant is as late as this one.
-ALWAYS = 2**62
 
 
 @dataclass

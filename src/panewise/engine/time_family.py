@@ -28,7 +28,7 @@ from panewise.slicing.cuts import Cuts, cuts
 from panewise.stores.pane import Pane
 from panewise.stores.stairs import NEVER
 from panewise.time import Boundary, refuse_endless
-from panewise.window import Contents, Cumulate, Sliding, Varying
+from panewise.window import Contents, Cumulate, Landmark, Sliding, Varying, Window
 
 #: Single ticks, for late rows.
 TICKS = Cuts(0, 1, np.zeros(1, np.int64))
@@ -59,7 +59,7 @@ class TimeFamily(Family):
         self.closed = NEVER
         #: For windows that report silence, the first and last instant at which they held items.
         self.reach: dict[int, tuple[int, int]] = {}
-        #: The last position at which an item entered windows, where some items are not grouped.
+        #: The last position at which an item entered landmarks and varying windows, grouped or not.
         self.newest = NEVER
         self.begun = False
         #: The widest reach and the shortest step of all windows, as long as they stay the same.
@@ -209,14 +209,23 @@ class TimeFamily(Family):
             shift, order = self.boundary.shift, rows.order[late]
             for feed in self.feeds.values():
                 ledger.add(judged(feed, order, rows.times[late] + shift, rows.marks[late] + shift))
-        times = rows.times if late is None else rows.times[~late]
-        if self.plan.between_filters and len(times):
-            self.newest = max(self.newest, int(times.max()) + self.boundary.shift)
-        for number in [feed.number for feed in self.feeds.values() if feed.empty]:
-            seen = self.feeds[number].window.instants(Contents.of(np.unique(times)), self.boundary)
-            if len(seen):
-                first, last = self.reach.get(number, (int(seen[0]), int(seen[-1])))
-                self.reach[number] = min(first, int(seen[0])), max(last, int(seen[-1]))
+        if any(isinstance(feed.window, Landmark | Varying) for feed in self.feeds.values()):
+            self.newest = max(self.newest, int(rows.times.max()) + self.boundary.shift)
+        for feed in [feed for feed in self.feeds.values() if feed.empty]:
+            if len(seen := self._seen(feed.window, rows)):
+                first, last = self.reach.get(feed.number, (int(seen[0]), int(seen[-1])))
+                self.reach[feed.number] = min(first, int(seen[0])), max(last, int(seen[-1]))
+
+    def _seen(self, window: Window, rows: Arrivals) -> Longs:
+        """The instants of a window that see some of these rows; late ones are seen from the first open instant on."""
+        late = rows.late()
+        if late is None or rows.marks is None:
+            return window.instants(Contents.of(np.unique(rows.times)), self.boundary)
+        found = [window.instants(Contents.of(np.unique(rows.times[~late])), self.boundary)]
+        for time, mark in zip(rows.times[late], rows.marks[late], strict=True):
+            instants = window.instants(Contents.of(np.array([time])), self.boundary)
+            found.append(instants[instants >= mark + self.boundary.shift])
+        return np.unique(np.concatenate(found))
 
     def _take_late(self, table: pa.Table, rows: Arrivals) -> None:
         """Late rows wait until the instants they are late for have been answered."""
@@ -307,7 +316,9 @@ class TimeFamily(Family):
             yield from holder.panes()
 
     def live(self) -> Iterable[Longs]:
-        return (pane.codes for pane in self._every_pane())
+        yield from (pane.codes for pane in self._every_pane())
+        for holder in self.holders:
+            yield from holder.unreported()
 
     def recode(self, codes: Longs) -> None:
         self.open.recode(codes)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from panewise.algebra import Emit, Group, Node, Project, Query, Select, Source, Windowed
 from panewise.time import FIRST_TICK, LAST_TICK, Instant
-from panewise.window import Cumulate, Landmark, MultiGranular, Predicate, Rows, Session, Sliding, Window
+from panewise.window import Cumulate, Landmark, MultiGranular, Predicate, Rows, Session, Sliding, Varying, Window
 
 #: Operators that look at one row at a time; the host evaluates them.
 Rowwise = Select | Project
@@ -83,14 +83,26 @@ def aggregation(query: Query) -> Aggregation | str:
     if not isinstance(source, Source):
         return f"{_name(source)} stands below the window"
     window = windowed.window
-    regular = all(w.grid for w in getattr(window, "levels", (window,)))
-    if query.revise is not None and not regular:
-        return "LATE REVISE needs a window with a SLIDE"
-    if query.empty and not (regular and query.emit is Emit.RSTREAM):
-        return "EMIT EMPTY needs a window with a SLIDE, and whole results"
+    if reason := _beyond(query, window, any(isinstance(step, Select) for step in between)):
+        return reason
     if isinstance(window, Predicate):
         before, window = (*before, Select(windowed.child, window.condition)), Landmark()
     return Aggregation(query, source, before, window, between, node, after)
+
+
+def _beyond(query: Query, window: Window, filtered: bool) -> str | None:
+    """Why the engine cannot answer a query of the right shape: it would have to know what it has forgotten."""
+    regular = all(w.grid for w in getattr(window, "levels", (window,)))
+    whole = query.emit is Emit.RSTREAM
+    if query.revise is not None and not (regular and not isinstance(window, Landmark | Varying)):
+        return "LATE REVISE needs a sliding or cumulating window"
+    if query.empty and not (regular and whole and query.revise is None and not isinstance(window, Varying)):
+        return "EMIT EMPTY needs a window with a fixed range and a SLIDE, whole results and no LATE REVISE"
+    if isinstance(window, Varying) and not whole:
+        return "changes of a window with a varying range depend on all its past"
+    if whole and filtered and not window.periodic and window.logical:
+        return "whole results are said whenever an item comes or goes, also one that WHERE drops"
+    return None
 
 
 def _rowwise(node: Node) -> tuple[tuple[Rowwise, ...], Node]:

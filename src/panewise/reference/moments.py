@@ -83,13 +83,24 @@ def _instants(
     if not window.periodic:
         heard = [_heard(window, part, boundary) for part in parts.values()]
         return np.unique(np.concatenate([np.empty(0, np.int64), *heard]))
-    # Silence is reported between items that came in order: of a late one nobody knew at the time.
-    seen = [part.on_time() if query.empty else part.contents for part in parts.values()]
-    found = [window.instants(contents, boundary) for contents in seen]
+    if query.empty:
+        # Silence is reported between instants that saw an item: of a late one nobody knew before it came.
+        found = [_visible(window, part, boundary) for part in parts.values()]
+    else:
+        found = [window.instants(part.contents, boundary) for part in parts.values()]
     instants = np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
     if not whole:
         return np.union1d(instants, window.after(instants))
     return grid_between(instants[:1], instants[-1:], *window.grid) if query.empty and window.grid else instants
+
+
+def _visible(window: Window, part: History, boundary: Boundary) -> Ticks:
+    """The instants of a periodic window that saw some item."""
+    found = [window.instants(part.on_time(), boundary)]
+    for time, opened in part.late_items(boundary):
+        instants = window.instants(Contents.of(np.array([time], np.int64)), boundary)
+        found.append(instants[instants >= opened])
+    return np.unique(np.concatenate(found))
 
 
 def _heard(window: Window, part: History, boundary: Boundary) -> Ticks:

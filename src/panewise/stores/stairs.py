@@ -66,12 +66,19 @@ class Stair:
         if pane.end > (now - self.near) // self.granule * self.granule:
             self.buffer = pane if self.buffer is None else merged(self.columns, (self.buffer, pane))
             return
-        place = bisect_left([p.end for p in self.panes], pane.end)
-        if place < len(self.panes) and self.panes[place].start < pane.end:
-            self.panes[place] = merged(self.columns, (self.panes[place], pane))
+        place = bisect_left(self.panes, pane.end, key=lambda p: p.end)
+        for near in (place, place - 1):
+            if 0 <= near < len(self.panes) and self._together(self.panes[near], pane):
+                self.panes[near] = merged(self.columns, (self.panes[near], pane))
+                break
         else:
             self.panes.insert(place, pane)
         self.rebuild()
+
+    def _together(self, pane: Pane, late: Pane) -> bool:
+        """Whether a late pane belongs to one that is there: it lies in it, or both lie in one granule."""
+        inside = pane.start < late.end <= pane.end
+        return inside or self._granule_end(pane) == self._granule_end(late)
 
     def rebuild(self) -> None:
         """Totals follow from the panes; after a change in the middle they are computed again.
@@ -254,6 +261,6 @@ class Stairs:
         for (_, end), (start, _) in pairwise(ends):
             assert end <= start, f"panes overlap at {start}..{end}"
         for stair in self.stairs:
-            for pane in stair.held():
-                assert pane.end > self.now - stair.far, "a pane is older than its stair"
-                assert pane.end <= self.now - stair.near, "a pane is younger than its stair"
+            # A buffer may wait for its granule past the far edge of a stair that is narrower than the granule.
+            assert all(pane.end > self.now - stair.far for pane in stair.panes), "a pane is older than its stair"
+            assert all(pane.end <= self.now - stair.near for pane in stair.held()), "a pane is younger than its stair"
