@@ -41,6 +41,8 @@ from .strategies import (
     table,
 )
 
+pytestmark = pytest.mark.slow
+
 #: Times close together with now and then a much newer one, and sometimes none: many rows are late.
 DISORDER = st.one_of(*[st.integers(-4, 6)] * 4, st.integers(0, 20), st.none())
 
