@@ -156,11 +156,21 @@ def split(s: pa.Table, cuts: Sequence[tuple[int, bool]]) -> list[Event]:
 CUTS = st.lists(st.tuples(st.integers(0, 12), st.booleans()), max_size=6)
 
 
+def unhurried(query: Aggregated, events: Sequence[Event]) -> list[Event]:
+    """The same without asking for time, where that would let a query say more than it does in the end.
+
+    A landmark with a SLIDE speaks as long as time passes, but `finish` stops with the last item it has seen.
+    """
+    landmark = "SLIDE" in query.window and ("UNBOUNDED" in query.window or "UNTIL" in query.window)
+    ending = "UNTIL" in query.window or query.under
+    return [event for event in events if not (landmark and ending and isinstance(event, Ask))]
+
+
 # ---- engine = reference ----------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=250)
-@given(odd_tables(), aggregated(), BOUNDARIES, st.one_of(st.none(), st.none(), st.integers(-8, 16)))
+@settings(max_examples=200)
+@given(odd_tables(), aggregated(silent=True), BOUNDARIES, st.one_of(st.none(), st.none(), st.integers(-8, 16)))
 def test_the_engine_says_what_the_reference_says(
     s: pa.Table, query: Aggregated, boundary: str, until: int | None
 ) -> None:
@@ -169,7 +179,7 @@ def test_the_engine_says_what_the_reference_says(
     same(found["q"], wanted)
 
 
-@settings(max_examples=100)
+@settings(max_examples=80)
 @given(
     odd_tables(),
     aggregated(tuple(kind for kind in KINDS if kind not in ("varying", "predicate"))),
@@ -185,17 +195,17 @@ def test_on_timestamps(s: pa.Table, query: Aggregated, kind: pa.DataType, bounda
 # ---- split -----------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=250)
+@settings(max_examples=180)
 @given(odd_tables(12, DISORDER), aggregated(revising=True), st.integers(0, 5), CUTS, BOUNDARIES)
 def test_any_split_gives_the_same_answers(
     s: pa.Table, query: Aggregated, delay: int, cuts: list[tuple[int, bool]], boundary: str
 ) -> None:
     """Rows out of order, late ones among them; the reference sees them in the same order of arrival."""
     wanted = pw.reference.run(query.cql, {"S": pw.Stream(s, "t", delay)}, boundary=boundary)
-    same(alone(query.cql, split(s, cuts), s.schema, delay, boundary), wanted)
+    same(alone(query.cql, unhurried(query, split(s, cuts)), s.schema, delay, boundary), wanted)
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(
     odd_tables(12, DISORDER),
     aggregated(("sliding", "tumbling", "levels", "cumulate", "session"), revising=True),
@@ -212,7 +222,7 @@ def test_any_split_gives_the_same_account(
     assert engine.late("S")["i"].to_pylist() == wanted.late["S"]["i"].to_pylist()
 
 
-@settings(max_examples=120)
+@settings(max_examples=80)
 @given(odd_tables(12, DISORDER), aggregated(revising=True), st.integers(0, 5), CUTS, BOUNDARIES)
 def test_housekeeping_changes_nothing(
     s: pa.Table, query: Aggregated, delay: int, cuts: list[tuple[int, bool]], boundary: str
@@ -260,21 +270,21 @@ def promised(draw: st.DrawFn, s: pa.Table, boundary: str) -> list[Event]:
     return [*events, s.slice(done)]
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(odd_tables(12), aggregated(), st.data(), BOUNDARIES)
 def test_declaring_instants_final_changes_nothing_for_rows_on_time(
     s: pa.Table, query: Aggregated, data: st.DataObject, boundary: str
 ) -> None:
     events = data.draw(promised(s, boundary))
     wanted = pw.reference.run(query.cql, {"S": s.sort_by("t")}, time="t", boundary=boundary)
-    same(alone(query.cql, events, s.schema, None, boundary), wanted)
+    same(alone(query.cql, unhurried(query, events), s.schema, None, boundary), wanted)
 
 
 #: A delay that no row exceeds by itself, and how the reference is told of a promise then: by a row of the far future.
 PATIENCE = 1000
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(
     odd_tables(12, DISORDER),
     aggregated(tuple(kind for kind in KINDS if kind != "refreshed")),  # which speak on as long as time is promised
@@ -320,7 +330,7 @@ def pools(draw: st.DrawFn) -> dict[str, str]:
     return {f"q{n}": query.cql for n, query in enumerate(queries)}
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(odd_tables(12, DISORDER), pools(), st.integers(0, 5), CUTS, BOUNDARIES, st.sampled_from(["cost", "paper"]))
 def test_together_as_alone(
     s: pa.Table, queries: dict[str, str], delay: int, cuts: list[tuple[int, bool]], boundary: str, policy: str
@@ -352,12 +362,12 @@ def visited(draw: st.DrawFn, events: list[Event], relative: Aggregated) -> list[
     return found
 
 
-@settings(max_examples=120)
+@settings(max_examples=100)
 @given(odd_tables(12, DISORDER), aggregated(), st.integers(0, 5), CUTS, st.data(), BOUNDARIES)
 def test_guests_disturb_nobody(
     s: pa.Table, query: Aggregated, delay: int, cuts: list[tuple[int, bool]], data: st.DataObject, boundary: str
 ) -> None:
-    events = data.draw(visited(split(s, cuts), query))
+    events = data.draw(visited(unhurried(query, split(s, cuts)), query))
     policy = data.draw(st.sampled_from(["cost", "paper"]))
     found, _ = played({"q": query.cql}, events, s.schema, delay, boundary, policy)
     same(found["q"], pw.reference.run(query.cql, {"S": pw.Stream(s, "t", delay)}, boundary=boundary))
@@ -368,7 +378,7 @@ def test_guests_disturb_nobody(
 def test_joining_before_the_first_row_is_having_always_been_there(
     s: pa.Table, query: Aggregated, other: Aggregated, delay: int, cuts: list[tuple[int, bool]], boundary: str
 ) -> None:
-    events = [s.slice(0, 0), Ask(), Join("q", query.cql), *split(s, cuts)]
+    events = [s.slice(0, 0), Ask(), Join("q", query.cql), *unhurried(query, split(s, cuts))]
     found, _ = played({"other": other.cql}, events, s.schema, delay, boundary)
     same(found["q"], pw.reference.run(query.cql, {"S": pw.Stream(s, "t", delay)}, boundary=boundary))
 
@@ -386,7 +396,7 @@ def counting(extent: tuple[int, int, int]) -> str:
     return f"SELECT k, COUNT(*) AS n, MAX(t) AS newest FROM S [RANGE {length} SLIDE {slide} LAG {lag}] GROUP BY k"
 
 
-@settings(max_examples=200)
+@settings(max_examples=150)
 @given(ITEMS, st.lists(EXTENTS, max_size=3), EXTENTS, st.integers(-12, 24), st.lists(st.integers(0, 9)), BOUNDARIES)
 def test_a_newcomer_is_half_filled_until_its_range_has_passed(
     items: list[tuple[int, str]],
@@ -522,7 +532,7 @@ def test_a_chain_answers_every_window_at_its_instants(shape: Shape, items: list[
                 assert lowered(states) == recomputed(items, now - size, now)
 
 
-@settings(max_examples=100)
+@settings(max_examples=80)
 @given(shapes(), STREAMS, MOVES)
 def test_a_chain_answers_any_horizon_at_the_edges_of_panes(shape: Shape, items: list[Item], moves: list[int]) -> None:
     """A length that ends on a stair is exact wherever the granules of that stair end."""
@@ -671,7 +681,7 @@ def test_kernels_that_choose_agree(rows: list[Row], flip: int) -> None:
     agree("take_latest", r.slots, -r.times, -numbers, numbers, (least, least, np.zeros(SLOTS, np.int64)))
 
 
-@settings(max_examples=40)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.one_of(
@@ -748,6 +758,10 @@ def agrees(
     same(alone(cql, [s, *then], s.schema, delay, boundary), wanted)
 
 
+def broken(reason: str) -> pytest.MarkDecorator:
+    return pytest.mark.xfail(strict=True, reason=reason)
+
+
 def test_a_query_with_groups_has_no_empty_state() -> None:
     """EMIT EMPTY used to replace its groups by one without a key."""
     agrees("SELECT k, COUNT(*) AS n FROM S [RANGE 1 SLIDE 1] GROUP BY k EMIT EMPTY", [(0, "a"), (2, "a")])
@@ -805,3 +819,31 @@ def test_late_panes_fill_granules() -> None:
     for t in range(1, 10):
         chain.insert(pane([Item(t, 0, 1)], t - 1, t))
     assert len(list(chain.panes())) <= shape.most_panes
+
+
+@broken("a landmark that knows only late items does not speak at the instants that are open")
+def test_a_landmark_of_late_items_speaks() -> None:
+    """The watermark is at 6 when the item of 2 comes, and 6 is still open."""
+    agrees("SELECT COUNT(*) AS n FROM S [UNTIL 3 SLIDE 6]", [(7,), (2,)], delay=1)
+
+
+def test_an_item_outside_of_a_landmark_changes_nothing() -> None:
+    agrees("SELECT RSTREAM COUNT(*) AS n FROM S [FROM 5 UNTIL 10]", [(6,), (9,), (-1,)], delay=1)
+
+
+@broken("the end of a varying window is told by the items that pass WHERE, not by all it holds")
+def test_a_varying_window_ends_by_its_own_items() -> None:
+    """It is long at 0, where an item lies that WHERE drops, so it is asked until 4, where it is long again."""
+    extent = "CASE WHEN now % 4 = 0 THEN 7 ELSE 2 END"
+    agrees(f"SELECT COUNT(*) AS n FROM S [RANGE ({extent}) SLIDE 1] WHERE v > 0", [(0, "a", 0), (1, "a", 1)])
+
+
+@broken("with EMIT EMPTY the reference counts a wholly late item as used")
+def test_a_wholly_late_item_is_late_beside_empty_states_too() -> None:
+    s, cql = (
+        table([(t, None, None, None, None) for t in (10, 3)]),
+        "SELECT COUNT(*) AS n FROM S [RANGE 1 SLIDE 3] EMIT EMPTY",
+    )
+    wanted = pw.reference.execute(cql, {"S": pw.Stream(s, "t", 0)})
+    _, engine = played({"q": cql}, [s], s.schema, 0)
+    assert wanted.accounting["S"].late == engine.accounting["S"].late == 1

@@ -39,7 +39,9 @@ class Accumulating(Holder):
 
     def _close(self) -> int:
         """From this instant on nothing can change any more."""
-        return self.window.last if isinstance(self.window, Landmark) else ALWAYS
+        if isinstance(self.window, Landmark) and self.window.upper is not None:
+            return on_grid(self.window.last, *(self.window.grid or (0, 1)))
+        return ALWAYS
 
     def exhausted(self) -> bool:
         if self.waiting or self._openings:

@@ -6,9 +6,9 @@ laws and widths make cheapest.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -18,12 +18,12 @@ import pyarrow as pa
 
 from panewise.aggregate import Longs, Min, Objects, Words
 from panewise.algebra import Call, Host
-from panewise.engine.codec import from_text, to_text
 from panewise.engine.family import Family
 from panewise.engine.feeds import Chunk, Feed
 from panewise.engine.intake import Arrivals
 from panewise.engine.keys import Keys
 from panewise.engine.lateness import Ledger, Verdict
+from panewise.engine.partitions import PLACE, Group, Partition, Row, by_partition, row_table, rows_from
 from panewise.engine.rowwise import passed
 from panewise.engine.snapshot import Tree
 from panewise.plan import Aggregation, row_store
@@ -31,68 +31,6 @@ from panewise.stores import LandmarkIntervals, Store
 from panewise.time import Boundary
 from panewise.values import to_python
 from panewise.window import Rows
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Row:
-    """A row in a partition: its place in time, its group (-1: none) and for each aggregate its state."""
-
-    position: int
-    order: int
-    partition: int
-    code: int
-    states: tuple[Any, ...]
-
-    @property
-    def place(self) -> tuple[int, int]:
-        return self.position, self.order
-
-
-_PLACE = attrgetter("place")
-
-
-class Group:
-    """The rows of one group in one partition: their numbers, and their states in stores."""
-
-    def __init__(self, stores: list[Store[Any]]) -> None:
-        self.numbers: list[int] = []
-        self.dropped = 0
-        self.stores = stores
-
-    def append(self, number: int, states: tuple[Any, ...], oldest: int) -> None:
-        self.numbers.append(number)
-        for store, state in zip(self.stores, states, strict=True):
-            store.append(state)
-        if self.numbers[0] < oldest:
-            gone = bisect_left(self.numbers, oldest)
-            self.dropped += gone
-            del self.numbers[:gone]
-
-    def answer(self, first: int, last: int) -> tuple[int, int, list[Any]]:
-        """How many rows have numbers in `[first, last]`, the first of these numbers, and their combined states."""
-        low, high = bisect_left(self.numbers, first), bisect_right(self.numbers, last)
-        if low >= high:
-            return 0, 0, []
-        found = [store.lookup(self.dropped + low + 1, self.dropped + high) for store in self.stores]
-        return high - low, self.numbers[low], found
-
-
-@dataclass
-class Partition:
-    """The last rows of one partition, oldest first; `length` counts all that ever came."""
-
-    length: int = 0
-    rows: list[Row] = field(default_factory=list)
-    groups: dict[int, Group] = field(default_factory=dict)
-
-    def number(self, place: int) -> int:
-        """The number of the row at a place in `rows`."""
-        return self.length - len(self.rows) + place + 1
-
-    def codes(self, first: int, last: int) -> set[int]:
-        """The groups of rows with these numbers, as far as they are kept."""
-        base = self.length - len(self.rows) + 1
-        return {row.code for row in self.rows[max(first - base, 0) : max(last - base + 1, 0)] if row.code >= 0}
 
 
 class RowsFamily(Family):
@@ -107,6 +45,8 @@ class RowsFamily(Family):
         types = {c.name: c.type for c in (plan.before[-1] if plan.before else plan.source).columns}
         self.partition_keys = Keys([types[name] for name in window.partition_by])
         self.partitions: dict[int, Partition] = {}
+        #: In which partitions a group has rows.
+        self.where: dict[int, set[int]] = {}
         self._made: list[Callable[[], Store[Any]]] | None = None
         self.waiting: list[Row] = []
         self.late: list[tuple[int, Row]] = []
@@ -172,7 +112,7 @@ class RowsFamily(Family):
 
     def _verdict(self, row: Row, visible: int) -> Verdict:
         """A late row is of no use once so many newer ones are there that no window reaches back to it."""
-        partition = self.partitions.get(row.partition, Partition())
+        partition = self.partitions.get(row.partition, Partition(row.partition))
         waiting = [r for r in self.waiting if r.position <= visible] + [r for v, r in self.late if v <= visible]
         mine = (r for r in waiting if r.partition == row.partition)
         newer = sum(r.place > row.place for r in (*partition.rows, *mine))
@@ -190,7 +130,7 @@ class RowsFamily(Family):
         self._speak(until)
 
     def _speak(self, limit: int | None) -> None:
-        self.waiting.sort(key=_PLACE)
+        self.waiting.sort(key=PLACE)
         upto = len(self.waiting) if limit is None else bisect_right(self.waiting, limit, key=attrgetter("position"))
         due, self.waiting = self.waiting[:upto], self.waiting[upto:]
         known = [pair for pair in self.late if limit is None or pair[0] <= limit]
@@ -206,10 +146,10 @@ class RowsFamily(Family):
 
     def _step(self, at: int, fresh: list[Row], late: list[Row]) -> None:
         touched: dict[int, set[int]] = {number: set() for number in self.feeds}
-        for partition, mine in _by_partition(late).items():
-            self._insert(self.partitions.setdefault(partition, Partition()), mine, touched)
-        for partition, mine in _by_partition(fresh).items():
-            self._append(self.partitions.setdefault(partition, Partition()), mine, touched)
+        for partition, mine in by_partition(late).items():
+            self._insert(self.partitions.setdefault(partition, Partition(partition)), mine, touched)
+        for partition, mine in by_partition(fresh).items():
+            self._append(self.partitions.setdefault(partition, Partition(partition)), mine, touched)
         for number, feed in self.feeds.items():
             assert isinstance(feed.window, Rows)
             answers = {code: self._answer(feed.window, code) for code in touched[number]}
@@ -235,13 +175,13 @@ class RowsFamily(Family):
             touched[number] |= partition.codes(before - lag - count + 1, partition.length - lag - count)
         del partition.rows[: max(len(partition.rows) - reach, 0)]
         for code in [c for c, g in partition.groups.items() if g.numbers[-1] <= partition.length - reach]:
-            del partition.groups[code]
+            self._drop(partition, code)
 
     def _insert(self, partition: Partition, rows: list[Row], touched: dict[int, set[int]]) -> None:
         """Late rows take their places among the others, which all move up by as many."""
         everyone = {row.code for row in (*partition.rows, *rows) if row.code >= 0}
         for row in rows:
-            insort(partition.rows, row, key=_PLACE)
+            insort(partition.rows, row, key=PLACE)
         partition.length += len(rows)
         self._rebuild(partition)
         for codes in touched.values():
@@ -250,7 +190,8 @@ class RowsFamily(Family):
     def _rebuild(self, partition: Partition) -> None:
         reach = self.reach
         del partition.rows[: max(len(partition.rows) - reach, 0)]
-        partition.groups = {}
+        for code in list(partition.groups):
+            self._drop(partition, code)
         for place, row in enumerate(partition.rows):
             if row.code >= 0:
                 self._group(partition, row.code).append(partition.number(place), row.states, 0)
@@ -258,7 +199,14 @@ class RowsFamily(Family):
     def _group(self, partition: Partition, code: int) -> Group:
         if code not in partition.groups:
             partition.groups[code] = Group([make() for make in self._makers()])
+            self.where.setdefault(code, set()).add(partition.key)
         return partition.groups[code]
+
+    def _drop(self, partition: Partition, code: int) -> None:
+        del partition.groups[code]
+        self.where[code].discard(partition.key)
+        if not self.where[code]:
+            del self.where[code]
 
     def _makers(self) -> list[Callable[[], Store[Any]]]:
         """How the stores of a new group are made."""
@@ -301,9 +249,9 @@ class RowsFamily(Family):
         return super().state() | {
             "partitions": pa.table(keys, names=[str(n) for n in range(len(keys))]),
             "lengths": [[number, partition.length] for number, partition in self.partitions.items()],
-            "rows": _row_table([row for partition in self.partitions.values() for row in partition.rows]),
-            "waiting": _row_table(self.waiting),
-            "late": [[visible for visible, _ in self.late], _row_table([row for _, row in self.late])],
+            "rows": row_table([row for partition in self.partitions.values() for row in partition.rows]),
+            "waiting": row_table(self.waiting),
+            "late": [[visible for visible, _ in self.late], row_table([row for _, row in self.late])],
         }
 
     def restore(self, state: Tree) -> None:
@@ -311,11 +259,11 @@ class RowsFamily(Family):
         keys = state["partitions"]
         self.partition_keys.encode([c.combine_chunks() for c in keys.columns], keys.num_rows)
         self.current = {number: {} for number in self.feeds}
-        self.partitions = {number: Partition(length) for number, length in state["lengths"]}
-        for row in _rows_from(state["rows"]):
+        self.partitions = {number: Partition(number, length) for number, length in state["lengths"]}
+        for row in rows_from(state["rows"]):
             self.partitions[row.partition].rows.append(row)
-        self.waiting = _rows_from(state["waiting"])
-        self.late = list(zip(state["late"][0], _rows_from(state["late"][1]), strict=True))
+        self.waiting = rows_from(state["waiting"])
+        self.late = list(zip(state["late"][0], rows_from(state["late"][1]), strict=True))
         self._rebuild_all()
         for number, feed in self.feeds.items():
             assert isinstance(feed.window, Rows)
@@ -328,10 +276,9 @@ class RowsFamily(Family):
     def _answer(self, window: Rows, code: int) -> tuple[int, int, list[Any]]:
         """How many rows of a group are in the window, the number of the oldest, and their states."""
         found = []
-        for partition in self.partitions.values():
-            if code in partition.groups:
-                last = partition.length - window.lag
-                found.append(partition.groups[code].answer(last - window.count + 1, last))
+        for partition in (self.partitions[key] for key in self.where.get(code, ())):
+            last = partition.length - window.lag
+            found.append(partition.groups[code].answer(last - window.count + 1, last))
         found = [answer for answer in found if answer[0]]
         if len(found) == 1:
             return found[0]
@@ -340,7 +287,7 @@ class RowsFamily(Family):
     def _mixed(self, window: Rows, code: int) -> tuple[int, int, list[Any]]:
         """A group with rows in several partitions is combined again, in the order of time."""
         rows: list[tuple[tuple[int, int], int, Row]] = []
-        for partition in self.partitions.values():
+        for partition in (self.partitions[key] for key in self.where[code]):
             last = partition.length - window.lag
             for place, row in enumerate(partition.rows):
                 if row.code == code and last - window.count < partition.number(place) <= last:
@@ -364,22 +311,6 @@ class RowsFamily(Family):
         if self.expiry:
             states.append((_objects([oldest if count else None for count, oldest, _ in found]),))
         self.said.append(Chunk(at, (feed,), codes, states))
-
-
-def _row_table(rows: list[Row]) -> pa.Table:
-    numbers = {name: pa.array([getattr(r, name) for r in rows], pa.int64()) for name in Row.__slots__[:4]}
-    return pa.table(numbers | {"states": pa.array([to_text(row.states) for row in rows], pa.large_string())})
-
-
-def _rows_from(table: pa.Table) -> list[Row]:
-    return [Row(**(row | {"states": from_text(row["states"])})) for row in table.to_pylist()]
-
-
-def _by_partition(rows: list[Row]) -> dict[int, list[Row]]:
-    found: dict[int, list[Row]] = {}
-    for row in rows:
-        found.setdefault(row.partition, []).append(row)
-    return found
 
 
 def _lifted(call: Call, table: pa.Table) -> list[Any]:

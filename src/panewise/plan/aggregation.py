@@ -93,11 +93,12 @@ def aggregation(query: Query) -> Aggregation | str:
 def _beyond(query: Query, window: Window, filtered: bool) -> str | None:
     """Why the engine cannot answer a query of the right shape: it would have to know what it has forgotten."""
     regular = all(w.grid for w in getattr(window, "levels", (window,)))
+    steady = regular and not isinstance(window, Landmark | Varying)
     whole = query.emit is Emit.RSTREAM
-    if query.revise is not None and not (regular and not isinstance(window, Landmark | Varying)):
+    if query.revise is not None and not steady:
         return "LATE REVISE needs a sliding or cumulating window"
-    if query.empty and not (regular and whole and query.revise is None and not isinstance(window, Varying)):
-        return "EMIT EMPTY needs a window with a fixed range and a SLIDE, whole results and no LATE REVISE"
+    if query.empty and not (steady and whole and query.revise is None):
+        return "EMIT EMPTY needs a sliding or cumulating window with a SLIDE, whole results and no LATE REVISE"
     if isinstance(window, Varying) and not whole:
         return "changes of a window with a varying range depend on all its past"
     if whole and filtered and not window.periodic and window.logical:

@@ -109,7 +109,8 @@ def _heard(window: Window, part: History, boundary: Boundary) -> Ticks:
     for time, opened in part.late_items(boundary):
         instants = window.instants(Contents.of(np.array([time], np.int64)), boundary)
         later = instants[instants > opened]
-        stays = not window.logical or window.pattern is Pattern.MONOTONIC or len(later)
+        lasts = not window.logical or window.pattern is Pattern.MONOTONIC
+        stays = len(later) or (lasts and len(instants))
         found.append(np.append(later, opened) if stays else later)
     return np.unique(np.concatenate(found))
 
