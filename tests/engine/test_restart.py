@@ -83,9 +83,8 @@ def drive(e: pw.Engine, table: pa.Table, restarts: float, seed: int) -> tuple[pw
     return e, {name: plain(pa.concat_tables(tables)) for name, tables in said.items()}
 
 
-@pytest.mark.parametrize(
-    "delay", [pytest.param(0, marks=pytest.mark.slow), 3, pytest.param(12, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("delay", [0, 3, 12])
 @pytest.mark.parametrize("name", QUERIES)
 def test_split_and_restarted_runs_say_what_the_reference_says(name: str, delay: int) -> None:
     table = stream()
