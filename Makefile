@@ -26,6 +26,7 @@ setup: .venv/ready ## Create .venv with the pinned dependencies and this package
 demo: setup ## Answer a script of standing queries over a generated stream, live
 	$(BIN)/panewise demo
 
+test: export CI = true # the same cases each time; test-fast draws new ones
 test: setup lint ## Run everything CI runs
 	$(BIN)/python -m pytest -n $(WORKERS)
 
