@@ -30,8 +30,8 @@ class Feed:
 class Chunk:
     """What some feeds have to say at an instant: groups and their states.
 
-    Whole states hold the groups with items. For changes they hold every group that may have changed, and `present`
-    says which of them still have items. A revision says again what an instant held.
+    Whole states hold the groups with items. For changes they hold every group that may have changed, also one that has
+    no items any more. A revision says again what an instant held.
     """
 
     at: int

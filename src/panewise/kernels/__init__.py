@@ -7,6 +7,7 @@ answers with the twins, which the tests compare.
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import Any
 
 #: Every kernel, in the order of the data: times to panes, keys to codes, rows to states.
@@ -29,10 +30,7 @@ def __getattr__(name: str) -> Any:
     """Kernels are found when first used, so that importing Panewise does not wait for the compiler."""
     if name not in KERNELS:
         raise AttributeError(name)
-    if os.environ.get("PANEWISE_KERNELS") == "numpy":
-        from panewise.kernels import plain as chosen
-    else:
-        from panewise.kernels import compiled as chosen  # type: ignore[no-redef]
-    kernel = getattr(chosen, name)
+    twin = "plain" if os.environ.get("PANEWISE_KERNELS") == "numpy" else "compiled"
+    kernel = getattr(import_module(f"panewise.kernels.{twin}"), name)
     globals()[name] = kernel
     return kernel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ from panewise.aggregate.columns.base import Columns, Items, Longs, Words, runs
 from panewise.values import one_nan, to_arrow, to_python
 
 if TYPE_CHECKING:
-    from panewise.aggregate.base import Aggregate
+    from panewise.aggregate.base import Aggregate, Invertible
 
 
 class Objects(Columns):
@@ -51,7 +51,8 @@ class Objects(Columns):
         return self.aggregate.combine(left, right)
 
     def _without(self, whole: Any, part: Any) -> Any:
-        return whole if part is None else self.aggregate.invert(whole, part)  # type: ignore[attr-defined]
+        # Only `exact` columns are asked, and those belong to an `Invertible` aggregate.
+        return whole if part is None else cast("Invertible[Any]", self.aggregate).invert(whole, part)
 
 
 def _pairwise(function: Any, left: Any, right: Any) -> Any:
