@@ -5,9 +5,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Where tests run in parallel, each worker needs one thread of DuckDB and Arrow, not all of them.
 WORKERS ?= 2
+# Before a command that starts Spark, so that it runs on the Java found even where another one is on PATH.
+JAVA := JAVA_HOME="$$(tools/java-home)"
+CONNECTORS := .venv/connectors
+COPY := mvn -q -f tools/connectors.xml dependency:copy-dependencies
+# As root on Debian, installs a package; elsewhere it fails, and the line that called it says what is missing.
+apt = { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install --yes --no-install-recommends $(1); } >/dev/null 2>&1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast goldens bench lint format lock clean
+.PHONY: help setup java connectors demo test test-fast goldens bench lint format lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | column -t -s "$$(printf '\t')"
@@ -23,21 +29,35 @@ setup: .venv/ready ## Create .venv with the pinned dependencies and this package
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: setup ## Answer a script of standing queries over a generated stream, live
-	$(BIN)/panewise demo
+java: ## Find Java 17 or 21 for Spark; as root on Debian, install it
+	@tools/java-home >/dev/null 2>&1 || $(call apt,openjdk-17-jre-headless) || $(call apt,openjdk-21-jre-headless) || true
+	@tools/java-home >/dev/null
+
+connectors: $(CONNECTORS)/ready ## Fetch Spark's connectors and the Kafka broker that tests talk to
+
+$(CONNECTORS)/ready: tools/connectors.xml | setup java
+	@command -v mvn >/dev/null || $(call apt,maven) \
+		|| { echo "The connectors come by Maven: run 'apt-get install maven' as root, then make again"; exit 1; }
+	@rm -rf $(CONNECTORS)
+	$(JAVA) $(COPY) -P spark -DoutputDirectory=$(CURDIR)/$(CONNECTORS)/spark
+	$(JAVA) $(COPY) -P kafka -DoutputDirectory=$(CURDIR)/$(CONNECTORS)/kafka
+	@touch $@
+
+demo: setup java ## Answer a script of standing queries over a generated stream, live
+	$(JAVA) $(BIN)/panewise demo
 
 test: export CI = true # the same cases each time; test-fast draws new ones
-test: setup lint ## Run everything CI runs
-	$(BIN)/python -m pytest -n $(WORKERS)
+test: setup java connectors lint ## Run everything CI runs
+	$(JAVA) $(BIN)/python -m pytest -n $(WORKERS)
 
-test-fast: setup ## Run the tests for daily work
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+test-fast: setup java ## Run the tests for daily work
+	$(JAVA) $(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
 
 goldens: setup ## Compare with other systems over their whole files, which takes about an hour
 	WHOLE_GOLDENS=1 $(BIN)/python -m pytest -n $(WORKERS) tests/goldens
 
-bench: setup ## Measure every figure of the papers; SIZE=seconds (default) or full
-	$(BIN)/python -m benchmarks --all --size $(or $(SIZE),seconds)
+bench: setup java ## Measure every figure of the papers; SIZE=seconds (default) or full
+	$(JAVA) $(BIN)/python -m benchmarks --all --size $(or $(SIZE),seconds)
 
 lint: setup ## Check style, types and layers
 	$(BIN)/ruff check .
@@ -50,7 +70,7 @@ format: setup ## Format the code
 	$(BIN)/ruff format .
 
 lock: setup ## Pin the newest versions that pyproject.toml allows
-	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
+	$(BIN)/uv pip compile pyproject.toml --group dev --extra spark --universal --python-version 3.11 --generate-hashes \
 		--no-annotate --no-header --no-emit-index-url --upgrade --quiet --output-file requirements.lock
 
 clean: ## Remove what was built

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +44,14 @@ class Emission(Mapping[str, pa.Table]):
     def __len__(self) -> int:
         return len(self._seats)
 
+    def together(self, names: Collection[str]) -> pa.Table | None:
+        """The results of some queries with the same columns as one table, whose first column names the query."""
+        manners: dict[int, dict[str, Seat]] = {}
+        for name in names:
+            manners.setdefault(id(self._seats[name].manner), {})[name] = self._seats[name]
+        tables = [_attributed(said, seats) for manner, seats in manners.items() for said in self._heard.get(manner, [])]
+        return pa.concat_tables(tables) if tables else None
+
     def families(self) -> list[pa.Table]:
         """The same results, one table for all queries that are reported together; `feed` tells windows aseat."""
         seats = {id(seat.manner): seat for seat in self._seats.values()}
@@ -56,6 +64,11 @@ def result(seat: Seat, said: Said) -> pa.Table:
     levels = np.repeat([level if level is not None else -1 for _, level in seat.member.feeds], list(map(len, pieces)))
     places = np.concatenate(pieces)
     columns = dict(zip(said.selected.column_names, _cut(said.selected, places).columns, strict=True))
+    return _dated(seat, said, places, levels, columns)
+
+
+def _dated(seat: Seat, said: Said, places: Longs, levels: Longs, columns: dict[str, pa.Array]) -> pa.Table:
+    """Selected columns with those that say when."""
     added = _added(seat, said, places)
     if isinstance(seat.member.plan.window, MultiGranular):
         added["w_level"] = pa.array(levels, pa.int32())
@@ -66,6 +79,28 @@ def result(seat: Seat, said: Said) -> pa.Table:
 
 
 _ORDER = ("w_start", "w_end", "ts", "w_level", "sign", "expires_at", "expires_order", "revision")
+
+
+def _attributed(said: Said, seats: Mapping[str, Seat]) -> pa.Table:
+    """Everything that was said in one manner, for each query that listens."""
+    names: list[str] = []
+    levels: list[int] = []
+    pieces: list[Longs] = []
+    for name, listener in seats.items():
+        for feed, level in listener.member.feeds:
+            piece = np.arange(*np.searchsorted(said.feeds, (feed, feed + 1)))
+            if len(piece):
+                names.append(name)
+                levels.append(-1 if level is None else level)
+                pieces.append(piece)
+    sizes = list(map(len, pieces))
+    places = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
+    query = pa.array(names, pa.string()).take(pa.array(np.repeat(np.arange(len(names)), sizes)))
+    columns = {"query": query}
+    for name, array in zip(said.selected.column_names, _cut(said.selected, places).columns, strict=True):
+        columns[_free(name, columns)] = array
+    seat = next(iter(seats.values()))
+    return _dated(seat, said, places, np.repeat(levels, sizes), columns)
 
 
 def family_table(seat: Seat, said: Said) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,23 +12,23 @@ import pyarrow as pa
 from panewise.accounting import Accounting
 from panewise.algebra import Host
 from panewise.engine.emission import Emission, Seat
-from panewise.engine.family import Family, expiry
+from panewise.engine.family import Family
+from panewise.engine.grouping import Home, home_of
 from panewise.engine.intake import NO_MARK, Intake
-from panewise.engine.lateness import Ledger
+from panewise.engine.lateness import Ledger, Tally
 from panewise.engine.pool import Pool, Standing
 from panewise.engine.report import Reporter, Said
 from panewise.engine.rows_family import RowsFamily
 from panewise.engine.session_family import SessionFamily
+from panewise.engine.slicer import opened
 from panewise.engine.snapshot import Tree, packed, unpacked
 from panewise.engine.time_family import TimeFamily
 from panewise.errors import BindProblem, SchemaProblem, StateProblem, did_you_mean
 from panewise.plan import Aggregation
 from panewise.slicing import WindowManager
+from panewise.stores.stairs import NEVER
 from panewise.time import Domain, Instant
 from panewise.window import Rows, Session
-
-#: Which family a query belongs to, and how its results say when they expire.
-Home = tuple[object, str | None]
 
 
 class Engine:
@@ -60,8 +60,11 @@ class Engine:
 
     # ---- rows and time -----------------------------------------------------------------------------------------
 
-    def feed(self, stream: str, batch: Any) -> None:
-        """Take rows in: a record batch or table with the declared columns. All of it, or nothing on an error."""
+    def feed(self, stream: str, batch: Any, only: Home | None = None) -> None:
+        """Take rows in: a record batch or table with the declared columns. All of it, or nothing on an error.
+
+        With `only`, the rows are for one family alone.
+        """
         intake = self._intake(stream)
         arrivals, rejected = intake.admit(batch)
         rows = len(arrivals) + rejected
@@ -71,13 +74,43 @@ class Engine:
             on_time = arrivals.times if late is None else arrivals.times[~late]
             if len(on_time) and self._waiting:
                 self._anchor(stream, int(on_time.min()))
-            for family in self._families_of(stream):
+            for family in self._families_of(stream) if only is None else self._at(only):
                 family.take(arrivals, ledger)
         lost = ledger.late
         if lost:
             places = np.searchsorted(arrivals.order, np.array(lost, np.int64))
             self._late.setdefault(stream, []).append(arrivals.table.take(pa.array(places)))
         intake.passed(arrivals, rows, rejected, len(lost), ledger.partly_late)
+
+    def take(self, home: Home, parcel: Tree) -> None:
+        """Take panes in that a slicer cut for a family; nobody needs them once its last query has gone."""
+        for family in self._at(home):
+            assert isinstance(family, TimeFamily)
+            family.take_panes(*opened(family, parcel), self._intake(family.plan.source.stream).mark)
+
+    def judge(self, stream: str, homes: Sequence[Home], tally: Tally) -> None:
+        """Count sliced rows, and among them the late ones; `homes` are the families that bits of the tally speak of."""
+        intake = self._intake(stream)
+        feeds = [[feed for family in self._at(home) for feed in family.feeds.values()] for home in homes]
+        late, partly = tally.judged(feeds, intake.mark + self.pool.boundary.shift)
+        intake.account = intake.account.counted(tally.total, late, 0, partly)
+
+    def see(self, stream: str, first: int, newest: int) -> None:
+        """Items of these times have come, here or elsewhere: the first one says which day times of day are on."""
+        intake = self._intake(stream)
+        intake.newest = max(intake.newest, newest)
+        if self._waiting:
+            self._anchor(stream, first)
+
+    def reach(self, home: Home, newest: int) -> None:
+        """An item of this time has entered the windows of a family, here or elsewhere."""
+        for family in self._at(home):
+            family.newest = max(family.newest, newest + self.pool.boundary.shift)
+
+    def promise(self, stream: str, mark: int) -> None:
+        """Nothing older than a watermark is expected in a stream any more."""
+        intake = self._intake(stream)
+        intake.promised = max(intake.promised, mark)
 
     def reject_after(self, stream: str, tick: int | None) -> None:
         """Rows with a time after this tick are poison: rejected, counted, and never moving the watermark."""
@@ -108,6 +141,16 @@ class Engine:
         return {name: intake.account for name, intake in self._intakes.items()}
 
     @property
+    def marks(self) -> dict[str, int | None]:
+        """The watermark of every stream; None before there is any."""
+        return {name: None if i.mark == NO_MARK else i.mark for name, i in self._intakes.items()}
+
+    def newest(self, stream: str) -> int | None:
+        """The newest time seen in a stream; None before there is any."""
+        intake = self._intake(stream)
+        return None if intake.newest == NO_MARK else intake.newest
+
+    @property
     def nbytes(self) -> int:
         """The memory that panes and states take."""
         return sum(family.nbytes for family in self._families.values())
@@ -121,6 +164,10 @@ class Engine:
 
     def snapshot(self) -> bytes:
         """All state as bytes: queries, panes, watermarks and accounts."""
+        return packed(self.state(), self.pool.declared())
+
+    def state(self) -> Tree:
+        """The same as a tree, without the queries."""
         if self._unheard or any(family.said for family in self._families.values()):
             raise StateProblem("results are waiting that could not be said", fix="revoke the query that overflows")
         families = []
@@ -129,7 +176,7 @@ class Engine:
             families.append({"family": family.state(), "said": self._reporters[home].state(), "anchors": anchors})
         late = {name: pa.concat_tables(tables) for name, tables in self._late.items()}
         intakes = {name: intake.state() for name, intake in self._intakes.items()}
-        return packed({"intakes": intakes, "families": families, "late": late}, self.pool.declared())
+        return {"intakes": intakes, "families": families, "late": late}
 
     @classmethod
     def restore(cls, data: bytes, host: Host | None = None) -> Engine:
@@ -144,10 +191,11 @@ class Engine:
         waiting = dict(self.pool.queries)
         for saved in tree["families"]:
             self._anchors |= dict(saved["anchors"])
+            since = dict(saved["family"]["since"])
             for name, numbers in saved["family"]["members"]:
                 del waiting[name]
                 home = self._home(self._plan_of(name), name)
-                self._families[home].rejoin(name, self._plan_of(name), numbers)
+                self._families[home].rejoin(name, self._plan_of(name), numbers, since)
                 self._seat(name, home)
             self._families[home].restore(saved["family"])
             self._reporters[home].restore(saved["said"])
@@ -164,7 +212,7 @@ class Engine:
         if _of_day(query.plan):
             self._waiting[query.name] = query
         else:
-            self._settle(query.name, query.plan)
+            self._settle(query, query.plan)
 
     def left(self, query: Standing) -> None:
         """Called by the pool."""
@@ -184,10 +232,11 @@ class Engine:
         found = [f for (key, _), f in self._families.items() if key == family and isinstance(f, TimeFamily)]
         return found[0].managers if found and found[0].begun else None
 
-    def _settle(self, name: str, plan: Aggregation) -> None:
-        home = self._home(plan, name)
-        self._families[home].join(name, plan)
-        self._seat(name, home)
+    def _settle(self, query: Standing, plan: Aggregation) -> None:
+        home = self._home(plan, query.name)
+        since = NEVER if query.since is None else query.since + self.pool.boundary.shift
+        self._families[home].join(query.name, plan, since)
+        self._seat(query.name, home)
 
     def _seat(self, name: str, home: Home) -> None:
         """Let the results of a query be reported."""
@@ -197,7 +246,7 @@ class Engine:
 
     def _home(self, plan: Aggregation, name: str) -> Home:
         """The family a query belongs to, which may have to be founded."""
-        home = self._homes[name] = (plan.family, expiry(plan))
+        home = self._homes[name] = home_of(plan)
         if home not in self._families:
             self._families[home] = self._made(plan)
             self._reporters[home] = Reporter(self._families[home])
@@ -219,7 +268,10 @@ class Engine:
             if standing.plan.source.stream == stream:
                 del self._waiting[name]
                 self._anchors[name] = first
-                self._settle(name, standing.plan.anchored(first))
+                self._settle(standing, standing.plan.anchored(first))
+
+    def _at(self, home: Home) -> Iterable[Family]:
+        return [self._families[home]] if home in self._families else []
 
     def _families_of(self, stream: str) -> Iterable[Family]:
         return [family for family in self._families.values() if family.plan.source.stream == stream]

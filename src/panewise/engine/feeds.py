@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from panewise.aggregate import Longs, Words
+from panewise.stores.stairs import NEVER
 from panewise.window import Window
 
 
@@ -20,6 +21,8 @@ class Feed:
     changes: bool
     empty: bool
     revise: int | None
+    #: Items up to this position do not count: a query that starts now does not look back.
+    since: int = NEVER
 
     @property
     def periodic(self) -> bool:

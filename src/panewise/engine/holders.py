@@ -157,13 +157,21 @@ class Holder(ABC):
     def load(self, panes: list[Pane]) -> None:
         """Take over what `panes` gave, with the groups it knew then or with new codes."""
 
+    def _held(self) -> list[Pane]:
+        """The panes as they are kept, not moved: moving one would make it another, to be written again."""
+        return self.panes()
+
+    def _hold(self, panes: list[Pane]) -> None:
+        """Take over what `_held` gave."""
+        self.load(panes)
+
     def state(self) -> Tree:
         """What must survive a restart."""
         return {
             "at": self.at,
             "openings": self._openings,
             "waiting": pane_tree(self.columns, self.waiting),
-            "held": pane_tree(self.columns, self.panes()),
+            "held": pane_tree(self.columns, self._held()),
             "touched": {str(number): touched.seen().tolist() for number, touched in self._touched.items()},
         }
 
@@ -171,7 +179,7 @@ class Holder(ABC):
         """Take over what `state` gave; the feeds have joined already."""
         self.at, self._openings = state["at"], state["openings"]
         self.waiting = deque(panes_from(self.columns, state["waiting"]))
-        self.load(panes_from(self.columns, state["held"]))
+        self._hold(panes_from(self.columns, state["held"]))
         for number, codes in state["touched"].items():
             self._touched[int(number)].add(np.array(codes, np.int64))
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from panewise import kernels
 from panewise.aggregate import Longs
 from panewise.aggregate.columns.longs import fits, from_longs, to_longs
+from panewise.engine.snapshot import Part, growing, named
 from panewise.values import to_arrow, to_python
 
 #: Integers this close together are numbered by a table instead of a hash.
@@ -62,6 +63,19 @@ class Keys:
         if self.types:
             found.append(self._columns[0].take(codes))
         return found[::-1]
+
+    def state(self) -> list[Part]:
+        """All keys in the order of their codes."""
+        names = [str(number) for number in range(len(self.types))]
+        return growing(self, len(self), lambda codes: pa.table(self.take(codes), names=names)) if self.types else []
+
+    def restore(self, tables: Sequence[pa.Table]) -> None:
+        """Take over what `state` gave."""
+        start = 0
+        for table in tables:
+            self.encode([column.combine_chunks() for column in table.columns], table.num_rows)
+            named(self, (start, start + table.num_rows), table)
+            start += table.num_rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,3 +79,41 @@ class Ledger:
     @property
     def partly_late(self) -> int:
         return len(self._seen & self._missed)
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """How many rows lie in which pane, and which families want them: bit n of `wanted` stands for the n-th family."""
+
+    ends: Longs
+    wanted: Longs
+    rows: Longs
+
+    @property
+    def total(self) -> int:
+        return int(self.rows.sum())
+
+    @classmethod
+    def of(cls, ends: Longs, wanted: Longs) -> Tally:
+        """Rows one by one, counted."""
+        pairs, rows = np.unique(np.stack((ends, wanted)), axis=1, return_counts=True)
+        return cls(pairs[0], pairs[1], rows)
+
+    def judged(self, families: Sequence[Sequence[Feed]], visible: int) -> tuple[int, int]:
+        """How many rows are late for every window that wanted them, and for some of them only.
+
+        All positions of a pane meet the same instants, so its end speaks for all its rows.
+        """
+        late = self.ends < visible
+        ends, wanted, rows = self.ends[late], self.wanted[late], self.rows[late]
+        if not len(rows):
+            return 0, 0
+        any_wanted, any_seen, any_missed = (np.zeros(len(rows), bool) for _ in range(3))
+        for bit, feeds in enumerate(families):
+            mine = (wanted >> bit) & 1 > 0
+            for feed in feeds:
+                verdict = judged(feed, ends, ends, np.full(len(ends), visible))
+                any_wanted |= mine & verdict.wanted
+                any_seen |= mine & verdict.seen
+                any_missed |= mine & verdict.missed
+        return int(rows[any_wanted & ~any_seen].sum()), int(rows[any_seen & any_missed].sum())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -69,6 +69,19 @@ class OpenPanes:
                 if inside.any():
                     some = [each.take(inside) for each in items]
                     self._fill(era, positions[inside], codes[inside], some, groups)
+
+    def take_numbered(self, numbers: Longs, codes: Longs, items: Sequence[Items], groups: int) -> None:
+        """Add rows whose panes are known already, by the cuts that hold now."""
+        cuts = self.eras[-1][1]
+        for number, present, states in gathered(self.columns, numbers, codes, items, groups):
+            self._add(Pane(cuts.start(number), cuts.end(number), present, states))
+
+    def add(self, pane: Pane) -> None:
+        """Add a pane that was cut elsewhere: it becomes part of the one that it lies in here."""
+        era = next(era for era in self._spans() if pane.end <= era.until)
+        number = int(era.cuts.numbers(np.array([pane.end], np.int64))[0])
+        start, end = max(era.cuts.start(number), era.since), min(era.cuts.end(number), era.until)
+        self._add(replace(pane, start=start, end=end))
 
     def close(self, upto: int | None) -> list[Pane]:
         """Give up the panes that end no later than a position, oldest first."""

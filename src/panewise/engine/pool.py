@@ -22,6 +22,7 @@ from panewise.plan import (
 from panewise.schema import StreamSchema
 from panewise.slicing import Group, Policy, WindowManager
 from panewise.time import Boundary
+from panewise.window import Rows
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Standing:
     name: str
     text: str
     plan: Aggregation
+    #: Items up to this tick do not count; None for a query that sees what is kept already.
+    since: int | None = None
 
 
 class Listener(Protocol):
@@ -66,14 +69,28 @@ class Pool:
         self.queries: dict[str, Standing] = {}
         self.listeners: list[Listener] = []
 
-    def register(self, name: str, query: str | Query) -> None:
-        """Let a query join; engines that run this pool answer it from now on."""
-        if name in self.queries:
-            raise BindProblem(f"the name {name!r} is taken", fix="revoke it first, or choose another one")
-        standing = Standing(name, query if isinstance(query, str) else "", self._plan(query))
+    def register(self, name: str, query: str | Query, *, since: int | None = None) -> None:
+        """Let a query join; engines that run this pool answer it from now on.
+
+        It sees the panes that are kept already. With `since`, items up to that tick do not count for it, and its
+        windows are half-filled at first.
+        """
+        self.adopt(self.understood(name, query, since))
+
+    def understood(self, name: str, query: str | Query, since: int | None = None) -> Standing:
+        """What a query would be in this pool; refuses what the engine cannot answer."""
+        plan = self._plan(query)
+        if since is not None and isinstance(plan.window, Rows):
+            raise BindProblem("a window of rows cannot start now: it counts rows", fix="let it see the rows kept")
+        return Standing(name, query if isinstance(query, str) else "", plan, since)
+
+    def adopt(self, standing: Standing) -> None:
+        """Let a query join that has been understood before, by this pool or one with the same streams."""
+        if standing.name in self.queries:
+            raise BindProblem(f"the name {standing.name!r} is taken", fix="revoke it first, or choose another one")
         for listener in self.listeners:
             listener.joined(standing)
-        self.queries[name] = standing
+        self.queries[standing.name] = standing
 
     def revoke(self, name: str) -> None:
         """Let a query go."""
@@ -116,7 +133,7 @@ class Pool:
             if not standing.text:
                 raise StateProblem(f"query {standing.name!r} has no text", fix="register it as CQL text")
         streams = {name: [s.schema.serialize().to_pybytes().hex(), s.time, s.delay] for name, s in self.streams.items()}
-        queries = [[standing.name, standing.text] for standing in self.queries.values()]
+        queries = [[standing.name, standing.text, standing.since] for standing in self.queries.values()]
         return {
             "streams": streams,
             "boundary": self.boundary.value,
@@ -132,8 +149,8 @@ class Pool:
             for name, (schema, time, delay) in plan["streams"].items()
         }
         pool = cls(streams, plan["boundary"], plan["policy"], host)
-        for name, text in plan["queries"]:
-            pool.register(name, text)
+        for name, text, since in plan["queries"]:
+            pool.register(name, text, since=since)
         return pool
 
     def _plan(self, query: str | Query) -> Aggregation:

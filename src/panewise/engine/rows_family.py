@@ -245,9 +245,8 @@ class RowsFamily(Family):
     # ---- restarts ----------------------------------------------------------------------------------------------
 
     def state(self) -> Tree:
-        keys = self.partition_keys.take(np.arange(len(self.partition_keys)))
         return super().state() | {
-            "partitions": pa.table(keys, names=[str(n) for n in range(len(keys))]),
+            "partitions": self.partition_keys.state(),
             "lengths": [[number, partition.length] for number, partition in self.partitions.items()],
             "rows": row_table([row for partition in self.partitions.values() for row in partition.rows]),
             "waiting": row_table(self.waiting),
@@ -256,8 +255,7 @@ class RowsFamily(Family):
 
     def restore(self, state: Tree) -> None:
         super().restore(state)
-        keys = state["partitions"]
-        self.partition_keys.encode([c.combine_chunks() for c in keys.columns], keys.num_rows)
+        self.partition_keys.restore(state["partitions"])
         self.current = {number: {} for number in self.feeds}
         self.partitions = {number: Partition(number, length) for number, length in state["lengths"]}
         for row in rows_from(state["rows"]):

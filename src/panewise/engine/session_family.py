@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import pyarrow as pa
 
 from panewise.aggregate import Columns, Items, Longs, runs
 from panewise.algebra import Host
@@ -181,14 +180,11 @@ class SessionFamily(Family):
                     "fading": [[at, codes.tolist()] for at, codes in sessions.fading.items()],
                 }
             )
-        keys = self.partitions.take(np.arange(len(self.partitions)))
-        names = [str(n) for n in range(len(keys))]
-        return super().state() | {"sessions": saved, "partitions": pa.table(keys, names=names)}
+        return super().state() | {"sessions": saved, "partitions": self.partitions.state()}
 
     def restore(self, state: Tree) -> None:
         super().restore(state)
-        keys = state["partitions"]
-        self.partitions.encode([c.combine_chunks() for c in keys.columns], keys.num_rows)
+        self.partitions.restore(state["partitions"])
         for saved in state["sessions"]:
             feed = self.feeds[saved["feed"]]
             self._joined(feed)

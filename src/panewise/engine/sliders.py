@@ -138,8 +138,11 @@ class Sliders(Holder):
         return [self._moved(pane, -self.shift) for pane in self.chain.panes()]
 
     def load(self, panes: list[Pane]) -> None:
+        self._hold([self._moved(pane, self.shift) for pane in panes])
+
+    def _hold(self, panes: list[Pane]) -> None:
         self.chain.grow(self.size)
-        self.chain.load([self._moved(pane, self.shift) for pane in panes])
+        self.chain.load(panes)
 
     @property
     def nbytes(self) -> int:
@@ -149,6 +152,9 @@ class Sliders(Holder):
         servings = [[number, s.since, s.until] for number, s in self.serving.items()]
         own = {"begins": self.begins, "now": self.chain.now, "lost": self.chain.lost, "serving": servings}
         return super().state() | own | {"shape": list(self.shape)}
+
+    def _held(self) -> list[Pane]:
+        return list(self.chain.panes())
 
     def restore(self, state: Tree) -> None:
         self.begins, self.chain.now, self.chain.lost = state["begins"], state["now"], state["lost"]

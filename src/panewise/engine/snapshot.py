@@ -1,6 +1,7 @@
 """The state of an engine as bytes: Arrow IPC with a format version, a fingerprint of the plan and a checksum.
 
-Objects say what they are as trees of plain values, tables and panes; this module turns such trees into bytes and back.
+Objects say what they are as trees of plain values, tables and panes. `packed` writes such a tree whole; `engine.parts`
+keeps it in parts, of which only those that changed are written again.
 """
 
 from __future__ import annotations
@@ -8,13 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Columns, Words
+from panewise.aggregate import Columns, Longs, Words
 from panewise.engine.codec import from_text, to_text
 from panewise.errors import StateProblem
 from panewise.stores.pane import Pane
@@ -23,42 +27,114 @@ FORMAT = 1
 
 Tree = dict[str, Any]
 
+#: Panes with fewer groups are written several together.
+FEW_GROUPS = 64
+#: About so many small panes are written together.
+TOGETHER = 256
+#: Rows of a table that only grows are written in blocks of so many.
+BLOCK = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A table in a tree that never changes once it has been made; `owner` and `key` say which one it is."""
+
+    owner: object
+    key: Hashable
+    make: Callable[[], pa.Table]
+
+
+#: How a leaf of a tree is put aside: what stands in its place says where it is.
+Keep = Callable[[pa.Table | Part], Any]
+
 
 def packed(tree: Tree, plan: Tree) -> bytes:
     """A tree of states as bytes. `plan` says what it belongs to."""
+    return framed(tree, {"format": FORMAT, "fingerprint": fingerprint(plan), "plan": plan})
+
+
+def unpacked(data: bytes) -> tuple[Tree, Tree]:
+    """The tree and the plan; a clear refusal when the bytes are not what `packed` wrote."""
+    tree, header = unframed(data)
+    if header["fingerprint"] != fingerprint(header["plan"]):
+        raise StateProblem("the snapshot is damaged: its checksum is wrong", fix="use an older one")
+    return tree, header["plan"]
+
+
+def framed(tree: Tree, header: Tree) -> bytes:
+    """A tree with all its tables as bytes."""
     parts: list[bytes] = []
-    body = json.dumps(_stored(tree, parts))
-    header = {"format": FORMAT, "fingerprint": fingerprint(plan), "plan": plan, "crc": _checksum(body, parts)}
-    metadata = {"panewise": json.dumps(header), "tree": body}
-    table = pa.table({"part": pa.array(parts, pa.large_binary())}).replace_schema_metadata(metadata)
+
+    def keep(leaf: pa.Table | Part) -> Any:
+        parts.append(table_bytes(leaf.make() if isinstance(leaf, Part) else leaf))
+        return {"#part": len(parts) - 1}
+
+    body = json.dumps(stored(tree, keep))
+    metadata = {"panewise": json.dumps(header | {"crc": _checksum(body, parts)}), "tree": body}
+    return table_bytes(pa.table({"part": pa.array(parts, pa.large_binary())}).replace_schema_metadata(metadata))
+
+
+def unframed(data: bytes) -> tuple[Tree, Tree]:
+    """What `framed` wrote."""
+    try:
+        table = bytes_table(data)
+        header = json.loads(table.schema.metadata[b"panewise"])
+        body = table.schema.metadata[b"tree"].decode()
+    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError):
+        raise StateProblem("this is not a snapshot of Panewise", fix="pass what Engine.snapshot() returned") from None
+    check_format(header)
+    parts = [part.as_buffer() for part in table.column("part").combine_chunks()]
+    if header["crc"] != _checksum(body, parts):
+        raise StateProblem("the snapshot is damaged: its checksum is wrong", fix="use an older one")
+    return loaded(json.loads(body), lambda number: bytes_table(parts[number])), header
+
+
+def check_format(header: Tree) -> None:
+    if header.get("format") != FORMAT:
+        raise StateProblem(
+            f"the snapshot has format {header.get('format')}, this version reads format {FORMAT}",
+            fix="restore it with the version that wrote it",
+        )
+
+
+def fingerprint(plan: Tree) -> str:
+    """Equal for equal plans."""
+    return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def table_bytes(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
 
 
-def unpacked(data: bytes) -> tuple[Tree, Tree]:
-    """The tree and the plan; a clear refusal when the bytes are not what `packed` wrote."""
-    try:
-        table = pa.ipc.open_stream(data).read_all()
-        header = json.loads(table.schema.metadata[b"panewise"])
-        body = table.schema.metadata[b"tree"].decode()
-    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError):
-        raise StateProblem("this is not a snapshot of Panewise", fix="pass what Engine.snapshot() returned") from None
-    if header["format"] != FORMAT:
-        raise StateProblem(
-            f"the snapshot has format {header['format']}, this version reads format {FORMAT}",
-            fix="restore it with the version that wrote it",
-        )
-    parts = [part.as_buffer() for part in table.column("part").combine_chunks()]
-    if header["crc"] != _checksum(body, parts) or header["fingerprint"] != fingerprint(header["plan"]):
-        raise StateProblem("the snapshot is damaged: its checksum is wrong", fix="use an older one")
-    return _loaded(json.loads(body), parts), header["plan"]
+def bytes_table(data: Any) -> pa.Table:
+    return pa.ipc.open_stream(data).read_all()
 
 
-def fingerprint(plan: Tree) -> str:
-    """Equal for equal plans."""
-    return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()[:16]
+def stored(value: Any, keep: Keep) -> Any:
+    """A tree in terms of JSON: plain values as they are, tables put aside."""
+    match value:
+        case dict():
+            return {key: stored(each, keep) for key, each in value.items()}
+        case list() | tuple():
+            return [stored(each, keep) for each in value]
+        case pa.Table() | Part():
+            return keep(value)
+    return value
+
+
+def loaded(value: Any, find: Callable[[Any], pa.Table]) -> Any:
+    """What `stored` took apart; `find` brings back what was put aside."""
+    match value:
+        case {"#part": where}:
+            return find(where)
+        case dict():
+            return {key: loaded(each, find) for key, each in value.items()}
+        case list():
+            return [loaded(each, find) for each in value]
+    return value
 
 
 def _checksum(body: str, parts: Sequence[Any]) -> int:
@@ -68,66 +144,87 @@ def _checksum(body: str, parts: Sequence[Any]) -> int:
     return sum_
 
 
-def _stored(value: Any, parts: list[bytes]) -> Any:
-    """Plain values as they are; tables are put aside and referred to by number."""
-    match value:
-        case dict():
-            return {key: _stored(each, parts) for key, each in value.items()}
-        case list() | tuple():
-            return [_stored(each, parts) for each in value]
-        case pa.Table():
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, value.schema) as writer:
-                writer.write_table(value)
-            parts.append(bytes(sink.getvalue()))
-            return {"#table": len(parts) - 1}
-    return value
+# ---- tables that only grow -------------------------------------------------------------------------------------
 
 
-def _loaded(value: Any, parts: Sequence[Any]) -> Any:
-    match value:
-        case {"#table": number}:
-            return pa.ipc.open_stream(parts[number]).read_all()
-        case dict():
-            return {key: _loaded(each, parts) for key, each in value.items()}
-        case list():
-            return [_loaded(each, parts) for each in value]
-    return value
+def growing(owner: object, rows: int, take: Callable[[Longs], pa.Table]) -> list[Part]:
+    """Rows 0 to `rows` - 1 of a table that only grows, in blocks that are written once."""
+
+    def block(start: int, stop: int) -> Part:
+        return Part(owner, (start, stop), lambda: take(np.arange(start, stop)))
+
+    return [block(start, min(start + BLOCK, rows)) for start in range(0, rows, BLOCK)]
 
 
 # ---- panes -----------------------------------------------------------------------------------------------------
 
 
-def pane_tree(columns: Sequence[Columns], panes: Sequence[Pane]) -> Tree:
-    """Panes as two tables: one row a pane, and one row for each group of each."""
-    heads = pa.table(
-        {
-            "start": pa.array([p.start for p in panes], pa.int64()),
-            "end": pa.array([p.end for p in panes], pa.int64()),
-            "size": pa.array([len(p.codes) for p in panes], pa.int64()),
-        }
-    )
-    cells = [pa.array(np.concatenate([p.codes for p in panes] or [np.zeros(0, np.int64)]))]
-    for number, column in enumerate(columns):
-        empty = column.identity(0)
-        for place in range(len(empty)):
-            words = [p.states[number][place] for p in panes] or [empty[place]]
-            cells.append(_word_array(np.concatenate(words)))
-    return {"heads": heads, "cells": pa.table(cells, names=[str(i) for i in range(len(cells))])}
+def pane_tree(columns: Sequence[Columns], panes: Sequence[Pane]) -> list[Tree]:
+    """Panes in their order: large ones each on its own, small ones several together."""
+    return [_entry(columns, run) for run in _together(list(panes))]
 
 
-def panes_from(columns: Sequence[Columns], tree: Tree) -> list[Pane]:
+def panes_from(columns: Sequence[Columns], entries: Sequence[Tree]) -> list[Pane]:
     """What `pane_tree` wrote."""
-    cells = iter(tree["cells"].columns)
-    codes = next(cells).to_numpy()
-    states: list[Words] = [tuple(_word(next(cells), s.dtype) for s in column.identity(0)) for column in columns]
-    found, offset = [], 0
-    for head in tree["heads"].to_pylist():
-        where = slice(offset, offset + head["size"])
-        offset = where.stop
-        part = tuple(tuple(word[where] for word in words) for words in states)
-        found.append(Pane(head["start"], head["end"], codes[where], part))
+    found: list[Pane] = []
+    for entry in entries:
+        fresh = list(pane_rows(columns, entry))
+        if len(fresh) == 1:
+            named(fresh[0], "cells", entry["cells"])
+        found += fresh
     return found
+
+
+def _together(panes: list[Pane]) -> Iterator[list[Pane]]:
+    """Runs of panes that are written together.
+
+    Small ones are parted at round positions, so that a run stays the same while others come and go.
+    """
+    spans = [p.end for p in panes]
+    width = (max(spans) - min(spans)) * TOGETHER // len(panes) if panes else 0
+    bits = max(width, 1).bit_length()
+
+    def run(numbered: tuple[int, Pane]) -> tuple[bool, int]:
+        number, pane = numbered
+        return (True, number) if len(pane.codes) >= FEW_GROUPS else (False, pane.end >> bits)
+
+    for _, some in groupby(enumerate(panes), run):
+        yield [pane for _, pane in some]
+
+
+def pane_table(columns: Sequence[Columns], panes: Sequence[Pane]) -> Tree:
+    """Panes as one table, with a head for each."""
+    return {"heads": _heads(panes), "cells": _cells(columns, panes)}
+
+
+def _entry(columns: Sequence[Columns], panes: list[Pane]) -> Tree:
+    if len(panes) > 1:
+        return pane_table(columns, panes)
+    return {"heads": _heads(panes), "cells": Part(panes[0], "cells", lambda: _cells(columns, panes))}
+
+
+def _heads(panes: Sequence[Pane]) -> list[list[int]]:
+    return [[p.start, p.end, len(p.codes)] for p in panes]
+
+
+def _cells(columns: Sequence[Columns], panes: Sequence[Pane]) -> pa.Table:
+    """One row for each group of each pane."""
+    places = [(number, place) for number, column in enumerate(columns) for place in range(len(column.identity(0)))]
+    cells = [pa.array(np.concatenate([p.codes for p in panes]))]
+    cells += [_word_array(np.concatenate([p.states[number][place] for p in panes])) for number, place in places]
+    return pa.table(cells, names=[str(i) for i in range(len(cells))])
+
+
+def pane_rows(columns: Sequence[Columns], entry: Tree) -> Iterator[Pane]:
+    """What `pane_table` wrote."""
+    cells = iter(entry["cells"].columns)
+    codes = np.array(next(cells).to_numpy(), np.int64)
+    states: list[Words] = [tuple(_word(next(cells), s.dtype) for s in column.identity(0)) for column in columns]
+    offset = 0
+    for start, end, size in entry["heads"]:
+        where = slice(offset, offset + size)
+        offset = where.stop
+        yield Pane(start, end, codes[where], tuple(tuple(word[where] for word in words) for words in states))
 
 
 def _word_array(word: Any) -> pa.Array:
@@ -141,3 +238,16 @@ def _word(array: pa.ChunkedArray, dtype: Any) -> Any:
         return out
     # Copied, because states are written in place and Arrow's memory is not ours.
     return np.array(array.to_numpy(), dtype)
+
+
+# ---- names -----------------------------------------------------------------------------------------------------
+
+#: The names under which parts have been written, by owner and key.
+NAMES: WeakKeyDictionary[object, dict[Hashable, str]] = WeakKeyDictionary()
+
+
+def named(owner: object, key: Hashable, table: pa.Table) -> None:
+    """Remember that an owner's table came from a part with a name, so that it is not written again."""
+    name = (table.schema.metadata or {}).get(b"part")
+    if name is not None:
+        NAMES.setdefault(owner, {})[key] = name.decode()

@@ -59,8 +59,6 @@ class TimeFamily(Family):
         self.closed = NEVER
         #: For windows that report silence, the first and last instant at which they held items.
         self.reach: dict[int, tuple[int, int]] = {}
-        #: The last position at which an item entered landmarks and varying windows, grouped or not.
-        self.newest = NEVER
         self.begun = False
         #: The widest reach and the shortest step of all windows, as long as they stay the same.
         self._widest: tuple[int, int] | None = None
@@ -117,10 +115,13 @@ class TimeFamily(Family):
         self._follow(window.lag)
         chain, coming = self._chain_of(window), self.open.panes()
         since = chain.exact_since(frame_of(window), coming)
+        if feed.since > NEVER:
+            since = max(since, feed.since + window.lag + window.range)
         chain.serve(feed, since=since)
         if since > self.passed:
             standin = self._new_chain(window.lag, [window.range], [frame_of(window).granule])
-            standin.begins = max([self.closed, *(pane.end for pane in coming if standin.straddled(window, pane))])
+            straddled = [pane.end for pane in coming if standin.straddled(window, pane)]
+            standin.begins = max([self.closed, feed.since, *straddled])
             standin.serve(feed, until=since)
             self.standins.append(standin)
 
@@ -201,6 +202,25 @@ class TimeFamily(Family):
             return
         for where, codes, items in self._blocks(table, rows):
             self.open.take(rows.times[where] + self.boundary.shift, codes, items, len(self.keys))
+
+    def take_panes(self, keys: Sequence[pa.Array], panes: Sequence[Pane], mark: int) -> None:
+        """Take panes in that were cut elsewhere, for the same windows; their codes count the given keys.
+
+        A pane that has passed is late as a whole: no instant of any window lies inside of it.
+        """
+        if not self.begun:
+            self.begin()
+        codes = self.keys.encode(keys, len(keys[0]) if keys else 1)
+        visible, late = mark + self.boundary.shift, []
+        for pane in panes:
+            mine = pane.recoded(codes)
+            self.newest = max(self.newest, mine.end)
+            if mine.end < visible:
+                late.append(mine)
+            else:
+                self.open.add(mine)
+        if late:
+            self.late.append(Late(visible, late))
 
     def _note(self, rows: Arrivals, ledger: Ledger) -> None:
         """Note how far the items reach that enter windows, grouped or not, and which windows late ones missed."""

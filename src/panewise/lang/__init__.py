@@ -1,5 +1,6 @@
 """CQL: text to syntax (`parser`), syntax to text (`render`), syntax to algebra (`binder`, `script`)."""
 
+from panewise.lang.inline import inlined
 from panewise.lang.parser import parse_query, parse_script
 from panewise.lang.render import render
 from panewise.lang.script import NamedQuery, Pipeline, bind_query, bind_script
@@ -10,6 +11,7 @@ __all__ = [
     "Pipeline",
     "bind_query",
     "bind_script",
+    "inlined",
     "parse_query",
     "parse_script",
     "render",

@@ -5,6 +5,7 @@ from panewise.plan.explain import explain
 from panewise.plan.explain_pool import explain_pool
 from panewise.plan.families import FamilyPlan, WindowPlan, edges_of, families, frame_of, managers, slider
 from panewise.plan.picture import picture
+from panewise.plan.slices import unsliceable
 from panewise.plan.storage import row_store, storage
 from panewise.plan.store_choice import StoreChoice, choose_store
 
@@ -27,4 +28,5 @@ __all__ = [
     "slider",
     "span",
     "storage",
+    "unsliceable",
 ]

@@ -1,0 +1,111 @@
+"""The state of an engine in named parts, of which only those that changed are written again.
+
+The *head* is a tree whose tables have been put aside under names. A part never changes, so a part that is still there
+need not be written: what an owner wrote once keeps its name, other tables are named after their contents.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from panewise.engine.snapshot import FORMAT, NAMES, Part, Tree, bytes_table, check_format, loaded, stored, table_bytes
+from panewise.errors import StateProblem
+
+
+@dataclass(frozen=True)
+class Change:
+    """What has to be written and removed for a state to be kept."""
+
+    head: bytes
+    fresh: dict[str, bytes]
+    gone: frozenset[str]
+
+
+@dataclass
+class Parts:
+    """The names of the parts that have been written."""
+
+    known: frozenset[str] = frozenset()
+    serial: int = 0
+    #: The bytes of every part, for metrics.
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    def change(self, tree: Tree, note: Tree) -> Change:
+        """How the kept state becomes this one. `note` is written into the head and can be read on its own."""
+        names: set[str] = set()
+        fresh: dict[str, bytes] = {}
+
+        def keep(leaf: pa.Table | Part) -> Any:
+            name = self._owned(leaf, fresh) if isinstance(leaf, Part) else _by_contents(leaf, fresh)
+            names.add(name)
+            return {"#part": name}
+
+        body = stored(tree, keep)
+        fresh = {name: data for name, data in fresh.items() if name not in self.known}
+        gone = self.known - names
+        self.sizes = {n: size for n, size in self.sizes.items() if n in names} | {n: len(d) for n, d in fresh.items()}
+        self.known = frozenset(names)
+        header = {"format": FORMAT, "serial": self.serial, "sizes": self.sizes, "note": note}
+        return Change(_sealed(header, body), fresh, gone)
+
+    def _owned(self, part: Part, fresh: dict[str, bytes]) -> str:
+        names = NAMES.setdefault(part.owner, {})
+        if names.get(part.key) not in self.known:
+            self.serial += 1
+            name = names[part.key] = f"p{self.serial}"
+            fresh[name] = table_bytes(part.make())
+        return names[part.key]
+
+
+def read_note(head: bytes) -> Tree:
+    """What was noted in a head; a clear refusal when it is none, or damaged."""
+    note: Tree = _opened(head)[0]["note"]
+    return note
+
+
+def read_parts(head: bytes, read: Callable[[str], bytes | None]) -> tuple[Tree, Parts]:
+    """The tree that a head stands for; `read` brings a part."""
+    header, body = _opened(head)
+
+    def find(name: str) -> pa.Table:
+        data = read(name)
+        if data is None or len(data) != header["sizes"].get(name):
+            raise StateProblem(f"the state is damaged: its part {name} is missing or cut off", fix=_OLDER)
+        table = bytes_table(data)
+        return table.replace_schema_metadata({"part": name}) if name.startswith("p") else table
+
+    try:
+        tree = loaded(body, find)
+    except (pa.ArrowException, OSError):
+        raise StateProblem("the state is damaged: a part cannot be read", fix=_OLDER) from None
+    return tree, Parts(frozenset(header["sizes"]), header["serial"], header["sizes"])
+
+
+_OLDER = "start from an older copy of the checkpoint, or from an empty one"
+
+
+def _by_contents(table: pa.Table, fresh: dict[str, bytes]) -> str:
+    data = table_bytes(table)
+    name = hashlib.blake2b(data, digest_size=12).hexdigest()
+    fresh[f"c{name}"] = data
+    return f"c{name}"
+
+
+def _sealed(header: Tree, body: Any) -> bytes:
+    text = json.dumps([header, body], separators=(",", ":")).encode()
+    return zlib.crc32(text).to_bytes(4, "big") + text
+
+
+def _opened(head: bytes) -> tuple[Tree, Any]:
+    if zlib.crc32(head[4:]) != int.from_bytes(head[:4], "big"):
+        raise StateProblem("the state is damaged: its checksum is wrong", fix=_OLDER)
+    header, body = json.loads(head[4:])
+    check_format(header)
+    return header, body

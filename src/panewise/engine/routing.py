@@ -1,0 +1,54 @@
+"""Which shard a group belongs to: the same on every machine, in every run."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from panewise.aggregate import Longs
+from panewise.aggregate.columns.longs import fits, to_longs
+from panewise.engine.codec import to_text
+from panewise.values import to_python
+
+_Words = npt.NDArray[np.uint64]
+
+
+def shards_of(columns: Sequence[pa.Array], rows: int, shards: int) -> Longs:
+    """The shard of each row, by its key columns; without any, all rows are in the first."""
+    mixed = np.zeros(rows, np.uint64)
+    for column in columns:
+        mixed = _scrambled(mixed ^ _hashes(column))
+    return (mixed % np.uint64(shards)).astype(np.int64)
+
+
+def _hashes(column: pa.Array) -> _Words:
+    """Equal values, equal numbers; NULL is a value like any other."""
+    found = np.full(len(column), 0x9E3779B97F4A7C15, np.uint64)
+    valid = pc.is_valid(column).to_numpy(zero_copy_only=False)
+    values = column.drop_null()
+    if fits(column.type):
+        found[valid] = _scrambled(to_longs(values).view(np.uint64))
+    elif pa.types.is_nested(column.type):
+        found[valid] = [zlib.crc32(to_text(value).encode()) for value in to_python(values)]
+    else:
+        parts = values.dictionary_encode()
+        known = np.array([zlib.crc32(_text(value)) for value in to_python(parts.dictionary)], np.uint64)
+        found[valid] = known[parts.indices.to_numpy(zero_copy_only=False)] if len(known) else known
+    return found
+
+
+def _text(value: object) -> bytes:
+    return value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else to_text(value).encode()
+
+
+def _scrambled(words: _Words) -> _Words:
+    """Near numbers far apart (the finaliser of SplitMix64)."""
+    with np.errstate(over="ignore"):
+        words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))

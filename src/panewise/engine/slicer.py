@@ -1,0 +1,94 @@
+"""Rows of one task as panes of one family, before they meet the panes of other tasks.
+
+Paper: "Subsuming windows" section 2.2 cuts a stream once for all windows; here every task cuts its own part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.aggregate import Longs, Words, placed, runs
+from panewise.engine.grouping import Grouping, admitted, arrays_of
+from panewise.engine.intake import Arrivals
+from panewise.engine.open_panes import OpenPanes
+from panewise.engine.routing import shards_of
+from panewise.engine.snapshot import Tree, pane_rows, pane_table
+from panewise.plan import Aggregation
+from panewise.slicing.cuts import Cuts
+from panewise.stores.pane import Pane
+from panewise.time import FIRST_TICK, LAST_TICK, Boundary
+
+
+class Slicer(Grouping):
+    """Rows in, panes out. Codes are its own; the keys travel with the panes."""
+
+    def __init__(self, plan: Aggregation, cuts: Cuts, boundary: Boundary) -> None:
+        super().__init__(plan)
+        self.boundary = boundary
+        self.open = OpenPanes(self.columns, cuts)
+        self.span = admitted(plan, boundary)
+
+    def take(self, table: pa.Table, times: Longs, order: Longs) -> None:
+        """Rows as `between` leaves them: the keys and arguments of the group, their times and their order."""
+        first, last = self.span
+        if (first, last) != (FIRST_TICK, LAST_TICK):
+            inside = np.flatnonzero((times >= first) & (times <= last))
+            table, times, order = table.take(pa.array(inside)), times[inside], order[inside]
+        if len(times):
+            for where, codes, items in self._blocks(table, Arrivals(table, times, 0, order, None)):
+                self.open.take(times[where] + self.boundary.shift, codes, items, len(self.keys))
+
+    def take_numbered(self, table: pa.Table, numbers: Longs) -> None:
+        """Rows whose panes somebody else has numbered, for aggregates that do not ask for times."""
+        if len(numbers):
+            for where, codes, items in self._blocks(table, Arrivals(table, numbers, 0, numbers, None)):
+                self.open.take_numbered(numbers[where], codes, items, len(self.keys))
+
+    def take_states(self, keys: Sequence[pa.Array], numbers: Longs, states: Sequence[Words]) -> None:
+        """States that somebody else has gathered, one for each pane and group."""
+        codes = self.keys.encode(keys, len(numbers))
+        order = np.lexsort((codes, numbers))
+        cuts = self.open.eras[-1][1]
+        for low, high in zip(*runs(numbers[order] - numbers.min()), strict=True):
+            where = order[low:high]
+            number = int(numbers[where[0]])
+            some = tuple(placed(words, where) for words in states)
+            self.open.add(Pane(cuts.start(number), cuts.end(number), codes[where], some))
+
+    def parcels(self, shards: int, alone: int) -> Iterator[tuple[int, Tree]]:
+        """What each shard gets; without keys all of it goes to one. Shards without any pane are left out."""
+        panes = self.open.panes()
+        keys = self.keys.take(np.arange(len(self.keys)))
+        route = shards_of(keys, len(self.keys), shards) if keys else np.full(1, alone)
+        for shard in range(shards):
+            mine = [part for pane in panes if len((part := _routed(pane, route, shard)).codes)]
+            if mine:
+                yield shard, self._parcel(mine)
+
+    def _parcel(self, panes: list[Pane]) -> Tree:
+        """Panes in codes that count only the keys that are sent with them."""
+        used = np.unique(np.concatenate([pane.codes for pane in panes]))
+        fresh = np.zeros(len(self.keys), np.int64)
+        fresh[used] = np.arange(len(used))
+        keys = self.keys.take(used)
+        return {
+            "keys": pa.table(keys, names=[str(n) for n in range(len(keys))]) if keys else None,
+            "panes": pane_table(self.columns, [pane.recoded(fresh) for pane in panes]),
+        }
+
+
+def opened(grouping: Grouping, parcel: Tree) -> tuple[list[pa.Array], list[Pane]]:
+    """The keys and panes of a parcel."""
+    keys = list(arrays_of(parcel["keys"]).values()) if parcel["keys"] is not None else []
+    return keys, list(pane_rows(grouping.columns, parcel["panes"]))
+
+
+def _routed(pane: Pane, route: Longs, shard: int) -> Pane:
+    """The groups of a pane that belong to a shard."""
+    mine = route[pane.codes] == shard
+    if mine.all():
+        return pane
+    return Pane(pane.start, pane.end, pane.codes[mine], tuple(placed(words, mine) for words in pane.states))

@@ -1,0 +1,88 @@
+"""`pw.spark.batch`: the answers to standing queries over bounded DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from panewise.engine import Pool
+from panewise.errors import SchemaProblem, did_you_mean
+from panewise.runtime.spark.course import Channel, Course, result_schemas
+from panewise.runtime.spark.frames import checked, declared, native_messages, unpacked
+from panewise.runtime.spark.shard import SAID, Shard, opened, said, take
+from panewise.time import Boundary
+
+
+def batch(
+    queries: Pool | str,
+    streams: Mapping[str, DataFrame],
+    *,
+    time: str | None = None,
+    boundary: str | Boundary = "(]",
+    until: int | str | datetime | None = None,
+) -> DataFrame | dict[str, DataFrame]:
+    """Answer queries over bounded DataFrames: one DataFrame for one SELECT, or one for each query of a pool.
+
+    The input is complete, so nothing is late; rows whose time is NULL or absurd are left out. Every item is followed
+    until it has been in all its windows, or until an instant. A pool's queries are answered together in one pass.
+    """
+    pool = queries if isinstance(queries, Pool) else _pool(queries, streams, time, boundary)
+    frames = {name: _found(name, streams, pool) for name in _read(pool)}
+    session = next(iter(frames.values())).sparkSession
+    shards = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
+    schemas = result_schemas(pool)
+    course = Course.of("batch", pool, shards, [Channel(name, schema) for name, schema in schemas.items()])
+    sent = [native_messages(frames[c.stream], course.layout, c) for c in course.layout.crossings]
+    parted = reduce(DataFrame.union, sent).repartition(shards, "shard").sortWithinPartitions("shard", "place")
+    answers = parted.mapInArrow(Answering(course, None if until is None else str(until)), SAID)
+    if len(schemas) > 1:
+        # Each query's DataFrame reads from these, so that all together are answered in one pass.
+        answers = answers.persist()
+    found = {name: unpacked(answers, number, schema) for number, (name, schema) in enumerate(schemas.items())}
+    return found if isinstance(queries, Pool) else found["query"]
+
+
+def _pool(text: str, streams: Mapping[str, DataFrame], time: str | None, boundary: str | Boundary) -> Pool:
+    if time is None:
+        raise SchemaProblem("the time column is not named", fix='pass time="..." or a pw.Pool')
+    pool = Pool({name: declared(name, frame, time) for name, frame in streams.items()}, boundary)
+    pool.register("query", text)
+    return pool
+
+
+def _read(pool: Pool) -> list[str]:
+    if not pool.queries:
+        raise SchemaProblem("the pool has no queries", fix="register one first")
+    return sorted({standing.plan.source.stream for standing in pool.queries.values()})
+
+
+def _found(name: str, streams: Mapping[str, DataFrame], pool: Pool) -> DataFrame:
+    if name not in streams:
+        raise SchemaProblem(f"there is no DataFrame for stream {name!r}", fix=did_you_mean(name, streams or [name]))
+    return checked(name, streams[name], pool.streams[name])
+
+
+@dataclass(frozen=True, eq=False)
+class Answering:
+    """The function of a stage: the messages to some shards in, all their results out."""
+
+    course: Course
+    until: str | None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = (
+            (label.as_py(), payload) for b in batches for label, payload in zip(b["shard"], b["payload"], strict=True)
+        )
+        for label, mine in groupby(rows, key=lambda row: row[0]):
+            shard = Shard(self.course.engine((q.name, q.text, q.since) for q in self.course.known.values()))
+            take(shard, self.course, [opened(payload.as_buffer()) for _, payload in mine])
+            until: Any = self.until
+            for frame in said(shard, self.course, label, shard.engine.finish(until)):
+                yield pa.RecordBatch.from_pandas(frame, preserve_index=False)

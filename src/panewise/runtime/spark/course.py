@@ -1,0 +1,89 @@
+"""One run of a pipeline, from start to stop: what slicers, shards and sinks of it agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from panewise.engine import Engine, Pool
+from panewise.engine.pool import Standing
+from panewise.engine.snapshot import Tree
+from panewise.runtime.spark.layout import Layout, laid_out
+from panewise.schema import StreamSchema
+from panewise.slicing import Policy
+from panewise.time import Boundary
+
+
+@dataclass(frozen=True)
+class Channel:
+    """Results that go the same way: those of one query, or of all queries with the same columns together."""
+
+    #: The query; None where several share the channel, and a first column says whose each row is.
+    query: str | None
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """Everything Spark's workers have to know. `run` is another one after every start."""
+
+    run: str
+    streams: Mapping[str, StreamSchema]
+    boundary: Boundary
+    policy: Policy
+    layout: Layout
+    channels: tuple[Channel, ...]
+    known: Mapping[str, Standing]
+
+    @classmethod
+    def of(cls, run: str, pool: Pool, shards: int, channels: Iterable[Channel]) -> Course:
+        return cls(
+            run, pool.streams, pool.boundary, pool.policy, laid_out(pool, shards), tuple(channels), dict(pool.queries)
+        )
+
+    def delay(self, stream: str) -> int | None:
+        return self.streams[stream].delay_ticks
+
+    def engine(self, queries: Iterable[tuple[str, str, int | None]] = (), state: Tree | None = None) -> Engine:
+        """An engine with these queries. Its streams have no delay: time is what all tasks together say it is."""
+        pool = Pool({name: replace(s, delay=None) for name, s in self.streams.items()}, self.boundary, self.policy)
+        for name, text, since in queries:
+            pool.adopt(self.standing(pool, name, text, since))
+        return Engine(pool, state)
+
+    def standing(self, pool: Pool, name: str, text: str, since: int | None = None) -> Standing:
+        """A query as it stands; those known when the run began need not be read again."""
+        found = self.known.get(name)
+        return replace(found, since=since) if found and found.text == text else pool.understood(name, text, since)
+
+    def channel_of(self, name: str, schema: pa.Schema) -> int | None:
+        """Where the results of a query go; None where nobody wants them."""
+        own = [number for number, channel in enumerate(self.channels) if channel.query == name]
+        shared = [n for n, channel in enumerate(self.channels) if channel.query is None and channel.schema == schema]
+        return next(iter(own + shared), None)
+
+
+def shared_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns of a channel that several queries share."""
+    names = ["query"]
+    for field in schema:
+        name = field.name
+        while name in names:
+            name += "_"
+        names.append(name)
+    return pa.schema([("query", pa.string()), *((n, f.type) for n, f in zip(names[1:], schema, strict=True))])
+
+
+def result_schemas(pool: Pool) -> dict[str, pa.Schema]:
+    """The columns of every query's results."""
+    scratch = Pool(pool.streams, pool.boundary, pool.policy, pool.host)
+    for standing in pool.queries.values():
+        scratch.adopt(standing)
+    engine = Engine(scratch)
+    for stream in pool.streams:
+        # Any day will do for queries that wait for the first item to tell it.
+        engine.see(stream, 0, 0)
+    emission = engine.advance()
+    return {name: emission[name].schema for name in emission}

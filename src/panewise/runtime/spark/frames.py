@@ -1,0 +1,113 @@
+"""Spark DataFrames on their way: checked, reduced to what crosses, sliced into messages; and results typed again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from panewise.engine.snapshot import bytes_table
+from panewise.errors import SchemaProblem, did_you_mean
+from panewise.runtime.spark.layout import TIME, Crossing, Layout
+from panewise.runtime.spark.native import aggregated
+from panewise.runtime.spark.slicing import MESSAGES, Slicing
+from panewise.runtime.spark.types import quoted, spark_schema, spark_type
+from panewise.schema import StreamSchema, type_name
+
+
+def declared(name: str, frame: DataFrame, time: str, delay: str | int | None = None) -> StreamSchema:
+    """The declaration of a stream that a DataFrame holds."""
+    empty = frame.sparkSession.createDataFrame([], frame.schema).toArrow()
+    try:
+        return StreamSchema(_without_views(empty.schema), time, delay)
+    except SchemaProblem as problem:
+        raise SchemaProblem(f"stream {name!r}: {problem.message}", fix=problem.fix) from None
+
+
+def _without_views(schema: pa.Schema) -> pa.Schema:
+    """Timestamps in UTC, whatever zone the session shows them in."""
+    return pa.schema([(f.name, pa.timestamp("us", "UTC") if _zoned(f.type) else f.type) for f in schema])
+
+
+def _zoned(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) and kind.tz)
+
+
+def checked(name: str, frame: DataFrame, schema: StreamSchema) -> DataFrame:
+    """The declared columns of a DataFrame, with the declared types."""
+    types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    for field in schema.schema:
+        wanted = spark_type(field.type)
+        if field.name not in types:
+            raise SchemaProblem(
+                f"stream {name!r}: the DataFrame has no column {field.name!r}", fix=did_you_mean(field.name, types)
+            )
+        if types[field.name] != wanted:
+            raise SchemaProblem(
+                f"stream {name!r}: column {field.name!r} is {types[field.name].upper()} in the DataFrame, "
+                f"but was declared {type_name(field.type)}",
+                fix=f"cast it to {wanted.upper()}",
+            )
+    return frame
+
+
+def crossing_rows(frame: DataFrame, crossing: Crossing, skew: int | None, packed: bool = True) -> DataFrame:
+    """The rows and columns that cross, and on the way the count of rows in and of rows with unusable times."""
+    usable = crossing.usable
+    if skew is not None:
+        # Spark gives a batch one current time, which a replay repeats.
+        usable = f"({usable}) AND {crossing.time} <= UNIX_MICROS(CURRENT_TIMESTAMP()) + {skew}"
+    rows = frame.select(*(F.col(quoted(name)) for name in crossing.needed)).observe(
+        f"panewise {crossing.stream}",
+        F.count(F.lit(1)).alias("rows_in"),
+        F.count_if(~F.expr(usable)).alias("rejected"),
+    )
+    rows = rows.where(usable)
+    if crossing.filter is not None:
+        rows = rows.where(crossing.filter)
+    select = crossing.select if packed or crossing.packing is None else _unpacked(crossing)
+    return rows.select(*(F.expr(sql).alias(name) for name, sql in select))
+
+
+def _unpacked(crossing: Crossing) -> tuple[tuple[str, str], ...]:
+    assert crossing.packing is not None
+    (lane,) = crossing.lanes
+    key = lane.columns[crossing.packing.key]
+    return (TIME, crossing.time), (key, crossing.packing.sql), *crossing.select[1:]
+
+
+def messages(
+    frame: DataFrame, layout: Layout, crossing: Crossing, labels: tuple[int, ...], skew: int | None
+) -> DataFrame:
+    """What the tasks that read a stream send to the shards."""
+    rows = crossing_rows(frame, crossing, skew)
+    return rows.mapInArrow(Slicing(layout, crossing, labels), MESSAGES)
+
+
+def native_messages(frame: DataFrame, layout: Layout, crossing: Crossing) -> DataFrame:
+    """The same for bounded input, aggregated by Spark itself where it can."""
+    panes = aggregated(layout, crossing)
+    if panes is None:
+        return messages(frame, layout, crossing, tuple(range(layout.shards)), None)
+    return panes.of(crossing_rows(frame, crossing, None, packed=False)).mapInArrow(panes, MESSAGES)
+
+
+@dataclass(frozen=True)
+class Unpacking:
+    """The function of the last stage: payloads in, typed rows out."""
+
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for payload in batch["payload"]:
+                if payload.as_buffer() is not None and len(payload.as_buffer()):
+                    yield from bytes_table(payload.as_buffer()).cast(self.schema).to_batches()
+
+
+def unpacked(said: DataFrame, channel: int, schema: pa.Schema) -> DataFrame:
+    """The results of one channel as typed rows."""
+    return said.where(F.col("channel") == channel).select("payload").mapInArrow(Unpacking(schema), spark_schema(schema))

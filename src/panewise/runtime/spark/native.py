@@ -1,0 +1,127 @@
+"""Panes that Spark itself aggregates: on bounded input the JVM groups rows faster than they could cross.
+
+Each column of states says which aggregates of Spark SQL its words are made of. Sums stay exact: integers in two words,
+floats split into two halves whose sums are exact unless magnitudes within one pane differ by more than about 2**17.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from panewise import kernels
+from panewise.aggregate import Columns, Longs, Words
+from panewise.aggregate.columns.chosen import Extremes
+from panewise.aggregate.columns.counts import Counts
+from panewise.aggregate.columns.longs import to_longs
+from panewise.aggregate.columns.sums import FloatSums, IntegerSums
+from panewise.engine.grouping import Grouping, arrays_of
+from panewise.engine.slicer import Slicer
+from panewise.runtime.spark.layout import TIME, Crossing, Layout
+from panewise.runtime.spark.slicing import messages_of, sent
+from panewise.time import FIRST_TICK, LAST_TICK
+
+#: A double times this loses its lower half when the product is taken back (Dekker).
+_SPLIT = 134_217_729
+#: Beyond this the product would overflow.
+_HUGE = "1e290D"
+
+
+def sql_of(column: Columns, value: str) -> list[str] | None:
+    """The aggregates of Spark SQL that make up the words of a column; None where there are none."""
+    match column:
+        case Counts():
+            return [f"COUNT({value})"]
+        case IntegerSums():
+            whole = f"CAST({value} AS BIGINT)"
+            return [f"COUNT({value})", f"SUM(SHIFTRIGHT({whole}, 32))", f"SUM({whole} & {(1 << 32) - 1})"]
+        case FloatSums():
+            return _float_sums(f"CAST({value} AS DOUBLE)")
+        case Extremes():
+            return [f"{'MIN' if column.flip else 'MAX'}({value})"]
+    return None
+
+
+def _float_sums(v: str) -> list[str]:
+    """NaN and the infinities are beyond any bound, as in Spark, and only leave their marks."""
+    plain, infinite = f"IF(ABS({v}) < {_HUGE}, {v}, 0D)", "DOUBLE('inf')"
+    upper = f"({_SPLIT} * {plain} - ({_SPLIT} * {plain} - {plain}))"
+    lower = f"IF(ABS({v}) < {_HUGE}, {v} - {upper}, IF(ABS({v}) < {infinite}, {v}, 0D))"
+    odd = f"CASE WHEN ABS({v}) < {infinite} THEN 0 WHEN ISNAN({v}) THEN 1 WHEN {v} > 0 THEN 2 ELSE 4 END"
+    return [f"COUNT({v})", f"SUM({upper})", f"SUM({lower})", f"BIT_OR({odd})"]
+
+
+def words_of(column: Columns, found: Sequence[pa.Array]) -> Words:
+    """States from what Spark aggregated."""
+    if isinstance(column, Extremes):
+        (best,) = found
+        missing = best.is_null().to_numpy(zero_copy_only=False)
+        longs = np.full(len(best), np.iinfo(np.int64).min, np.int64)
+        longs[~missing] = to_longs(best.drop_null()) ^ column.flip
+        return longs, ~missing
+    arrays = [array.fill_null(0).to_numpy(zero_copy_only=False) for array in found]
+    if isinstance(column, FloatSums):
+        count, upper, lower, odd = arrays
+        zeros = np.zeros(len(count))
+        high, low = kernels.add_pairs(upper.astype(np.float64), zeros, lower.astype(np.float64), zeros)
+        return count.astype(np.int64), high, low, odd.astype(np.uint8)
+    return tuple(array.astype(np.int64) for array in arrays)
+
+
+def aggregated(layout: Layout, crossing: Crossing) -> Aggregated | None:
+    """How Spark aggregates the panes of a stream; None where it cannot."""
+    lane = crossing.lanes[0]
+    if len(crossing.lanes) != 1 or lane.cuts is None or not lane.cuts.uniform:
+        return None
+    grouping = Grouping(lane.plan)
+    if grouping.expiry or Slicer(lane.plan, lane.cuts, layout.boundary).span != (FIRST_TICK, LAST_TICK):
+        return None
+    parts = [["COUNT(1)"]]
+    for call, column in zip(grouping.kept, grouping.columns[1:], strict=True):
+        sql = sql_of(column, lane.columns[call.arguments[0]]) if len(call.arguments) == 1 else None
+        if sql is None:
+            return None
+        parts.append(sql)
+    return Aggregated(layout, crossing, tuple(map(tuple, parts)))
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregated:
+    """Panes of the only family of a stream, grouped by Spark; `parts` makes up the words of each column."""
+
+    layout: Layout
+    crossing: Crossing
+    parts: tuple[tuple[str, ...], ...]
+
+    def of(self, rows: DataFrame) -> DataFrame:
+        """One row for each group and pane; `rows` has the columns that cross, unpacked."""
+        (lane,), shift = self.crossing.lanes, self.layout.boundary.shift
+        assert lane.cuts is not None
+        before = f"({TIME} + {shift - lane.cuts.origin - 1})"
+        pane = f"({before} - PMOD({before}, {lane.cuts.period})) DIV {lane.cuts.period} + 1"
+        sums = [F.expr(sql).alias(f"s{n}") for n, sql in enumerate(s for part in self.parts for s in part)]
+        names = [lane.columns[key] for key in lane.plan.group.keys]
+        return rows.groupBy(*(F.col(name) for name in names), F.expr(pane).alias("pane")).agg(*sums)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The function of `mapInArrow`: grouped rows in, messages to shards out."""
+        (lane,), filled = self.crossing.lanes, [batch for batch in batches if batch.num_rows]
+        if not filled:
+            return
+        assert lane.cuts is not None
+        slicer = Slicer(lane.plan, lane.cuts, self.layout.boundary)
+        arrays = arrays_of(pa.Table.from_batches(filled))
+        numbers: Longs = arrays["pane"].to_numpy()
+        sums = iter(arrays[f"s{n}"] for n in range(sum(map(len, self.parts))))
+        states = [words_of(c, [next(sums) for _ in p]) for c, p in zip(slicer.columns, self.parts, strict=True)]
+        slicer.take_states([arrays[lane.columns[key]] for key in lane.plan.group.keys], numbers, states)
+        ends = [lane.cuts.end(int(n)) - self.layout.boundary.shift for n in (numbers.min(), numbers.max())]
+        messages = messages_of(self.layout, self.crossing, {0: slicer}, {}, (ends[0], ends[1]), {0: ends[1]})
+        context = TaskContext.get()
+        yield sent(messages, range(self.layout.shards), (context.partitionId() if context else 0) << 32)

@@ -1,0 +1,240 @@
+"""One shard of a pipeline: an engine whose state lives in Spark's state store.
+
+Runs in Spark's Python workers. A batch brings commands, then panes and rows, then word of how far time has come; the
+shard answers what has become final and writes the parts of its state that changed.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from panewise.engine import Engine
+from panewise.engine.emission import Emission
+from panewise.engine.intake import NO_MARK
+from panewise.engine.lateness import Tally
+from panewise.engine.parts import Parts, read_note, read_parts
+from panewise.engine.snapshot import Tree, table_bytes, unframed
+from panewise.errors import StateProblem
+from panewise.runtime.spark.course import Course, shared_schema
+
+#: Results of one channel, or what a shard has to tell of itself.
+SAID = (
+    "channel int, shard int, rows bigint, payload binary, late bigint, partly_late bigint, state_bytes bigint, "
+    "mark bigint, seconds double"
+)
+
+#: The channel of what a shard tells of itself.
+ITSELF = -1
+
+
+@dataclass
+class Shard:
+    """An engine, the parts of its state that are kept, and the last command it followed."""
+
+    engine: Engine
+    parts: Parts = field(default_factory=Parts)
+    command: int = 0
+    finished: bool = False
+    #: Names the kept state; whoever remembers a shard under another name must read it again.
+    version: str = ""
+    #: The channel of every query, as far as it was asked for.
+    channels: dict[str, int | None] = field(default_factory=dict)
+
+
+#: Shards that this worker handled last, so that the next batch need not read them again.
+_REMEMBERED: dict[tuple[str, int], Shard] = {}
+
+
+class ShardProcessor(StatefulProcessor):
+    """Spark's side of a shard."""
+
+    def __init__(self, course: Course) -> None:
+        self.course = course
+
+    def init(self, handle: Any) -> None:
+        self.kept = handle.getMapState("parts", "name string", "part binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        label = int(key[0])
+        shard = self._found(label)
+        yield from work(shard, self.course, label, _messages(rows))
+        self._keep(label, shard)
+        yield itself(shard, label)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _found(self, label: int) -> Shard:
+        head = self.kept.getValue(("head",))
+        if head is None:
+            return Shard(self.course.engine())
+        note = read_note(bytes(head[0]))
+        # Taken out while it is worked on: should that fail, what is left of it must not be used again.
+        known = _REMEMBERED.pop((self.course.run, label), None)
+        if known is not None and known.version == note["version"]:
+            return known
+        return restored(self.course, bytes(head[0]), lambda name: _bytes(self.kept.getValue((name,))))
+
+    def _keep(self, label: int, shard: Shard) -> None:
+        shard.version = uuid.uuid4().hex
+        change = kept(shard)
+        for name, data in change.fresh.items():
+            self.kept.updateValue((name,), (data,))
+        for name in change.gone:
+            self.kept.removeKey((name,))
+        self.kept.updateValue(("head",), (change.head,))
+        _REMEMBERED[self.course.run, label] = shard
+
+
+def restored(course: Course, head: bytes, read: Any) -> Shard:
+    """A shard from its state."""
+    note = read_note(head)
+    tree, parts = read_parts(head, read)
+    engine = course.engine([(name, text, since) for name, text, since in note["queries"]], tree)
+    return Shard(engine, parts, note["command"], note["finished"], note["version"])
+
+
+def kept(shard: Shard) -> Any:
+    note = {
+        "version": shard.version,
+        "command": shard.command,
+        "finished": shard.finished,
+        "queries": shard.engine.pool.declared()["queries"],
+    }
+    return shard.parts.change(shard.engine.state(), note)
+
+
+def _bytes(value: Any) -> bytes | None:
+    return None if value is None else bytes(value[0])
+
+
+def _messages(rows: Iterable[pd.DataFrame]) -> list[Tree]:
+    """Commands first, each in its order, then what the tasks sent, in theirs."""
+    found: list[tuple[int, bytes]] = []
+    for frame in rows:
+        found += zip(frame["place"].tolist(), frame["payload"].tolist(), strict=True)
+    commands = [json.loads(payload) | {"place": place} for place, payload in found if place < 0]
+    sent = [opened(payload) for place, payload in sorted((p for p in found if p[0] >= 0), key=lambda p: p[0])]
+    return [*sorted(commands, key=lambda c: int(c["number"])), *sent]
+
+
+def work(shard: Shard, course: Course, label: int, messages: Sequence[Tree]) -> Iterator[pd.DataFrame]:
+    """Follow commands, take panes and rows in, and say what has become final."""
+    for command in (m for m in messages if "op" in m):
+        yield from _follow(shard, course, label, command)
+    sent = [message for message in messages if "stream" in message]
+    if sent and shard.finished:
+        raise StateProblem("rows came after the pipeline was finished", fix="start it with an empty checkpoint")
+    take(shard, course, sent)
+    newest: dict[str, int] = {}
+    for message in sent:
+        newest[message["stream"]] = max(newest.get(message["stream"], NO_MARK), message["seen"][1])
+    for stream, last in newest.items():
+        shard.engine.late(stream)
+        if (delay := course.delay(stream)) is not None:
+            shard.engine.promise(stream, last - delay)
+    yield from said(shard, course, label, shard.engine.advance())
+
+
+def _follow(shard: Shard, course: Course, label: int, command: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+    """A command takes effect once: one that was followed before is passed over."""
+    if command["number"] <= shard.command:
+        return
+    shard.command = command["number"]
+    pool = shard.engine.pool
+    match command["op"]:
+        case "register" if command["name"] not in pool.queries:
+            standing = course.standing(pool, command["name"], command["text"])
+            if command.get("start") == "now":
+                standing = replace(standing, since=shard.engine.newest(standing.plan.source.stream))
+            # What no slicer prepares for has been revoked again by a later command.
+            if course.layout.covers(standing.plan):
+                pool.adopt(standing)
+        case "revoke" if command["name"] in pool.queries:
+            pool.revoke(command["name"])
+            shard.channels.pop(command["name"], None)
+        case "finish":
+            shard.finished = True
+            yield from said(shard, course, label, shard.engine.finish(command.get("until")))
+
+
+def take(shard: Shard, course: Course, messages: Sequence[Tree]) -> None:
+    """Take in what tasks have sent; how far time has come must be known of all of them first."""
+    for message in messages:
+        shard.engine.see(message["stream"], *message["seen"])
+    for message in messages:
+        _take(shard, course, message)
+
+
+def opened(payload: Any) -> Tree:
+    """The message that some bytes hold."""
+    tree, _ = unframed(payload)
+    return tree
+
+
+def _take(shard: Shard, course: Course, message: Tree) -> None:
+    crossing = next(c for c in course.layout.crossings if c.stream == message["stream"])
+    engine = shard.engine
+    for number, newest in message["newest"]:
+        engine.reach(crossing.lanes[number].home, newest)
+    if message["tally"] is not None and message["tally"].num_rows:
+        ends, wanted, rows = (column.to_numpy() for column in message["tally"].columns)
+        engine.judge(crossing.stream, [lane.home for lane in crossing.lanes], Tally(ends, wanted, rows))
+    for number, parcel in message["panes"]:
+        engine.take(crossing.lanes[number].home, parcel)
+    for number, table in message["rows"]:
+        engine.feed(crossing.stream, _declared(table, crossing.schema.schema), crossing.lanes[number].home)
+
+
+def _declared(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The declared columns; those that no query reads are empty."""
+    columns = [
+        table.column(f.name).cast(f.type) if f.name in table.column_names else pa.nulls(table.num_rows, f.type)
+        for f in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def said(shard: Shard, course: Course, label: int, emission: Emission) -> Iterator[pd.DataFrame]:
+    """Results by channel."""
+    for name in emission:
+        if name not in shard.channels:
+            shard.channels[name] = course.channel_of(name, shared_schema(emission[name].schema))
+    for number, channel in enumerate(course.channels):
+        names = [name for name, at in shard.channels.items() if at == number]
+        own = channel.query is not None and channel.query in emission
+        table = emission[str(channel.query)] if own else emission.together(names)
+        if table is not None and table.num_rows:
+            yield _row(channel=number, shard=label, rows=table.num_rows, payload=table_bytes(table.combine_chunks()))
+
+
+def itself(shard: Shard, label: int) -> pd.DataFrame:
+    """What a shard tells of itself: rows that came too late, the size of its state, how far time has come."""
+    accounts = shard.engine.accounting.values()
+    marks = [mark for mark in shard.engine.marks.values() if mark is not None]
+    return _row(
+        channel=ITSELF,
+        shard=label,
+        late=sum(account.late for account in accounts),
+        partly_late=sum(account.partly_late for account in accounts),
+        state_bytes=sum(shard.parts.sizes.values()),
+        mark=min(marks, default=None),
+    )
+
+
+def _row(**values: Any) -> pd.DataFrame:
+    names = [part.split()[0] for part in SAID.split(", ")]
+    zeros = {"rows": 0, "payload": b"", "late": 0, "partly_late": 0, "state_bytes": 0}
+    row = zeros | {"mark": None, "seconds": 0.0} | values
+    return pd.DataFrame({name: pd.Series([row[name]], dtype=_DTYPES.get(name)) for name in names})
+
+
+_DTYPES = {"channel": "int32", "shard": "int32", "payload": "object", "mark": "Int64", "seconds": "float64"}

@@ -1,0 +1,52 @@
+"""Arrow types in the words of Spark SQL."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from panewise.errors import SchemaProblem
+from panewise.schema import type_name
+
+_NAMES = {
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.uint8(): "smallint",
+    pa.uint16(): "int",
+    pa.uint32(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.bool_(): "boolean",
+    pa.string(): "string",
+    pa.large_string(): "string",
+    pa.binary(): "binary",
+    pa.large_binary(): "binary",
+    pa.date32(): "date",
+}
+
+
+def spark_type(kind: pa.DataType) -> str:
+    """The name Spark SQL has for a type.
+
+    >>> spark_type(pa.list_(pa.timestamp("us", "UTC")))
+    'array<timestamp>'
+    """
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz else "timestamp_ntz"
+    if pa.types.is_decimal(kind) and kind.precision <= 38:
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"array<{spark_type(kind.value_type)}>"
+    if kind in _NAMES:
+        return _NAMES[kind]
+    raise SchemaProblem(f"Spark has no type for {type_name(kind)}", fix="cast it to one that Spark knows")
+
+
+def spark_schema(schema: pa.Schema) -> str:
+    """The columns of a table as Spark SQL declares them."""
+    return ", ".join(f"{quoted(field.name)} {spark_type(field.type)}" for field in schema)
+
+
+def quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
