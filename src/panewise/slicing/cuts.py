@@ -57,9 +57,16 @@ class Cuts:
         return self.end(number - 1)
 
     def agree(self, edges: Iterable[Edges]) -> bool:
-        """Whether uniform panes end at all these edges already."""
-        width = self.period if self.uniform else 0
-        return bool(width) and all(not e.step % width and not (e.residue - self.origin) % width for e in edges)
+        """Whether panes end at all these edges already."""
+        return all(map(self._ends_at, edges))
+
+    def _ends_at(self, edge: Edges) -> bool:
+        if self.uniform:
+            return not edge.step % self.period and not (edge.residue - self.origin) % self.period
+        if self.period % edge.step:
+            return False
+        wanted = np.arange((edge.residue - self.origin) % edge.step, self.period, edge.step, dtype=np.int64)
+        return bool(np.isin(wanted, self.offsets).all())
 
     def text(self, domain: Domain) -> str:
         """What `explain` says."""

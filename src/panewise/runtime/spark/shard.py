@@ -10,6 +10,7 @@ import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -41,7 +42,7 @@ class Shard:
 
     engine: Engine
     parts: Parts = field(default_factory=Parts)
-    command: int = 0
+    command: float = 0
     finished: bool = False
     #: Names the kept state; whoever remembers a shard under another name must read it again.
     version: str = ""
@@ -121,9 +122,13 @@ def _messages(rows: Iterable[pd.DataFrame]) -> list[Tree]:
     found: list[tuple[int, bytes]] = []
     for frame in rows:
         found += zip(frame["place"].tolist(), frame["payload"].tolist(), strict=True)
-    commands = [json.loads(payload) | {"place": place} for place, payload in found if place < 0]
+    commands = [
+        command | {"number": entry["number"] + place / 2**20}
+        for entry in (json.loads(payload) for place, payload in found if place < 0)
+        for place, command in enumerate(entry["commands"])
+    ]
     sent = [opened(payload) for place, payload in sorted((p for p in found if p[0] >= 0), key=lambda p: p[0])]
-    return [*sorted(commands, key=lambda c: int(c["number"])), *sent]
+    return [*sorted(commands, key=itemgetter("number")), *sent]
 
 
 def work(shard: Shard, course: Course, label: int, messages: Sequence[Tree]) -> Iterator[pd.DataFrame]:

@@ -1,0 +1,124 @@
+"""The folder in which a pipeline keeps all it must remember: its plan, its control log, Spark's own checkpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from panewise.engine import Pool
+from panewise.engine.snapshot import fingerprint
+from panewise.errors import StateProblem
+from panewise.runtime.control import ControlLog
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What cannot change while a checkpoint lives."""
+
+    identity: str
+    pool: dict[str, Any]
+    shards: int
+    labels: tuple[int, ...]
+    format: int = FORMAT
+
+    def streams(self) -> Pool:
+        """A pool with the streams of the plan and no queries."""
+        return Pool.from_declared(self.pool | {"queries": []})
+
+
+class Checkpoint:
+    """A checkpoint folder, on a file system that the driver and all workers see."""
+
+    def __init__(self, folder: str | Path) -> None:
+        text = str(folder)
+        if "://" in text and not text.startswith("file://"):
+            raise StateProblem(
+                f"checkpoint {text!r} is no folder of a mounted file system",
+                fix="give a path that the driver and all workers see, such as one on NFS",
+            )
+        self.folder = Path(text.removeprefix("file://")).absolute()
+        self.control = ControlLog(self.folder)
+
+    @property
+    def spark(self) -> Path:
+        """Spark's own checkpoint."""
+        return self.folder / "spark"
+
+    @property
+    def metrics(self) -> Path:
+        return self.folder / "metrics.jsonl"
+
+    def results(self, name: str) -> Path:
+        """Where `memory:` keeps the results of a query."""
+        return self.folder / "results" / name
+
+    def plan(self) -> Plan | None:
+        """The plan that was written; None in an empty folder."""
+        path = self.folder / "plan.json"
+        if not path.exists():
+            if self.spark.exists() and any(self.spark.iterdir()):
+                raise StateProblem(
+                    f"'{self.folder}' is no checkpoint of Panewise: it has no plan.json", fix="use an empty folder"
+                )
+            return None
+        try:
+            saved = json.loads(path.read_text(encoding="utf-8"))
+            sealed = saved.pop("fingerprint")
+            found = Plan(**(saved | {"labels": tuple(saved["labels"])}))
+        except (OSError, ValueError, TypeError, KeyError):
+            raise StateProblem(
+                f"'{path}' is damaged", fix="restore it from a copy, or start with an empty checkpoint"
+            ) from None
+        if found.format != FORMAT:
+            raise StateProblem(
+                f"the checkpoint has format {found.format}, this version reads format {FORMAT}",
+                fix="run it with the version that wrote it",
+            )
+        if sealed != fingerprint(asdict(found)):
+            raise StateProblem(
+                f"'{path}' is damaged: its fingerprint is wrong",
+                fix="restore it from a copy, or start with an empty checkpoint",
+            )
+        return found
+
+    def create(self, pool: Pool, labels: tuple[int, ...]) -> Plan:
+        """Write the plan of a new pipeline."""
+        declared = Pool(pool.streams, pool.boundary, pool.policy, pool.host).declared()
+        plan = Plan(uuid.uuid4().hex, declared, len(labels), labels)
+        try:
+            self.control.prepare()
+            draft = self.folder / ".plan"
+            draft.write_text(json.dumps(asdict(plan) | {"fingerprint": fingerprint(asdict(plan))}), encoding="utf-8")
+            os.replace(draft, self.folder / "plan.json")
+        except OSError as problem:
+            raise StateProblem(
+                f"checkpoint '{self.folder}' cannot be written: {problem.strerror}", fix="check space and permissions"
+            ) from None
+        return plan
+
+    def agreed(self, plan: Plan, pool: Pool, shards: int | None) -> None:
+        """Refuse what the checkpoint cannot go on with."""
+        declared = Pool(pool.streams, pool.boundary, pool.policy, pool.host).declared()
+        for name in sorted({*declared["streams"], *plan.pool["streams"]}):
+            if declared["streams"].get(name) != plan.pool["streams"].get(name):
+                raise StateProblem(
+                    f"stream {name!r} is declared otherwise than in the checkpoint",
+                    fix="declare it as before, or start with an empty checkpoint",
+                )
+        if declared["boundary"] != plan.pool["boundary"]:
+            raise StateProblem(
+                f"the checkpoint was written with boundary {plan.pool['boundary']!r}",
+                fix="use that one, or start with an empty checkpoint",
+            )
+        if shards is not None and shards != plan.shards:
+            raise StateProblem(
+                f"the checkpoint has {plan.shards} shards, not {shards}; their number is fixed",
+                fix=f"leave shards out or say {plan.shards}; for another number start with an empty checkpoint and "
+                "let it read the sources again",
+            )

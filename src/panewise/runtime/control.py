@@ -1,0 +1,131 @@
+"""The control log of a pipeline: commands that let queries join and leave while it runs.
+
+A folder of numbered JSON files. A file is written whole or not at all, never changed, and never numbered twice, so
+that several processes may write and any number may read. *Requests* come from anybody; the pipeline turns each into a
+*command*, which its shards follow, or into a *refusal*.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from panewise.errors import StateProblem
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A query that stands according to the log: its text, whether it started now, and whether the script wrote it."""
+
+    text: str
+    start: str
+    scripted: bool
+
+
+class ControlLog:
+    """The log in the folder of a checkpoint."""
+
+    def __init__(self, checkpoint: Path) -> None:
+        self.checkpoint = checkpoint
+        self.requests, self.commands, self.refusals = (checkpoint / n for n in ("requests", "commands", "refusals"))
+
+    def prepare(self) -> None:
+        for folder in (self.requests, self.commands, self.refusals):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def request(self, op: str, **arguments: Any) -> str:
+        """Ask for something; the identity of the request, by which its fate can be found."""
+        identity = uuid.uuid4().hex
+        _append(self.requests, {"id": identity, "op": op, **arguments})
+        return identity
+
+    def command(self, commands: Sequence[Mapping[str, Any]]) -> int:
+        """Append commands that take effect together; the number of the file that holds them."""
+        return _append(self.commands, {"commands": list(commands)})
+
+    def refuse(self, identity: str, reason: str) -> None:
+        _written(self.refusals / f"{identity}.json", {"id": identity, "reason": reason})
+
+    def pending(self) -> list[dict[str, Any]]:
+        """Requests that have been neither followed nor refused, in their order."""
+        done = {c.get("id") for _, some in self.history() for c in some} | self._refused()
+        return [request for _, request in _read(self.requests) if request["id"] not in done]
+
+    def fate(self, identity: str) -> str | None:
+        """What became of a request: an empty text when it was followed, the reason when it was refused."""
+        if any(command.get("id") == identity for _, some in self.history() for command in some):
+            return ""
+        path = self.refusals / f"{identity}.json"
+        return str(json.loads(path.read_text())["reason"]) if path.exists() else None
+
+    def history(self) -> list[tuple[int, list[dict[str, Any]]]]:
+        """All commands, by the number of their file."""
+        return [(number, entry["commands"]) for number, entry in _read(self.commands)]
+
+    def standing(self) -> dict[str, Registered]:
+        """The queries that stand when every command has been followed."""
+        found: dict[str, Registered] = {}
+        for _, commands in self.history():
+            for command in commands:
+                match command["op"]:
+                    case "register":
+                        fresh = Registered(command["text"], command["start"], bool(command.get("scripted")))
+                        found.setdefault(command["name"], fresh)
+                    case "revoke":
+                        found.pop(command["name"], None)
+        return found
+
+    @property
+    def finished(self) -> bool:
+        return any(command["op"] == "finish" for _, commands in self.history() for command in commands)
+
+    def _refused(self) -> set[str]:
+        return {path.stem for path in self.refusals.glob("*.json")}
+
+
+def _append(folder: Path, entry: Mapping[str, Any]) -> int:
+    """Write the next numbered file; whoever else writes at the same moment gets another number."""
+    folder.mkdir(parents=True, exist_ok=True)
+    while True:
+        number = max((int(path.stem) for path in folder.glob("[0-9]*.json")), default=0) + 1
+        if _written(folder / f"{number:08d}.json", {"number": number, **entry}):
+            return number
+
+
+def _written(path: Path, entry: Mapping[str, Any]) -> bool:
+    """Write a file whole; False when it is there already."""
+    draft = path.parent / f".{uuid.uuid4().hex}"
+    with open(draft, "w", encoding="utf-8") as file:
+        json.dump(entry, file)
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return False
+    finally:
+        draft.unlink()
+    handle = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    return True
+
+
+def _read(folder: Path) -> list[tuple[int, dict[str, Any]]]:
+    found = []
+    for path in sorted(folder.glob("[0-9]*.json")):
+        try:
+            found.append((int(path.stem), json.loads(path.read_text(encoding="utf-8"))))
+        except (OSError, ValueError) as problem:
+            raise StateProblem(
+                f"the control log is damaged: '{path}' cannot be read ({problem})",
+                fix="restore that file from a copy of the checkpoint, or start with an empty checkpoint",
+            ) from None
+    return found

@@ -1,0 +1,76 @@
+"""What went wrong in Spark, in one sentence: the few causes a user can do something about."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from panewise.errors import PanewiseError, SourceProblem, StateProblem
+from panewise.runtime.spark.sources import first_line
+
+_COPY = "restore the checkpoint from a copy, or start with an empty one; what was written to sinks stays"
+_FILE = r"(?:file:)?(/[^\s'\"]+)"
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A pattern in Spark's words, our sentence, the way out, and the kind of problem."""
+
+    pattern: str
+    message: str
+    fix: str | None
+    kind: type[PanewiseError]
+
+
+#: The first that fits is used.
+_CAUSES = (
+    Cause(
+        r"No space left on device|Disk quota exceeded",
+        "the disk is full",
+        "make room and start again: nothing that was committed is lost",
+        StateProblem,
+    ),
+    Cause(r"errors\.\w*Problem: ([^\n]*)", "{0}", None, StateProblem),
+    Cause(
+        rf"(?:FILE_NOT_EXIST|FileNotFoundException|PATH_NOT_FOUND)[^\n]*?{_FILE}",
+        "the file {0} has vanished",
+        "put it back and start again, or set spark.sql.files.ignoreMissingFiles to go on without it",
+        SourceProblem,
+    ),
+    Cause(
+        rf"(?:FAILED_READ_FILE|CANNOT_READ_FILE|not a Parquet file)[^\n]*?{_FILE}",
+        "the file {0} cannot be read",
+        "repair or remove it and start again",
+        SourceProblem,
+    ),
+    Cause(
+        r"CANNOT_LOAD_STATE|STATE_STORE|StateStore|RocksDB|\.changelog|\.zip",
+        "the state in the checkpoint is damaged or incomplete",
+        _COPY,
+        StateProblem,
+    ),
+    Cause(
+        r"MetadataLog|offset log|/offsets/|/commits/|/sources/|OffsetSeq",
+        "the log of the checkpoint is damaged or incomplete",
+        _COPY,
+        StateProblem,
+    ),
+)
+
+
+#: Lines that only say where in Spark's own code something happened.
+_TRACE = re.compile(r"\s+at [\w.$]+\(|\s+File \"").match
+
+
+def explained(problem: Exception) -> PanewiseError:
+    """Spark's reason in our words; Spark's own stays with it as the cause."""
+    text = "\n".join(
+        line for line in str(problem).partition("=== Streaming Query ===")[0].splitlines() if not _TRACE(line)
+    )
+    for cause in _CAUSES:
+        if found := re.search(cause.pattern, text):
+            return cause.kind(cause.message.format(*found.groups()), fix=cause.fix)
+    if "PythonException" in text:
+        last = [line for line in text.splitlines() if re.match(r"[\w.]+(?:Error|Exception): ", line)][-1:]
+        return StateProblem(f"the pipeline has failed in Python: {''.join(last)}", fix="report it with Spark's log")
+    return StateProblem(f"the pipeline has failed: {first_line(problem)}", fix="read Spark's log for the whole story")

@@ -1,0 +1,487 @@
+"""`pw.spark.stream`: standing queries over streaming DataFrames, which join and leave while the pipeline runs."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming.query import StreamingQuery
+
+from panewise.engine import Pool
+from panewise.engine.snapshot import fingerprint
+from panewise.errors import BindProblem, PanewiseError, SchemaProblem, StateProblem, did_you_mean
+from panewise.runtime.checkpoint import Checkpoint, Plan
+from panewise.runtime.control import Registered
+from panewise.runtime.spark.course import Channel, Course, result_schemas, shared_schema
+from panewise.runtime.spark.failures import explained
+from panewise.runtime.spark.frames import checked, messages, unpacked
+from panewise.runtime.spark.metrics import Listener, Metrics
+from panewise.runtime.spark.shard import SAID, ShardProcessor
+from panewise.runtime.spark.sinks import Sink, Target, sinks_of
+from panewise.time import Domain, Duration
+
+log = logging.getLogger("panewise.pipeline")
+
+#: All queries that have no sink of their own.
+OTHERS = "*"
+_POLL = 0.25
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def stream(
+    pool: Pool,
+    streams: Mapping[str, DataFrame],
+    *,
+    checkpoint: str | Path,
+    sinks: Target | Mapping[str, Target] = "memory:",
+    trigger: Mapping[str, Any] | None = None,
+    shards: int | None = None,
+    max_skew: str | None = "1 hour",
+    base: str | Path = ".",
+) -> Pipeline:
+    """Start a pipeline that answers the queries of a pool over streaming DataFrames, and return it running.
+
+    `checkpoint` is a folder that the driver and all workers see; started again with the same one, the pipeline goes
+    on where it stopped. `sinks` maps queries to where their results go, and `"*"` to where those of all others go, by
+    family and with a column `query`; a single sink is for all of them. `trigger` is Spark's. `shards` is fixed when a
+    checkpoint is new; it defaults to `spark.sql.shuffle.partitions`. Times further than `max_skew` after the wall
+    clock are rejected.
+    """
+    named = dict(sinks) if isinstance(sinks, Mapping) else {OTHERS: sinks}
+    for name in named:
+        if name != OTHERS and name not in pool.queries:
+            raise BindProblem(f"there is a sink for {name!r}, but no such query", fix=did_you_mean(name, pool.queries))
+    skew = None if max_skew is None else Duration.parse(max_skew).ticks(Domain.TIMESTAMP)
+    frames = {name: _streaming(name, streams, pool) for name in pool.streams if name in streams}
+    if not frames:
+        raise SchemaProblem("there is no DataFrame for any stream", fix=f"give one for {', '.join(pool.streams)}")
+    pipeline = Pipeline(pool, frames, Checkpoint(checkpoint), named, dict(trigger or {}), shards, skew, Path(base))
+    pipeline.start()
+    return pipeline
+
+
+def _streaming(name: str, streams: Mapping[str, DataFrame], pool: Pool) -> DataFrame:
+    frame = checked(name, streams[name], pool.streams[name])
+    if not frame.isStreaming:
+        raise SchemaProblem(f"the DataFrame of stream {name!r} is bounded", fix="use pw.spark.batch, or readStream")
+    return frame
+
+
+class Pipeline:
+    """A running pipeline. Leaving it as a context manager stops it."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        frames: Mapping[str, DataFrame],
+        checkpoint: Checkpoint,
+        sinks: Mapping[str, Target],
+        trigger: Mapping[str, Any],
+        shards: int | None,
+        skew: int | None,
+        base: Path,
+    ) -> None:
+        self._session: SparkSession = next(iter(frames.values())).sparkSession
+        self._frames, self._checkpoint, self._targets, self._base = frames, checkpoint, sinks, base
+        self._trigger, self._skew = trigger, skew
+        self._scripted = {name: standing.text for name, standing in pool.queries.items()}
+        self._plan = self._agreed(pool, shards)
+        self._pool = self._plan.streams()
+        timed = all(schema.domain is Domain.TIMESTAMP for schema in pool.streams.values())
+        self._listener = Listener(checkpoint.metrics, timed)
+        self._lock = threading.RLock()
+        self._stopped = threading.Event()
+        self._query: StreamingQuery | None = None
+        self._course: Course | None = None
+        self._problem: PanewiseError | None = None
+
+    # ---- what can be asked -------------------------------------------------------------------------------------
+
+    @property
+    def query(self) -> StreamingQuery:
+        """Spark's own query. Another one after a query has joined that needed other columns or panes."""
+        assert self._query is not None
+        return self._query
+
+    @property
+    def metrics(self) -> Metrics:
+        """What has been counted up to the last batch."""
+        return self._listener.last
+
+    def list(self) -> dict[str, str]:
+        """The queries that stand, with their texts."""
+        with self._lock:
+            return {name: standing.text for name, standing in self._pool.queries.items()}
+
+    def explain(self) -> str:
+        """How the queries share panes, and which rows are sliced before they meet."""
+        with self._lock:
+            assert self._course is not None
+            lanes = self._course.layout.lanes
+            reasons = [
+                f"rows travel as they are: {lane.reason}" if lane.reason else "rows are sliced" for lane in lanes
+            ]
+            numbered = [f"lane {number}: {reason}" for number, reason in enumerate(reasons, start=1)]
+            return "\n".join([self._pool.explain(), *numbered])
+
+    def results(self, name: str) -> DataFrame:
+        """The results of a query whose sink is `memory:`."""
+        with self._lock:
+            course = self._course
+            assert course is not None
+            schema = _schema_of(self._pool, name)
+        if name in self._targets:
+            return self._session.read.parquet(str(self._checkpoint.results(name))).drop("batch")
+        folder = self._checkpoint.results(_folder(Channel(None, shared_schema(schema))))
+        return self._session.read.parquet(str(folder)).where(F.col("query") == name).drop("query", "batch")
+
+    # ---- queries come and go -----------------------------------------------------------------------------------
+
+    def register(self, name: str, text: str, *, start: str = "backfill") -> None:
+        """Let a query join. It sees the panes that are kept (`backfill`), or only what comes from `now` on."""
+        self._do({"op": "register", "name": name, "text": text, "start": start})
+
+    def revoke(self, name: str) -> None:
+        """Let a query go."""
+        self._do({"op": "revoke", "name": name})
+
+    def finish(self, until: int | str | None = None) -> None:
+        """Nothing more will come: wait until all rows have been read, answer everything, and stop."""
+        if "availableNow" in self._trigger:
+            self.await_end()
+        with self._lock:
+            self._do({"op": "finish"} | ({} if until is None else {"until": until}))
+            if not self.query.isActive:
+                self._launch()
+        if "availableNow" not in self._trigger:
+            self._guarded(self.query.processAllAvailable)
+            self.stop()
+        self.await_end()
+
+    def _do(self, command: dict[str, Any]) -> None:
+        """Follow a command: refuse it, or let the shards follow it too."""
+        with self._lock:
+            if self._checkpoint.control.finished:
+                raise StateProblem("the pipeline is finished", fix="start another one with an empty checkpoint")
+            relaunch = self._understood(command)
+            if relaunch:
+                self._halt()
+            self._checkpoint.control.command([command])
+            log.info("%s: %s %s", self._name, command["op"], command.get("name", ""))
+            if relaunch:
+                log.info("%s: starting again, since %s needs other columns or panes", self._name, command["name"])
+                self._launch()
+
+    def _understood(self, command: Mapping[str, Any]) -> bool:
+        """Follow a command in this process; whether what crosses from Spark must change for it."""
+        match command["op"]:
+            case "register":
+                if command["start"] not in ("backfill", "now"):
+                    raise BindProblem(f"start {command['start']!r} is unknown", fix="use 'backfill' or 'now'")
+                since = 0 if command["start"] == "now" else None
+                standing = self._pool.understood(command["name"], command["text"], since)
+                if standing.plan.source.stream not in self._frames:
+                    stream = standing.plan.source.stream
+                    raise SchemaProblem(f"there is no DataFrame for stream {stream!r}", fix="restart with one")
+                self._pool.adopt(standing)
+                return self._course is not None and not self._prepared(command["name"])
+            case "revoke":
+                self._pool.revoke(command["name"])
+        return False
+
+    def _prepared(self, name: str) -> bool:
+        """Whether slicers and sinks of this run can serve a query."""
+        assert self._course is not None
+        if not self._course.layout.covers(self._pool.queries[name].plan):
+            return False
+        schema = shared_schema(_schema_of(self._pool, name))
+        return self._course.channel_of(name, schema) is not None or OTHERS not in self._targets
+
+    # ---- running -----------------------------------------------------------------------------------------------
+
+    @property
+    def _name(self) -> str:
+        return f"panewise-{self._plan.identity[:8]}"
+
+    def start(self) -> None:
+        """Bring the control log up to the script, and start."""
+        with self._lock:
+            standing = self._checkpoint.control.standing()
+            commands = list(self._changes(standing))
+            if commands:
+                self._checkpoint.control.command(commands)
+            for name, query in self._checkpoint.control.standing().items():
+                self._pool.register(name, query.text)
+            self._session.streams.addListener(self._listener)
+            self._launch()
+        threading.Thread(target=self._watch, name=self._name, daemon=True).start()
+
+    def _changes(self, standing: Mapping[str, Registered]) -> Iterator[dict[str, Any]]:
+        """What the script changed since the checkpoint was written; queries that joined otherwise stay."""
+        for name, query in standing.items():
+            if query.scripted and self._scripted.get(name) != query.text:
+                log.warning("%s: the state of %r is dropped: the script has changed", self._name, name)
+                yield {"op": "revoke", "name": name}
+        for name, text in self._scripted.items():
+            before = standing.get(name)
+            if before is None or (before.scripted and before.text != text):
+                if standing:
+                    log.info("%s: %r joins: the script has changed", self._name, name)
+                yield {"op": "register", "name": name, "text": text, "start": "backfill", "scripted": True}
+
+    def _agreed(self, pool: Pool, shards: int | None) -> Plan:
+        for name, text in self._scripted.items():
+            if not text:
+                raise StateProblem(f"query {name!r} has no text", fix="register it as CQL text")
+        plan = self._checkpoint.plan()
+        if plan is None:
+            count = shards or int(self._session.conf.get("spark.sql.shuffle.partitions") or 1)
+            return self._checkpoint.create(pool, labels_of(self._session, count))
+        self._checkpoint.agreed(plan, pool, shards)
+        return plan
+
+    def _launch(self) -> None:
+        course = self._course = Course.of(uuid.uuid4().hex, self._pool, self._plan.shards, self._channels())
+        sent = [
+            messages(self._frames[c.stream], course.layout, c, self._plan.labels, self._skewed(c.schema.domain))
+            for c in course.layout.crossings
+        ]
+        everything = self._commands()
+        for part in sent:
+            everything = everything.union(part)
+        said = everything.groupBy("shard").transformWithStateInPandas(
+            ShardProcessor(course), outputStructType=SAID, outputMode="Append", timeMode="None"
+        )
+        observed = said.observe("panewise", *(F.sum(n).alias(n) for n in _SUMS), F.min("mark").alias("mark"))
+        writer = observed.writeStream.foreachBatch(Delivery(course.channels, self._sinks(course)))
+        writer = writer.outputMode("append").queryName(self._name)
+        writer = writer.option("checkpointLocation", str(self._checkpoint.spark))
+        if self._trigger:
+            writer = writer.trigger(**self._trigger)
+        settings = {
+            "spark.sql.shuffle.partitions": str(self._plan.shards),
+            "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
+            "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        }
+        with configured(self._session, settings):
+            self._query = self._guarded(writer.start)
+        self._listener.query = str(self.query.id)
+
+    def _skewed(self, domain: Domain) -> int | None:
+        return self._skew if domain is Domain.TIMESTAMP else None
+
+    def _commands(self) -> DataFrame:
+        """The control log as a stream, copied to every shard."""
+        files = self._session.readStream.format("text").option("wholetext", "true")
+        rows = files.load(str(self._checkpoint.control.commands))
+        every = F.explode(F.array(*(F.lit(label).cast("int") for label in self._plan.labels)))
+        place, payload = F.lit(-1).cast("bigint"), F.col("value").cast("binary")
+        return rows.select(every.alias("shard"), place.alias("place"), payload.alias("payload"))
+
+    def _channels(self) -> Sequence[Channel]:
+        schemas = result_schemas(self._pool)
+        own = [Channel(name, schema) for name, schema in schemas.items() if name in self._targets]
+        shared: list[Channel] = []
+        if OTHERS in self._targets:
+            for name, schema in schemas.items():
+                channel = Channel(None, shared_schema(schema))
+                if name not in self._targets and channel not in shared:
+                    shared.append(channel)
+        return own + shared
+
+    def _sinks(self, course: Course) -> tuple[tuple[Sink, ...], ...]:
+        writer, found = self._plan.identity, []
+        for channel in course.channels:
+            name = channel.query or _folder(channel)
+            target = self._targets[channel.query or OTHERS]
+            found.append(sinks_of(name, target, self._base, writer, self._checkpoint.results(name)))
+        return tuple(found)
+
+    def _watch(self) -> None:
+        """Follow what other processes ask for."""
+        while not self._stopped.wait(_POLL):
+            try:
+                for request in self._checkpoint.control.pending():
+                    self._follow(request)
+            except Exception as problem:
+                log.exception("%s: the control log cannot be followed", self._name)
+                self._problem = problem if isinstance(problem, PanewiseError) else StateProblem(str(problem))
+                return
+
+    def _follow(self, request: dict[str, Any]) -> None:
+        command = {key: value for key, value in request.items() if key != "number"}
+        with self._lock:
+            standing = self._pool.queries.get(str(command.get("name")))
+            if command["op"] == "register" and standing is not None and standing.text == command["text"]:
+                # Asked for twice, by whoever was not sure that it was heard: it stands already.
+                self._checkpoint.control.command([command])
+                return
+            try:
+                self._do(command)
+            except PanewiseError as problem:
+                log.warning("%s: %s %s is refused: %s", self._name, command["op"], command.get("name"), problem)
+                self._checkpoint.control.refuse(command["id"], str(problem))
+
+    def await_end(self, timeout: float | None = None) -> bool:
+        """Wait until the pipeline ends by itself or is stopped; SIGINT and SIGTERM stop it after the running batch.
+
+        False when it still runs after so many seconds. What made it fail is raised.
+        """
+        with _signals(self._gently):
+            waited = 0.0
+            while timeout is None or waited < timeout:
+                step = _POLL if timeout is None else min(_POLL, timeout - waited)
+                if self._ended(step):
+                    return True
+                waited += step
+        return False
+
+    def _ended(self, patience: float) -> bool:
+        current = self.query
+        over = self._guarded(lambda: _over(current, patience))
+        if over:
+            self._catch_up(current)
+        if self._problem is not None:
+            raise self._problem
+        with self._lock:
+            return bool(over) and self.query is current
+
+    def _catch_up(self, query: StreamingQuery) -> None:
+        """Hear of the last batches of a query that has ended before its listener was told."""
+        for progress in query.recentProgress:
+            self._listener.hear(progress)
+
+    def _gently(self, *_: object) -> None:
+        log.info("%s: stopping after the running batch", self._name)
+        threading.Thread(target=self.stop, daemon=True).start()
+
+    def stop(self, patience: float = 10.0) -> None:
+        """Let the running batch end, and stop; the checkpoint remembers everything."""
+        self._stopped.set()
+        with self._lock:
+            waited = 0.0
+            while self.query.isActive and self.query.status.get("isTriggerActive") and waited < patience:
+                if _over(self.query, _POLL):
+                    break
+                waited += _POLL
+            self._halt()
+            self._session.streams.removeListener(self._listener)
+
+    def _halt(self) -> None:
+        if self._query is not None and self._query.isActive:
+            self._guarded(self._query.stop)
+
+    def _guarded(self, action: Any) -> Any:
+        """Do something in Spark; what goes wrong is said in one sentence."""
+        try:
+            return action()
+        except PySparkException as problem:
+            raise explained(problem) from problem
+
+    def __enter__(self) -> Pipeline:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+_SUMS = ("rows", "late", "partly_late", "state_bytes")
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """The function of `foreachBatch`: results of a batch to the sinks of their channels."""
+
+    channels: tuple[Channel, ...]
+    sinks: tuple[tuple[Sink, ...], ...]
+
+    def __call__(self, said: DataFrame, batch: int) -> None:
+        if len(self.channels) == 1 and len(self.sinks[0]) == 1:
+            # One reader: what the shards say need not be kept.
+            self.sinks[0][0].write(unpacked(said, 0, self.channels[0].schema), batch)
+            return
+        kept = said.persist()
+        try:
+            counts = kept.groupBy("channel").agg(F.sum("rows").alias("rows")).collect()
+            spoken = {row["channel"] for row in counts if row["rows"]}
+            for number in sorted(spoken):
+                results = unpacked(kept, number, self.channels[number].schema)
+                for sink in self.sinks[number]:
+                    sink.write(results, batch)
+        finally:
+            kept.unpersist()
+
+
+def _folder(channel: Channel) -> str:
+    """A name for queries with the same columns, the same in every run."""
+    return "together-" + fingerprint({"columns": str(channel.schema)})[:8]
+
+
+def _schema_of(pool: Pool, name: str) -> pa.Schema:
+    """The columns of a query's results."""
+    if name not in pool.queries:
+        raise BindProblem(f"there is no query {name!r}", fix=did_you_mean(name, pool.queries or ["register"]))
+    alone = Pool(pool.streams, pool.boundary, pool.policy, pool.host)
+    alone.adopt(pool.queries[name])
+    return result_schemas(alone)[name]
+
+
+def _over(query: Any, patience: float) -> bool:
+    """Whether a query ends within so many seconds, which need not be whole whatever its signature says."""
+    return bool(query.awaitTermination(patience))
+
+
+def labels_of(session: SparkSession, shards: int) -> tuple[int, ...]:
+    """Numbers for shards that Spark's hash sends to as many different partitions."""
+    numbers = session.range(64 * shards).select(F.col("id").cast("int").alias("label"))
+    placed = numbers.select("label", F.expr(f"PMOD(HASH(label), {shards})").alias("place"))
+    found: dict[int, int] = {}
+    for row in placed.collect():
+        found.setdefault(row["place"], row["label"])
+    if len(found) < shards:
+        raise StateProblem(f"{shards} shards cannot be spread", fix="use fewer")
+    return tuple(found[place] for place in range(shards))
+
+
+@contextmanager
+def configured(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Settings of a session for as long as a query is started, which keeps them; the user's come back."""
+    before = {key: session.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
+        session.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                session.conf.unset(key)
+            else:
+                session.conf.set(key, old)
+
+
+@contextmanager
+def _signals(handler: Any) -> Iterator[None]:
+    """Handle SIGINT and SIGTERM, where this thread may."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)

@@ -1,0 +1,128 @@
+"""Where results go: addresses as sinks, each of which takes the results of one batch.
+
+A batch that is replayed after a failure has the same number and the same results. Files and Delta tables take it once:
+files by replacing the folder of that batch, Delta by the number in its transaction log.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from panewise.errors import SourceProblem
+from panewise.runtime.spark.sources import located, parted, topic_of
+
+#: An address, a function of a DataFrame and the number of its batch, or several of them.
+Target: TypeAlias = "str | Callable[[DataFrame, int], None] | Sequence[str | Callable[[DataFrame, int], None]]"
+
+
+class Sink(ABC):
+    """Takes the results of batches."""
+
+    @abstractmethod
+    def write(self, results: DataFrame, batch: int) -> None:
+        """Take the results of one batch, which may have been taken before."""
+
+
+@dataclass(frozen=True)
+class Files(Sink):
+    """A folder with one folder for each batch, `batch=7`, replaced as a whole."""
+
+    format: str
+    path: str
+
+    def write(self, results: DataFrame, batch: int) -> None:
+        writer = results.withColumn("batch", F.lit(batch).cast("bigint")).write.mode("overwrite").format(self.format)
+        if self.format == "csv":
+            writer = writer.option("header", "true")
+        writer.option("partitionOverwriteMode", "dynamic").partitionBy("batch").save(self.path)
+
+
+@dataclass(frozen=True)
+class Delta(Sink):
+    """A Delta table; its log remembers which batches it has taken from whom."""
+
+    path: str
+    writer: str
+
+    def write(self, results: DataFrame, batch: int) -> None:
+        once = {"txnAppId": self.writer, "txnVersion": str(batch)}
+        results.write.format("delta").mode("append").options(**once).save(self.path)
+
+
+@dataclass(frozen=True)
+class Kafka(Sink):
+    """A topic of JSON objects. At least once: the header `batch` lets readers drop what they have seen."""
+
+    servers: str
+    topic: str
+
+    def write(self, results: DataFrame, batch: int) -> None:
+        header = F.array(F.struct(F.lit("batch").alias("key"), F.lit(str(batch)).cast("binary").alias("value")))
+        rows = results.select(F.to_json(F.struct("*")).alias("value"), header.alias("headers"))
+        options = {"kafka.bootstrap.servers": self.servers, "topic": self.topic}
+        rows.write.format("kafka").options(**options).save()
+
+
+@dataclass(frozen=True)
+class Console(Sink):
+    """The first rows of every batch on standard output."""
+
+    name: str
+
+    def write(self, results: DataFrame, batch: int) -> None:
+        print(f"{self.name}, batch {batch}:")
+        results.show(20, truncate=False)
+
+
+@dataclass(frozen=True)
+class Noop(Sink):
+    """Nowhere, but all the way: for measuring."""
+
+    def write(self, results: DataFrame, batch: int) -> None:
+        results.write.format("noop").mode("overwrite").save()
+
+
+@dataclass(frozen=True)
+class Function(Sink):
+    """Whatever a user's function does; once only if it remembers the number of the batch."""
+
+    function: Callable[[DataFrame, int], None]
+
+    def write(self, results: DataFrame, batch: int) -> None:
+        self.function(results, batch)
+
+
+def sinks_of(name: str, target: Target, base: Path, writer: str, memory: Path) -> tuple[Sink, ...]:
+    """The sinks that a target stands for. `writer` names the pipeline, `memory` is the folder for `memory:`."""
+    targets = [target] if isinstance(target, str) or callable(target) else list(target)
+    return tuple(_sink(name, each, base, writer, memory) for each in targets)
+
+
+def _sink(name: str, target: str | Callable[[DataFrame, int], None], base: Path, writer: str, memory: Path) -> Sink:
+    if not isinstance(target, str):
+        return Function(target)
+    scheme, rest = parted(target)
+    match scheme:
+        case "parquet" | "csv" | "json":
+            return Files(scheme, located(rest, base))
+        case "delta":
+            return Delta(located(rest, base), f"{writer} {name}")
+        case "kafka":
+            return Kafka(*topic_of(rest))
+        case "console":
+            return Console(name)
+        case "memory":
+            return Files("parquet", str(memory))
+        case "noop":
+            return Noop()
+    raise SourceProblem(
+        f"{target!r} is no sink Panewise knows",
+        fix="use parquet:, csv:, json:, delta:, kafka:server/topic, console:, memory:, noop: or a function",
+    )

@@ -1,0 +1,117 @@
+"""Addresses of streams, as DataFrames: `parquet:`, `csv:`, `json:`, `delta:`, `kafka:` and `rate:`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from panewise.errors import SourceProblem
+from panewise.runtime.spark.types import quoted, spark_schema, spark_type
+from panewise.schema import StreamSchema
+
+#: Malformed values become NULL: a row without a usable time is rejected and counted, not lost silently.
+_LENIENT = {"mode": "PERMISSIVE", "timeZone": "UTC"}
+_FILES: dict[str, dict[str, str]] = {"parquet": {}, "csv": _LENIENT | {"header": "true"}, "json": _LENIENT}
+
+
+def source(
+    session: SparkSession, address: str, schema: StreamSchema, base: Path, streaming: bool, per_batch: int | None = None
+) -> DataFrame:
+    """The rows at an address, with the declared columns. `per_batch` limits files or rows taken into one batch."""
+    scheme, rest = parted(address)
+    try:
+        match scheme:
+            case "parquet" | "csv" | "json":
+                return _files(session, scheme, located(rest, base), schema, streaming, per_batch)
+            case "delta":
+                reader = session.readStream if streaming else session.read
+                limits = {"maxFilesPerTrigger": str(per_batch)} if per_batch and streaming else {}
+                return reader.format("delta").options(**limits).load(located(rest, base)).select(*_declared(schema))
+            case "kafka":
+                return _kafka(session, rest, schema, streaming, per_batch)
+            case "rate":
+                return _rate(session, rest, schema, streaming)
+    except PySparkException as problem:
+        raise SourceProblem(f"{address!r} cannot be read: {first_line(problem)}", fix=_fix(scheme)) from None
+    raise SourceProblem(f"{address!r} is no address Panewise knows", fix=_KNOWN)
+
+
+_KNOWN = "use parquet:path, csv:path, json:path, delta:path, kafka:server/topic or rate:rows-per-second"
+
+
+def parted(address: str) -> tuple[str, str]:
+    scheme, colon, rest = address.partition(":")
+    if not colon:
+        raise SourceProblem(f"{address!r} is no address Panewise knows", fix=_KNOWN)
+    return scheme, rest
+
+
+def located(rest: str, base: Path) -> str:
+    """A path relative to the script, unless it says where it is."""
+    return rest if "://" in rest else str((base / rest).absolute())
+
+
+def topic_of(rest: str) -> tuple[str, str]:
+    """The servers and the topic of a `kafka:` address."""
+    servers, slash, topic = rest.lstrip("/").rpartition("/")
+    if not slash or not topic:
+        raise SourceProblem(f"'kafka:{rest}' names no topic", fix="write kafka:server:9092/topic")
+    return servers, topic
+
+
+def first_line(problem: Exception) -> str:
+    """One line of why."""
+    text = str(problem).strip() or type(problem).__name__
+    return text.splitlines()[0].rstrip(".")
+
+
+def _fix(scheme: str) -> str:
+    packaged = {"kafka": "spark-sql-kafka-0-10", "delta": "delta-spark"}
+    if scheme in packaged:
+        return f"start Spark with the package {packaged[scheme]}, and check the address"
+    return "check the path and the columns"
+
+
+def _declared(schema: StreamSchema) -> list[str]:
+    return [quoted(name) for name in schema.schema.names]
+
+
+def _files(
+    session: SparkSession, scheme: str, path: str, schema: StreamSchema, streaming: bool, per_batch: int | None
+) -> DataFrame:
+    reader = session.readStream if streaming else session.read
+    options = dict(_FILES[scheme])
+    if streaming:
+        # A stream reads folders; files named like those that are read already are not read again.
+        options |= {"maxFilesPerTrigger": str(per_batch)} if per_batch else {}
+    if streaming and Path(path).is_file():
+        options["pathGlobFilter"] = Path(path).name
+        path = str(Path(path).parent)
+    return reader.format(scheme).schema(spark_schema(schema.schema)).options(**options).load(path)
+
+
+def _kafka(session: SparkSession, rest: str, schema: StreamSchema, streaming: bool, per_batch: int | None) -> DataFrame:
+    """The values of a topic are JSON objects with the declared columns."""
+    servers, topic = topic_of(rest)
+    options = {"kafka.bootstrap.servers": servers, "subscribe": topic, "startingOffsets": "earliest"}
+    if streaming and per_batch:
+        options["maxOffsetsPerTrigger"] = str(per_batch)
+    frame = (session.readStream if streaming else session.read).format("kafka").options(**options).load()
+    parsed = F.from_json(F.col("value").cast("string"), spark_schema(schema.schema), _LENIENT)
+    return frame.select(parsed.alias("row")).select("row.*")
+
+
+def _rate(session: SparkSession, rest: str, schema: StreamSchema, streaming: bool) -> DataFrame:
+    """So many rows a second: the wall clock, and a counter."""
+    if not streaming:
+        raise SourceProblem(f"'rate:{rest}' never ends", fix="run it as a stream")
+    if not rest.isdecimal() or not int(rest):
+        raise SourceProblem(f"'rate:{rest}' is no number of rows a second", fix="write rate:1000")
+    frame = session.readStream.format("rate").option("rowsPerSecond", rest).load()
+    given = {True: "timestamp", False: "value"}
+    return frame.select(
+        *(F.col(given[f.name == schema.time]).cast(spark_type(f.type)).alias(f.name) for f in schema.schema)
+    )
