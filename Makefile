@@ -8,12 +8,14 @@ WORKERS ?= 2
 # Before a command that starts Spark, so that it runs on the Java found even where another one is on PATH.
 JAVA := JAVA_HOME="$$(tools/java-home)"
 CONNECTORS := .venv/connectors
+# The Spark that Delta is built for, which is older than ours.
+DELTA_SPARK := .venv/delta-spark
 COPY := mvn -q -f tools/connectors.xml dependency:copy-dependencies
 # As root on Debian, installs a package; elsewhere it fails, and the line that called it says what is missing.
 apt = { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install --yes --no-install-recommends $(1); } >/dev/null 2>&1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java connectors demo test test-fast goldens bench lint format lock clean
+.PHONY: help setup java connectors delta-spark demo test test-fast goldens bench lint format lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | column -t -s "$$(printf '\t')"
@@ -38,16 +40,25 @@ connectors: $(CONNECTORS)/ready ## Fetch Spark's connectors and the Kafka broker
 $(CONNECTORS)/ready: tools/connectors.xml | setup java
 	@command -v mvn >/dev/null || $(call apt,maven) \
 		|| { echo "The connectors come by Maven: run 'apt-get install maven' as root, then make again"; exit 1; }
-	@rm -rf $(CONNECTORS)
+	@rm -rf $(CONNECTORS)/spark $(CONNECTORS)/kafka
 	$(JAVA) $(COPY) -P spark -DoutputDirectory=$(CURDIR)/$(CONNECTORS)/spark
 	$(JAVA) $(COPY) -P kafka -DoutputDirectory=$(CURDIR)/$(CONNECTORS)/kafka
+	@touch $@
+
+delta-spark: $(DELTA_SPARK)/ready ## Fetch Delta, and the Spark that it is built for, for the tests of Delta
+
+$(DELTA_SPARK)/ready: requirements-delta.lock tools/connectors.xml | connectors
+	@rm -rf $(DELTA_SPARK) $(CONNECTORS)/delta
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --no-build-isolation \
+		--target $(DELTA_SPARK) -r requirements-delta.lock
+	$(JAVA) $(COPY) -P delta -DoutputDirectory=$(CURDIR)/$(CONNECTORS)/delta
 	@touch $@
 
 demo: setup java ## Answer a script of standing queries over a generated stream, live
 	$(JAVA) $(BIN)/panewise demo
 
 test: export CI = true # the same cases each time; test-fast draws new ones
-test: setup java connectors lint ## Run everything CI runs
+test: setup java connectors delta-spark lint ## Run everything CI runs
 	$(JAVA) $(BIN)/python -m pytest -n $(WORKERS)
 
 test-fast: setup java ## Run the tests for daily work
@@ -72,6 +83,8 @@ format: setup ## Format the code
 lock: setup ## Pin the newest versions that pyproject.toml allows
 	$(BIN)/uv pip compile pyproject.toml --group dev --extra spark --universal --python-version 3.11 --generate-hashes \
 		--no-annotate --no-header --no-emit-index-url --upgrade --quiet --output-file requirements.lock
+	echo pyspark==4.2.0 | $(BIN)/uv pip compile - --no-deps --universal --python-version 3.11 --generate-hashes \
+		--no-annotate --no-header --no-emit-index-url --quiet --output-file requirements-delta.lock
 
 clean: ## Remove what was built
 	rm -rf .venv build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

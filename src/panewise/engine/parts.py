@@ -70,6 +70,11 @@ def read_note(head: bytes) -> Tree:
     return note
 
 
+def parts_of(head: bytes) -> list[str]:
+    """The names of the parts that a head refers to."""
+    return list(_opened(head)[0]["sizes"])
+
+
 def read_parts(head: bytes, read: Callable[[str], bytes | None]) -> tuple[Tree, Parts]:
     """The tree that a head stands for; `read` brings a part."""
     header, body = _opened(head)

@@ -25,6 +25,7 @@ class Plan:
     pool: dict[str, Any]
     shards: int
     labels: tuple[int, ...]
+    state: str
     format: int = FORMAT
 
     def streams(self) -> Pool:
@@ -49,6 +50,11 @@ class Checkpoint:
     def spark(self) -> Path:
         """Spark's own checkpoint."""
         return self.folder / "spark"
+
+    @property
+    def state(self) -> Path:
+        """The state of the shards, where Spark does not keep it."""
+        return self.folder / "state"
 
     @property
     def metrics(self) -> Path:
@@ -87,10 +93,10 @@ class Checkpoint:
             )
         return found
 
-    def create(self, pool: Pool, labels: tuple[int, ...]) -> Plan:
+    def create(self, pool: Pool, labels: tuple[int, ...], state: str) -> Plan:
         """Write the plan of a new pipeline."""
         declared = Pool(pool.streams, pool.boundary, pool.policy, pool.host).declared()
-        plan = Plan(uuid.uuid4().hex, declared, len(labels), labels)
+        plan = Plan(uuid.uuid4().hex, declared, len(labels), labels, state)
         try:
             self.control.prepare()
             draft = self.folder / ".plan"
@@ -102,7 +108,7 @@ class Checkpoint:
             ) from None
         return plan
 
-    def agreed(self, plan: Plan, pool: Pool, shards: int | None) -> None:
+    def agreed(self, plan: Plan, pool: Pool, shards: int | None, state: str) -> None:
         """Refuse what the checkpoint cannot go on with."""
         declared = Pool(pool.streams, pool.boundary, pool.policy, pool.host).declared()
         for name in sorted({*declared["streams"], *plan.pool["streams"]}):
@@ -114,6 +120,11 @@ class Checkpoint:
         if declared["boundary"] != plan.pool["boundary"]:
             raise StateProblem(
                 f"the checkpoint was written with boundary {plan.pool['boundary']!r}",
+                fix="use that one, or start with an empty checkpoint",
+            )
+        if state != plan.state:
+            raise StateProblem(
+                f"the checkpoint was written with state={plan.state!r}",
                 fix="use that one, or start with an empty checkpoint",
             )
         if shards is not None and shards != plan.shards:

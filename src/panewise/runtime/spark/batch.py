@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from panewise.engine import Pool
 from panewise.errors import SchemaProblem, did_you_mean
 from panewise.runtime.spark.course import Channel, Course, result_schemas
-from panewise.runtime.spark.frames import checked, declared, native_messages, unpacked
+from panewise.runtime.spark.frames import BoundedSlicing, checked, declared, unpacked
 from panewise.runtime.spark.shard import SAID, Shard, opened, said, take
 from panewise.time import Boundary
 
@@ -39,8 +39,14 @@ def batch(
     shards = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
     schemas = result_schemas(pool)
     course = Course.of("batch", pool, shards, [Channel(name, schema) for name, schema in schemas.items()])
-    sent = [native_messages(frames[c.stream], course.layout, c) for c in course.layout.crossings]
-    parted = reduce(DataFrame.union, sent).repartition(shards, "shard").sortWithinPartitions("shard", "place")
+    labels = tuple(range(shards))
+    slicings = [BoundedSlicing(course.layout, crossing, labels) for crossing in course.layout.crossings]
+    sent = [slicing.messages(slicing.rows(frames[slicing.crossing.stream])) for slicing in slicings]
+    parted = (
+        reduce(lambda one, other: one.union(other), sent)
+        .repartition(shards, "shard")
+        .sortWithinPartitions("shard", "place")
+    )
     answers = parted.mapInArrow(Answering(course, None if until is None else str(until)), SAID)
     if len(schemas) > 1:
         # Each query's DataFrame reads from these, so that all together are answered in one pass.

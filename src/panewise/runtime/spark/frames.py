@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from panewise.engine.snapshot import bytes_table
 from panewise.errors import SchemaProblem, did_you_mean
 from panewise.runtime.spark.layout import TIME, Crossing, Layout
-from panewise.runtime.spark.native import aggregated
+from panewise.runtime.spark.native import Aggregated, aggregated
 from panewise.runtime.spark.slicing import MESSAGES, Slicing
 from panewise.runtime.spark.types import quoted, spark_schema, spark_type
 from panewise.schema import StreamSchema, type_name
@@ -87,12 +87,27 @@ def messages(
     return rows.mapInArrow(Slicing(layout, crossing, labels), MESSAGES)
 
 
-def native_messages(frame: DataFrame, layout: Layout, crossing: Crossing) -> DataFrame:
-    """The same for bounded input, aggregated by Spark itself where it can."""
-    panes = aggregated(layout, crossing)
-    if panes is None:
-        return messages(frame, layout, crossing, tuple(range(layout.shards)), None)
-    return panes.of(crossing_rows(frame, crossing, None, packed=False)).mapInArrow(panes, MESSAGES)
+@dataclass(frozen=True, eq=False)
+class BoundedSlicing:
+    """The same for bounded input, or one batch: aggregated by Spark itself where it can."""
+
+    layout: Layout
+    crossing: Crossing
+    labels: tuple[int, ...]
+
+    def rows(self, frame: DataFrame, skew: int | None = None) -> DataFrame:
+        """What `messages` is made of."""
+        return crossing_rows(frame, self.crossing, skew, packed=self._native is None)
+
+    def messages(self, rows: DataFrame) -> DataFrame:
+        panes = self._native
+        if panes is None:
+            return rows.mapInArrow(Slicing(self.layout, self.crossing, self.labels), MESSAGES)
+        return panes.of(rows).mapInArrow(panes, MESSAGES)
+
+    @property
+    def _native(self) -> Aggregated | None:
+        return aggregated(self.layout, self.crossing, self.labels)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from panewise.aggregate.columns.counts import Counts
 from panewise.aggregate.columns.sums import FloatSums, IntegerSums
 from panewise.algebra import Project, Select
 from panewise.engine import Pool
-from panewise.engine.grouping import Grouping, Home, home_of
+from panewise.engine.grouping import Grouping, Home, expiry, home_of
+from panewise.engine.snapshot import fingerprint
 from panewise.lang import inlined
 from panewise.plan import Aggregation, Rowwise, edges_of, span, unsliceable
 from panewise.runtime.spark.types import quoted, spark_type
@@ -41,6 +42,8 @@ PANE_BITS, KEY_BITS = 31, 32
 class Lane:
     """One family of queries: where its columns are among those that cross, and who gets its rows or panes."""
 
+    #: The same for the same family in every run.
+    signature: str
     home: Home
     plan: Aggregation
     #: How rows are cut; None where they travel as they are, for the reason given.
@@ -97,6 +100,10 @@ class Layout:
     @property
     def lanes(self) -> list[Lane]:
         return [lane for crossing in self.crossings for lane in crossing.lanes]
+
+    def lane(self, signature: str) -> Lane | None:
+        """The lane of a family; None once its last query has gone."""
+        return next((lane for lane in self.lanes if lane.signature == signature), None)
 
     def covers(self, plan: Aggregation) -> bool:
         """Whether a query can join without changing what crosses."""
@@ -155,17 +162,19 @@ class _Draft:
         before = _defined(plan.before, _source(plan))
         grouped = _defined(plan.between, before)
         keys = [grouped[key] for key in plan.group.keys]
-        signature = _signature(plan, home, flag, grouped)
+        signature = fingerprint({"family": _signature(plan)})
         home_shard = zlib.crc32(signature.encode()) % self.shards
         if reason is not None:
             columns = {name: self._name(quoted(name)) for name in _used(plans)}
             by = [before[name] for name in plan.window.partition_by] if _counted(plan) else keys
             routed = tuple(map(self._name, by)) if set(by) <= set(keys) else ()
-            return Lane(home, plan, None, reason, columns, flag_name, routed, home_shard)
+            return Lane(signature, home, plan, None, reason, columns, flag_name, routed, home_shard)
         asked = dict.fromkeys([*plan.group.keys, *(a for call in plan.group.calls for a in call.arguments)])
         columns = {name: self._name(grouped[name]) for name in asked}
         edges = [e for p in plans for _, window in p.levels for e in edges_of(window)]
-        return Lane(home, plan, cuts(edges), None, columns, flag_name, tuple(map(self._name, keys)), home_shard)
+        return Lane(
+            signature, home, plan, cuts(edges), None, columns, flag_name, tuple(map(self._name, keys)), home_shard
+        )
 
     def _packing(self, lanes: Sequence[Lane], schema: StreamSchema) -> Packing | None:
         """How key and pane share a number; None where they cannot."""
@@ -230,8 +239,7 @@ def _used(plans: Sequence[Aggregation]) -> list[str]:
     plan = plans[0]
     prefix = f"{plan.source.alias}."
     known = [column.name for column in plan.source.columns]
-    texts = " ".join(_signature(p, None, None, _defined(p.between, _defined(p.before, _source(p)))) for p in plans)
-    texts += " ".join(str(_flag(p, True)) for p in plans)
+    texts = " ".join(map(_signature, plans))
     wanted = [name.removeprefix(prefix) for name in known if quoted(name.removeprefix(prefix)) in texts]
     time = plan.source.time.removeprefix(prefix)
     return list(dict.fromkeys([time, *wanted]))
@@ -242,14 +250,17 @@ def _needed(families: Iterable[Sequence[Aggregation]], schema: StreamSchema) -> 
     return tuple(name for name in schema.schema.names if name in wanted)
 
 
-def _signature(plan: Aggregation, home: Home | None, flag: str | None, grouped: Mapping[str, str]) -> str:
+def _signature(plan: Aggregation) -> str:
     """What tells a family from others, the same in every run."""
+    before = _defined(plan.before, _source(plan))
+    grouped = _defined(plan.between, before)
     calls = [f"{type(c.aggregate).__name__}({', '.join(grouped[a] for a in c.arguments)})" for c in plan.group.calls]
     keys = [grouped[key] for key in plan.group.keys]
-    partition = _defined(plan.before, _source(plan))
-    parts = [partition[name] for name in plan.window.partition_by]
-    expires = home[1] if home else None
-    return " | ".join(map(str, (plan.source.stream, flag, keys, calls, parts, span(plan.window), expires)))
+    parts = [before[name] for name in plan.window.partition_by]
+    kind = type(plan.window).__name__ if _counted(plan) else "time"
+    filters = [_flag(plan, sliced) for sliced in (False, True)]
+    told = (plan.source.stream, filters, keys, calls, kind, parts, span(plan.window), expiry(plan))
+    return " | ".join(map(str, told))
 
 
 def _time(schema: StreamSchema) -> str:

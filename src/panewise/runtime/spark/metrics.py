@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -39,6 +39,8 @@ class Metrics:
     batch_rows_out: int = 0
     rows_per_second: float = 0.0
     milliseconds: dict[str, int] = field(default_factory=dict)
+    #: The last batch whose rows and whose results have been counted.
+    batches: dict[str, int] = field(default_factory=dict)
 
 
 class Listener(StreamingQueryListener):
@@ -68,38 +70,56 @@ class Listener(StreamingQueryListener):
         batch, at, phases = int(progress.batchId), progress.timestamp, progress.durationMs
         observed = {name: row.asDict() for name, row in progress.observedMetrics.items()}
         with self._lock:
-            if batch <= self.last.batch or "panewise" not in observed:
-                return
-            self.last = self._counted(batch, at, observed, dict(phases))
-            with open(self.path, "a", encoding="utf-8") as lines:
-                lines.write(json.dumps(asdict(self.last)) + "\n")
+            if (rows := [row for name, row in observed.items() if name != "panewise"]) and self._fresh("rows", batch):
+                self.last = replace(self._read(rows, phases), at=at)
+                self._write()
+        if "panewise" in observed:
+            self.answered(batch, observed["panewise"], phases)
 
-    def _counted(self, batch: int, at: str, observed: Mapping[str, Any], phases: dict[str, int]) -> Metrics:
-        said = observed["panewise"]
-        streams = [row for name, row in observed.items() if name.startswith("panewise ")]
-        rows_in = sum(row["rows_in"] for row in streams)
-        rejected = self.last.rejected + sum(row["rejected"] for row in streams)
-        late, mark = said["late"] or 0, said["mark"]
-        total = self.last.rows_in + rows_in
+    def answered(self, batch: int, said: Mapping[str, Any], phases: Mapping[str, int] | None = None) -> None:
+        """Count what the shards said in a batch, once."""
+        with self._lock:
+            if self._fresh("shards", batch):
+                self.last = self._answered(batch, said, dict(phases or self.last.milliseconds))
+                self._write()
+
+    def _fresh(self, what: str, batch: int) -> bool:
+        if batch <= self.last.batches.get(what, -1):
+            return False
+        self.last = replace(self.last, batches=self.last.batches | {what: batch})
+        return True
+
+    def _write(self) -> None:
+        with open(self.path, "a", encoding="utf-8") as lines:
+            lines.write(json.dumps(asdict(self.last)) + "\n")
+
+    def _read(self, streams: Sequence[Mapping[str, Any]], phases: Mapping[str, int]) -> Metrics:
+        rows, rejected = (sum(row[name] for row in streams) for name in ("rows_in", "rejected"))
         spent = max(phases.get("triggerExecution", 0), 1)
-        return replace(
-            self.last,
+        return self._balanced(
+            rows_in=self.last.rows_in + rows,
+            rejected=self.last.rejected + rejected,
+            batch_rows_in=rows,
+            milliseconds=dict(phases),
+            rows_per_second=round(1000 * rows / spent, 1),
+        )
+
+    def _answered(self, batch: int, said: Mapping[str, Any], phases: dict[str, int]) -> Metrics:
+        return self._balanced(
             batch=batch,
-            at=at,
-            watermark=self._shown(mark),
-            lag_seconds=self._lag(mark),
-            rows_in=total,
-            used=total - late - rejected,
-            late=late,
+            watermark=self._shown(said["mark"]),
+            lag_seconds=self._lag(said["mark"]),
+            late=said["late"] or 0,
             partly_late=said["partly_late"] or 0,
-            rejected=rejected,
             rows_out=self.last.rows_out + (said["rows"] or 0),
             state_bytes=said["state_bytes"] or 0,
-            batch_rows_in=rows_in,
             batch_rows_out=said["rows"] or 0,
-            rows_per_second=round(1000 * rows_in / spent, 1),
             milliseconds=phases,
         )
+
+    def _balanced(self, **changes: Any) -> Metrics:
+        changed = replace(self.last, **changes)
+        return replace(changed, used=changed.rows_in - changed.late - changed.rejected)
 
     def _shown(self, mark: int | None) -> str | int | None:
         if mark is None or not self.timed:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -24,7 +23,7 @@ from panewise.aggregate.columns.sums import FloatSums, IntegerSums
 from panewise.engine.grouping import Grouping, arrays_of
 from panewise.engine.slicer import Slicer
 from panewise.runtime.spark.layout import TIME, Crossing, Layout
-from panewise.runtime.spark.slicing import messages_of, sent
+from panewise.runtime.spark.slicing import messages_of, sent, tally_of, whereabouts
 from panewise.time import FIRST_TICK, LAST_TICK
 
 #: A double times this loses its lower half when the product is taken back (Dekker).
@@ -74,7 +73,7 @@ def words_of(column: Columns, found: Sequence[pa.Array]) -> Words:
     return tuple(array.astype(np.int64) for array in arrays)
 
 
-def aggregated(layout: Layout, crossing: Crossing) -> Aggregated | None:
+def aggregated(layout: Layout, crossing: Crossing, labels: tuple[int, ...]) -> Aggregated | None:
     """How Spark aggregates the panes of a stream; None where it cannot."""
     lane = crossing.lanes[0]
     if len(crossing.lanes) != 1 or lane.cuts is None or not lane.cuts.uniform:
@@ -88,7 +87,7 @@ def aggregated(layout: Layout, crossing: Crossing) -> Aggregated | None:
         if sql is None:
             return None
         parts.append(sql)
-    return Aggregated(layout, crossing, tuple(map(tuple, parts)))
+    return Aggregated(layout, crossing, labels, tuple(map(tuple, parts)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +96,7 @@ class Aggregated:
 
     layout: Layout
     crossing: Crossing
+    labels: tuple[int, ...]
     parts: tuple[tuple[str, ...], ...]
 
     def of(self, rows: DataFrame) -> DataFrame:
@@ -121,7 +121,11 @@ class Aggregated:
         sums = iter(arrays[f"s{n}"] for n in range(sum(map(len, self.parts))))
         states = [words_of(c, [next(sums) for _ in p]) for c, p in zip(slicer.columns, self.parts, strict=True)]
         slicer.take_states([arrays[lane.columns[key]] for key in lane.plan.group.keys], numbers, states)
-        ends = [lane.cuts.end(int(n)) - self.layout.boundary.shift for n in (numbers.min(), numbers.max())]
-        messages = messages_of(self.layout, self.crossing, {0: slicer}, {}, (ends[0], ends[1]), {0: ends[1]})
-        context = TaskContext.get()
-        yield sent(messages, range(self.layout.shards), (context.partitionId() if context else 0) << 32)
+        shift, low, high = self.layout.boundary.shift, int(numbers.min()), int(numbers.max())
+        # Times are known up to their pane; time has surely come to the first tick of the newest one.
+        seen = (lane.cuts.start(low) + 1 - shift, lane.cuts.start(high) + 1 - shift)
+        newest = {0: lane.cuts.end(high) - shift}
+        messages = messages_of(self.layout, self.crossing, {0: slicer}, {}, seen, newest)
+        messages[0]["tally"] = tally_of(slicer)
+        batch, partition = whereabouts()
+        yield sent(messages, self.labels, batch, partition << 32)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import signal
 import threading
+import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -26,9 +26,9 @@ from panewise.runtime.checkpoint import Checkpoint, Plan
 from panewise.runtime.control import Registered
 from panewise.runtime.spark.course import Channel, Course, result_schemas, shared_schema
 from panewise.runtime.spark.failures import explained
-from panewise.runtime.spark.frames import checked, messages, unpacked
+from panewise.runtime.spark.frames import checked
 from panewise.runtime.spark.metrics import Listener, Metrics
-from panewise.runtime.spark.shard import SAID, ShardProcessor
+from panewise.runtime.spark.run import FiledRun, Run, Setting, StoredRun
 from panewise.runtime.spark.sinks import Sink, Target, sinks_of
 from panewise.time import Domain, Duration
 
@@ -37,7 +37,6 @@ log = logging.getLogger("panewise.pipeline")
 #: All queries that have no sink of their own.
 OTHERS = "*"
 _POLL = 0.25
-_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 def stream(
@@ -49,6 +48,7 @@ def stream(
     trigger: Mapping[str, Any] | None = None,
     shards: int | None = None,
     max_skew: str | None = "1 hour",
+    state: str = "rocksdb",
     base: str | Path = ".",
 ) -> Pipeline:
     """Start a pipeline that answers the queries of a pool over streaming DataFrames, and return it running.
@@ -57,7 +57,9 @@ def stream(
     on where it stopped. `sinks` maps queries to where their results go, and `"*"` to where those of all others go, by
     family and with a column `query`; a single sink is for all of them. `trigger` is Spark's. `shards` is fixed when a
     checkpoint is new; it defaults to `spark.sql.shuffle.partitions`. Times further than `max_skew` after the wall
-    clock are rejected.
+    clock are rejected. `state` says where shards keep theirs: in Spark's own state store (`"rocksdb"`), or in files of
+    the checkpoint (`"files"`), which serves one stream, lets Spark itself cut rows into panes and takes several times
+    the rows per second.
     """
     named = dict(sinks) if isinstance(sinks, Mapping) else {OTHERS: sinks}
     for name in named:
@@ -67,7 +69,9 @@ def stream(
     frames = {name: _streaming(name, streams, pool) for name in pool.streams if name in streams}
     if not frames:
         raise SchemaProblem("there is no DataFrame for any stream", fix=f"give one for {', '.join(pool.streams)}")
-    pipeline = Pipeline(pool, frames, Checkpoint(checkpoint), named, dict(trigger or {}), shards, skew, Path(base))
+    pipeline = Pipeline(
+        pool, frames, Checkpoint(checkpoint), named, dict(trigger or {}), shards, skew, Path(base), state
+    )
     pipeline.start()
     return pipeline
 
@@ -92,18 +96,20 @@ class Pipeline:
         shards: int | None,
         skew: int | None,
         base: Path,
+        state: str,
     ) -> None:
         self._session: SparkSession = next(iter(frames.values())).sparkSession
-        self._frames, self._checkpoint, self._targets, self._base = frames, checkpoint, sinks, base
-        self._trigger, self._skew = trigger, skew
+        self._checkpoint, self._targets, self._base = checkpoint, sinks, base
         self._scripted = {name: standing.text for name, standing in pool.queries.items()}
-        self._plan = self._agreed(pool, shards)
-        self._pool = self._plan.streams()
+        plan = self._agreed(pool, shards, state)
+        self._name = f"panewise-{plan.identity[:8]}"
+        self._setting = Setting(self._session, checkpoint, plan, frames, trigger, skew, self._name)
+        self._pool = plan.streams()
         timed = all(schema.domain is Domain.TIMESTAMP for schema in pool.streams.values())
         self._listener = Listener(checkpoint.metrics, timed)
         self._lock = threading.RLock()
         self._stopped = threading.Event()
-        self._query: StreamingQuery | None = None
+        self._run: Run | None = None
         self._course: Course | None = None
         self._problem: PanewiseError | None = None
 
@@ -112,8 +118,12 @@ class Pipeline:
     @property
     def query(self) -> StreamingQuery:
         """Spark's own query. Another one after a query has joined that needed other columns or panes."""
-        assert self._query is not None
-        return self._query
+        return self._running.query
+
+    @property
+    def _running(self) -> Run:
+        assert self._run is not None
+        return self._run
 
     @property
     def metrics(self) -> Metrics:
@@ -159,16 +169,16 @@ class Pipeline:
 
     def finish(self, until: int | str | None = None) -> None:
         """Nothing more will come: wait until all rows have been read, answer everything, and stop."""
-        if "availableNow" in self._trigger:
+        if self._setting.bounded:
             self.await_end()
+        else:
+            self._guarded(self.query.processAllAvailable)
         with self._lock:
             self._do({"op": "finish"} | ({} if until is None else {"until": until}))
             if not self.query.isActive:
                 self._launch()
-        if "availableNow" not in self._trigger:
-            self._guarded(self.query.processAllAvailable)
-            self.stop()
-        self.await_end()
+        self._guarded(self._running.heard)
+        self.stop()
 
     def _do(self, command: dict[str, Any]) -> None:
         """Follow a command: refuse it, or let the shards follow it too."""
@@ -192,7 +202,7 @@ class Pipeline:
                     raise BindProblem(f"start {command['start']!r} is unknown", fix="use 'backfill' or 'now'")
                 since = 0 if command["start"] == "now" else None
                 standing = self._pool.understood(command["name"], command["text"], since)
-                if standing.plan.source.stream not in self._frames:
+                if standing.plan.source.stream not in self._setting.frames:
                     stream = standing.plan.source.stream
                     raise SchemaProblem(f"there is no DataFrame for stream {stream!r}", fix="restart with one")
                 self._pool.adopt(standing)
@@ -210,10 +220,6 @@ class Pipeline:
         return self._course.channel_of(name, schema) is not None or OTHERS not in self._targets
 
     # ---- running -----------------------------------------------------------------------------------------------
-
-    @property
-    def _name(self) -> str:
-        return f"panewise-{self._plan.identity[:8]}"
 
     def start(self) -> None:
         """Bring the control log up to the script, and start."""
@@ -241,54 +247,24 @@ class Pipeline:
                     log.info("%s: %r joins: the script has changed", self._name, name)
                 yield {"op": "register", "name": name, "text": text, "start": "backfill", "scripted": True}
 
-    def _agreed(self, pool: Pool, shards: int | None) -> Plan:
+    def _agreed(self, pool: Pool, shards: int | None, state: str) -> Plan:
+        if state not in ("rocksdb", "files"):
+            raise BindProblem(f"state {state!r} is unknown", fix="use 'rocksdb' or 'files'")
         for name, text in self._scripted.items():
             if not text:
                 raise StateProblem(f"query {name!r} has no text", fix="register it as CQL text")
         plan = self._checkpoint.plan()
         if plan is None:
             count = shards or int(self._session.conf.get("spark.sql.shuffle.partitions") or 1)
-            return self._checkpoint.create(pool, labels_of(self._session, count))
-        self._checkpoint.agreed(plan, pool, shards)
+            return self._checkpoint.create(pool, labels_of(self._session, count), state)
+        self._checkpoint.agreed(plan, pool, shards, state)
         return plan
 
     def _launch(self) -> None:
-        course = self._course = Course.of(uuid.uuid4().hex, self._pool, self._plan.shards, self._channels())
-        sent = [
-            messages(self._frames[c.stream], course.layout, c, self._plan.labels, self._skewed(c.schema.domain))
-            for c in course.layout.crossings
-        ]
-        everything = self._commands()
-        for part in sent:
-            everything = everything.union(part)
-        said = everything.groupBy("shard").transformWithStateInPandas(
-            ShardProcessor(course), outputStructType=SAID, outputMode="Append", timeMode="None"
-        )
-        observed = said.observe("panewise", *(F.sum(n).alias(n) for n in _SUMS), F.min("mark").alias("mark"))
-        writer = observed.writeStream.foreachBatch(Delivery(course.channels, self._sinks(course)))
-        writer = writer.outputMode("append").queryName(self._name)
-        writer = writer.option("checkpointLocation", str(self._checkpoint.spark))
-        if self._trigger:
-            writer = writer.trigger(**self._trigger)
-        settings = {
-            "spark.sql.shuffle.partitions": str(self._plan.shards),
-            "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
-            "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-        }
-        with configured(self._session, settings):
-            self._query = self._guarded(writer.start)
+        course = self._course = Course.of(uuid.uuid4().hex, self._pool, self._setting.plan.shards, self._channels())
+        kind = StoredRun if self._setting.plan.state == "rocksdb" else FiledRun
+        self._run = self._guarded(lambda: kind(self._setting, course, self._sinks(course), self._listener))
         self._listener.query = str(self.query.id)
-
-    def _skewed(self, domain: Domain) -> int | None:
-        return self._skew if domain is Domain.TIMESTAMP else None
-
-    def _commands(self) -> DataFrame:
-        """The control log as a stream, copied to every shard."""
-        files = self._session.readStream.format("text").option("wholetext", "true")
-        rows = files.load(str(self._checkpoint.control.commands))
-        every = F.explode(F.array(*(F.lit(label).cast("int") for label in self._plan.labels)))
-        place, payload = F.lit(-1).cast("bigint"), F.col("value").cast("binary")
-        return rows.select(every.alias("shard"), place.alias("place"), payload.alias("payload"))
 
     def _channels(self) -> Sequence[Channel]:
         schemas = result_schemas(self._pool)
@@ -302,7 +278,7 @@ class Pipeline:
         return own + shared
 
     def _sinks(self, course: Course) -> tuple[tuple[Sink, ...], ...]:
-        writer, found = self._plan.identity, []
+        writer, found = self._setting.plan.identity, []
         for channel in course.channels:
             name = channel.query or _folder(channel)
             target = self._targets[channel.query or OTHERS]
@@ -349,18 +325,18 @@ class Pipeline:
         return False
 
     def _ended(self, patience: float) -> bool:
-        current = self.query
-        over = self._guarded(lambda: _over(current, patience))
+        current = self._running
+        over = self._guarded(lambda: current.over(patience))
         if over:
-            self._catch_up(current)
+            self._catch_up()
         if self._problem is not None:
             raise self._problem
         with self._lock:
-            return bool(over) and self.query is current
+            return bool(over) and self._running is current
 
-    def _catch_up(self, query: StreamingQuery) -> None:
-        """Hear of the last batches of a query that has ended before its listener was told."""
-        for progress in query.recentProgress:
+    def _catch_up(self) -> None:
+        """Hear of the last batches of queries that have ended before their listener was told."""
+        for progress in self.query.recentProgress:
             self._listener.hear(progress)
 
     def _gently(self, *_: object) -> None:
@@ -372,16 +348,16 @@ class Pipeline:
         self._stopped.set()
         with self._lock:
             waited = 0.0
-            while self.query.isActive and self.query.status.get("isTriggerActive") and waited < patience:
-                if _over(self.query, _POLL):
-                    break
+            while self._running.busy and waited < patience:
+                time.sleep(_POLL)
                 waited += _POLL
             self._halt()
+            self._catch_up()
             self._session.streams.removeListener(self._listener)
 
     def _halt(self) -> None:
-        if self._query is not None and self._query.isActive:
-            self._guarded(self._query.stop)
+        if self._run is not None and self.query.isActive:
+            self._guarded(self.query.stop)
 
     def _guarded(self, action: Any) -> Any:
         """Do something in Spark; what goes wrong is said in one sentence."""
@@ -399,33 +375,6 @@ class Pipeline:
         self.stop()
 
 
-_SUMS = ("rows", "late", "partly_late", "state_bytes")
-
-
-@dataclass(frozen=True)
-class Delivery:
-    """The function of `foreachBatch`: results of a batch to the sinks of their channels."""
-
-    channels: tuple[Channel, ...]
-    sinks: tuple[tuple[Sink, ...], ...]
-
-    def __call__(self, said: DataFrame, batch: int) -> None:
-        if len(self.channels) == 1 and len(self.sinks[0]) == 1:
-            # One reader: what the shards say need not be kept.
-            self.sinks[0][0].write(unpacked(said, 0, self.channels[0].schema), batch)
-            return
-        kept = said.persist()
-        try:
-            counts = kept.groupBy("channel").agg(F.sum("rows").alias("rows")).collect()
-            spoken = {row["channel"] for row in counts if row["rows"]}
-            for number in sorted(spoken):
-                results = unpacked(kept, number, self.channels[number].schema)
-                for sink in self.sinks[number]:
-                    sink.write(results, batch)
-        finally:
-            kept.unpersist()
-
-
 def _folder(channel: Channel) -> str:
     """A name for queries with the same columns, the same in every run."""
     return "together-" + fingerprint({"columns": str(channel.schema)})[:8]
@@ -440,11 +389,6 @@ def _schema_of(pool: Pool, name: str) -> pa.Schema:
     return result_schemas(alone)[name]
 
 
-def _over(query: Any, patience: float) -> bool:
-    """Whether a query ends within so many seconds, which need not be whole whatever its signature says."""
-    return bool(query.awaitTermination(patience))
-
-
 def labels_of(session: SparkSession, shards: int) -> tuple[int, ...]:
     """Numbers for shards that Spark's hash sends to as many different partitions."""
     numbers = session.range(64 * shards).select(F.col("id").cast("int").alias("label"))
@@ -455,22 +399,6 @@ def labels_of(session: SparkSession, shards: int) -> tuple[int, ...]:
     if len(found) < shards:
         raise StateProblem(f"{shards} shards cannot be spread", fix="use fewer")
     return tuple(found[place] for place in range(shards))
-
-
-@contextmanager
-def configured(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Settings of a session for as long as a query is started, which keeps them; the user's come back."""
-    before = {key: session.conf.get(key, None) for key in settings}
-    for key, value in settings.items():
-        session.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, old in before.items():
-            if old is None:
-                session.conf.unset(key)
-            else:
-                session.conf.set(key, old)
 
 
 @contextmanager

@@ -19,7 +19,6 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from panewise.engine import Engine
 from panewise.engine.emission import Emission
-from panewise.engine.intake import NO_MARK
 from panewise.engine.lateness import Tally
 from panewise.engine.parts import Parts, read_note, read_parts
 from panewise.engine.snapshot import Tree, table_bytes, unframed
@@ -43,6 +42,8 @@ class Shard:
     engine: Engine
     parts: Parts = field(default_factory=Parts)
     command: float = 0
+    #: The last batch of every stream that was taken in.
+    batches: dict[str, int] = field(default_factory=dict)
     finished: bool = False
     #: Names the kept state; whoever remembers a shard under another name must read it again.
     version: str = ""
@@ -51,7 +52,7 @@ class Shard:
 
 
 #: Shards that this worker handled last, so that the next batch need not read them again.
-_REMEMBERED: dict[tuple[str, int], Shard] = {}
+REMEMBERED: dict[tuple[str, int], Shard] = {}
 
 
 class ShardProcessor(StatefulProcessor):
@@ -79,7 +80,7 @@ class ShardProcessor(StatefulProcessor):
             return Shard(self.course.engine())
         note = read_note(bytes(head[0]))
         # Taken out while it is worked on: should that fail, what is left of it must not be used again.
-        known = _REMEMBERED.pop((self.course.run, label), None)
+        known = REMEMBERED.pop((self.course.run, label), None)
         if known is not None and known.version == note["version"]:
             return known
         return restored(self.course, bytes(head[0]), lambda name: _bytes(self.kept.getValue((name,))))
@@ -92,7 +93,7 @@ class ShardProcessor(StatefulProcessor):
         for name in change.gone:
             self.kept.removeKey((name,))
         self.kept.updateValue(("head",), (change.head,))
-        _REMEMBERED[self.course.run, label] = shard
+        REMEMBERED[self.course.run, label] = shard
 
 
 def restored(course: Course, head: bytes, read: Any) -> Shard:
@@ -100,13 +101,14 @@ def restored(course: Course, head: bytes, read: Any) -> Shard:
     note = read_note(head)
     tree, parts = read_parts(head, read)
     engine = course.engine([(name, text, since) for name, text, since in note["queries"]], tree)
-    return Shard(engine, parts, note["command"], note["finished"], note["version"])
+    return Shard(engine, parts, note["command"], note["batches"], note["finished"], note["version"])
 
 
 def kept(shard: Shard) -> Any:
     note = {
         "version": shard.version,
         "command": shard.command,
+        "batches": shard.batches,
         "finished": shard.finished,
         "queries": shard.engine.pool.declared()["queries"],
     }
@@ -118,10 +120,13 @@ def _bytes(value: Any) -> bytes | None:
 
 
 def _messages(rows: Iterable[pd.DataFrame]) -> list[Tree]:
+    return ordered(
+        [row for frame in rows for row in zip(frame["place"].tolist(), frame["payload"].tolist(), strict=True)]
+    )
+
+
+def ordered(found: Sequence[tuple[int, bytes]]) -> list[Tree]:
     """Commands first, each in its order, then what the tasks sent, in theirs."""
-    found: list[tuple[int, bytes]] = []
-    for frame in rows:
-        found += zip(frame["place"].tolist(), frame["payload"].tolist(), strict=True)
     commands = [
         command | {"number": entry["number"] + place / 2**20}
         for entry in (json.loads(payload) for place, payload in found if place < 0)
@@ -135,17 +140,19 @@ def work(shard: Shard, course: Course, label: int, messages: Sequence[Tree]) -> 
     """Follow commands, take panes and rows in, and say what has become final."""
     for command in (m for m in messages if "op" in m):
         yield from _follow(shard, course, label, command)
-    sent = [message for message in messages if "stream" in message]
-    if sent and shard.finished:
+    batches: dict[tuple[int, str], list[Tree]] = {}
+    for message in messages:
+        # Slicers that were stopped before they could note that they had written a batch write it again.
+        if "stream" in message and message["batch"] > shard.batches.get(message["stream"], -1):
+            batches.setdefault((message["batch"], message["stream"]), []).append(message)
+    if batches and shard.finished:
         raise StateProblem("rows came after the pipeline was finished", fix="start it with an empty checkpoint")
-    take(shard, course, sent)
-    newest: dict[str, int] = {}
-    for message in sent:
-        newest[message["stream"]] = max(newest.get(message["stream"], NO_MARK), message["seen"][1])
-    for stream, last in newest.items():
+    for (number, stream), sent in sorted(batches.items(), key=itemgetter(0)):
+        take(shard, course, sent)
+        shard.batches[stream] = number
         shard.engine.late(stream)
         if (delay := course.delay(stream)) is not None:
-            shard.engine.promise(stream, last - delay)
+            shard.engine.promise(stream, max(message["seen"][1] for message in sent) - delay)
     yield from said(shard, course, label, shard.engine.advance())
 
 
@@ -186,17 +193,20 @@ def opened(payload: Any) -> Tree:
 
 
 def _take(shard: Shard, course: Course, message: Tree) -> None:
-    crossing = next(c for c in course.layout.crossings if c.stream == message["stream"])
-    engine = shard.engine
-    for number, newest in message["newest"]:
-        engine.reach(crossing.lanes[number].home, newest)
+    stream, engine = message["stream"], shard.engine
+    homes = {name: lane.home for name in message["lanes"] if (lane := course.layout.lane(name)) is not None}
+    for name, newest in message["newest"]:
+        if name in homes:
+            engine.reach(homes[name], newest)
     if message["tally"] is not None and message["tally"].num_rows:
         ends, wanted, rows = (column.to_numpy() for column in message["tally"].columns)
-        engine.judge(crossing.stream, [lane.home for lane in crossing.lanes], Tally(ends, wanted, rows))
-    for number, parcel in message["panes"]:
-        engine.take(crossing.lanes[number].home, parcel)
-    for number, table in message["rows"]:
-        engine.feed(crossing.stream, _declared(table, crossing.schema.schema), crossing.lanes[number].home)
+        engine.judge(stream, [homes.get(name) for name in message["lanes"]], Tally(ends, wanted, rows))
+    for name, parcel in message["panes"]:
+        if name in homes:
+            engine.take(homes[name], parcel)
+    for name, table in message["rows"]:
+        if name in homes:
+            engine.feed(stream, _declared(table, course.streams[stream].schema), homes[name])
 
 
 def _declared(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -50,7 +50,7 @@ class Slicing:
     def _sent(self, task: _Task) -> Iterator[pa.RecordBatch]:
         messages = task.messages()
         if messages:
-            yield sent(messages, self.labels, task.place)
+            yield sent(messages, self.labels, task.batch, task.place)
             task.place += 1
 
 
@@ -59,11 +59,9 @@ class _Task:
 
     def __init__(self, layout: Layout, crossing: Crossing) -> None:
         self.layout, self.crossing = layout, crossing
-        context = TaskContext.get()
-        partition = context.partitionId() if context else 0
-        batch = int((context and context.getLocalProperty("streaming.sql.batchId")) or 0)
+        self.batch, partition = whereabouts()
         #: Rows are numbered by batch, partition and place, so that a replay numbers them alike.
-        self.order = ((batch & 0xFFFFFF) << 39) | ((partition & 0xFFF) << 27)
+        self.order = ((self.batch & 0xFFFFFF) << 39) | ((partition & 0xFFF) << 27)
         self.place = partition << 32
         self._begin()
 
@@ -160,13 +158,8 @@ class _Task:
     def _counted(self) -> pa.Table | None:
         """How many rows lie in which pane, and who wants them."""
         if len(self.crossing.lanes) == 1 and self.slicers:
-            panes = self.slicers[0].open.panes()
-            entries = [(pane.end, 1, int(pane.states[0][0].sum())) for pane in panes]
-        else:
-            entries = [entry for t in self.tallies for entry in zip(t.ends, t.wanted, t.rows, strict=True)]
-        columns = list(zip(*entries, strict=True)) or [(), (), ()]
-        names = ("ends", "wanted", "rows")
-        return pa.table({name: pa.array(c, pa.int64()) for name, c in zip(names, columns, strict=True)})
+            return tally_of(self.slicers[0])
+        return _tally_table([entry for t in self.tallies for entry in zip(t.ends, t.wanted, t.rows, strict=True)])
 
 
 def messages_of(
@@ -178,29 +171,54 @@ def messages_of(
     newest: Mapping[int, int],
 ) -> list[Tree]:
     """A message for every shard, also for those without panes: all must hear how far time has come."""
-    everyone = {"stream": crossing.stream, "seen": list(seen), "newest": [[n, last] for n, last in newest.items()]}
+    names = [lane.signature for lane in crossing.lanes]
+    everyone = {
+        "stream": crossing.stream,
+        "seen": list(seen),
+        "lanes": names,
+        "newest": [[names[number], last] for number, last in newest.items()],
+    }
     found: list[Tree] = [everyone | {"panes": [], "rows": [], "tally": None} for _ in range(layout.shards)]
     for number, slicer in slicers.items():
         for shard, parcel in slicer.parcels(layout.shards, crossing.lanes[number].shard):
-            found[shard]["panes"].append([number, parcel])
+            found[shard]["panes"].append([names[number], parcel])
     for number, tables in rows.items():
         whole = pa.concat_tables(tables)
         for shard in pc.unique(whole["#shard"]).to_pylist():
             mine = whole.filter(pc.equal(whole["#shard"], shard)).drop_columns(["#shard"])
-            found[shard]["rows"].append([number, mine.combine_chunks()])
+            found[shard]["rows"].append([names[number], mine.combine_chunks()])
     return found
 
 
-def sent(messages: Sequence[Tree], labels: Sequence[int], place: int) -> pa.RecordBatch:
+def whereabouts() -> tuple[int, int]:
+    """The number of the batch that a task belongs to, and its partition."""
+    context = TaskContext.get()
+    if context is None:
+        return 0, 0
+    return int(context.getLocalProperty("streaming.sql.batchId") or 0), context.partitionId()
+
+
+def sent(messages: Sequence[Tree], labels: Sequence[int], batch: int, place: int) -> pa.RecordBatch:
     """Messages, one for each shard, as rows of Spark."""
     return pa.record_batch(
         [
             pa.array(list(labels), pa.int32()),
             pa.array([place] * len(messages), pa.int64()),
-            pa.array([framed(tree, {"format": FORMAT}) for tree in messages], pa.binary()),
+            pa.array([framed(tree | {"batch": batch}, {"format": FORMAT}) for tree in messages], pa.binary()),
         ],
         names=["shard", "place", "payload"],
     )
+
+
+def tally_of(slicer: Slicer) -> pa.Table:
+    """How many rows lie in each pane of the only family."""
+    return _tally_table([(pane.end, 1, int(pane.states[0][0].sum())) for pane in slicer.open.panes()])
+
+
+def _tally_table(entries: Sequence[tuple[int, int, int]]) -> pa.Table:
+    columns = list(zip(*entries, strict=True)) or [(), (), ()]
+    names = ("ends", "wanted", "rows")
+    return pa.table({name: pa.array(c, pa.int64()) for name, c in zip(names, columns, strict=True)})
 
 
 def _tally(crossing: Crossing, positions: Longs, wanted: Longs) -> Tally:

@@ -1,0 +1,223 @@
+"""One run of a pipeline as a Spark query.
+
+`StoredRun` keeps the state of shards in Spark's state store. `FiledRun` keeps it in files: then a batch is a bounded
+job, in which Spark can aggregate panes itself before anything crosses into Python.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from panewise.errors import BindProblem
+from panewise.runtime.checkpoint import Checkpoint, Plan
+from panewise.runtime.spark.course import Channel, Course
+from panewise.runtime.spark.frames import BoundedSlicing, messages, unpacked
+from panewise.runtime.spark.layout import Crossing
+from panewise.runtime.spark.metrics import Listener
+from panewise.runtime.spark.shard import SAID, ShardProcessor
+from panewise.runtime.spark.sinks import Sink
+from panewise.runtime.spark.slicing import MESSAGES
+from panewise.runtime.spark.state_files import StateFiles, last_batch
+from panewise.time import Domain
+
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+Sinks: TypeAlias = tuple[tuple[Sink, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What all runs of a pipeline have in common."""
+
+    session: SparkSession
+    checkpoint: Checkpoint
+    plan: Plan
+    frames: Mapping[str, DataFrame]
+    trigger: Mapping[str, Any]
+    skew: int | None
+    name: str
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the run ends once it has read what there is."""
+        return "availableNow" in self.trigger or "once" in self.trigger
+
+    def skewed(self, crossing: Crossing) -> int | None:
+        return self.skew if crossing.schema.domain is Domain.TIMESTAMP else None
+
+
+class Run(ABC):
+    """A Spark query from the sources to the sinks."""
+
+    def __init__(self, setting: Setting, course: Course, sinks: Sinks, listener: Listener) -> None:
+        self.setting, self.course, self.sinks, self.listener = setting, course, sinks, listener
+        settings = {
+            "spark.sql.shuffle.partitions": str(setting.plan.shards),
+            "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
+            "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        }
+        with configured(setting.session, settings):
+            writer = self._writer().outputMode("append").queryName(setting.name)
+            writer = writer.option("checkpointLocation", str(setting.checkpoint.spark))
+            self.query = (writer.trigger(**setting.trigger) if setting.trigger else writer).start()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a batch is running."""
+        return bool(self.query.isActive and self.query.status.get("isTriggerActive"))
+
+    def over(self, patience: float) -> bool:
+        """Whether the run ends by itself within so many seconds."""
+        query: Any = self.query
+        # Seconds need not be whole, whatever the signature says.
+        return bool(query.awaitTermination(patience))
+
+    @abstractmethod
+    def _writer(self) -> DataStreamWriter:
+        """What is to be started."""
+
+    @abstractmethod
+    def heard(self) -> None:
+        """Wait until the shards have followed all commands, with or without rows."""
+
+
+class StoredRun(Run):
+    """Rows are cut into panes in Python; shards are a stateful operator of Spark."""
+
+    def _writer(self) -> DataStreamWriter:
+        everything = self._commands()
+        for crossing in self.course.layout.crossings:
+            everything = everything.union(self._sent(crossing))
+        said = everything.groupBy("shard").transformWithStateInPandas(
+            ShardProcessor(self.course), outputStructType=SAID, outputMode="Append", timeMode="None"
+        )
+        return said.observe("panewise", *_totals()).writeStream.foreachBatch(Delivery(self.course.channels, self.sinks))
+
+    def _sent(self, crossing: Crossing) -> DataFrame:
+        frame, labels = self.setting.frames[crossing.stream], self.setting.plan.labels
+        return messages(frame, self.course.layout, crossing, labels, self.setting.skewed(crossing))
+
+    def _commands(self) -> DataFrame:
+        """The control log as a stream, copied to every shard."""
+        files = self.setting.session.readStream.format("text").option("wholetext", "true")
+        rows = files.load(str(self.setting.checkpoint.control.commands))
+        every = F.explode(F.array(*(F.lit(label).cast("int") for label in self.setting.plan.labels)))
+        place, payload = F.lit(-1).cast("bigint"), F.col("value").cast("binary")
+        return rows.select(every.alias("shard"), place.alias("place"), payload.alias("payload"))
+
+    def heard(self) -> None:
+        if self.setting.bounded:
+            self.query.awaitTermination()
+        else:
+            self.query.processAllAvailable()
+
+
+class FiledRun(Run):
+    """A batch is a bounded job: Spark aggregates panes, Python workers read and write the state of shards."""
+
+    def _writer(self) -> DataStreamWriter:
+        if len(self.course.layout.crossings) != 1:
+            raise BindProblem("state='files' serves queries over one stream", fix="use state='rocksdb'")
+        (crossing,) = self.course.layout.crossings
+        self.slicing = BoundedSlicing(self.course.layout, crossing, self.setting.plan.labels)
+        #: Commands up to this one have been followed by every shard.
+        self.followed = 0
+        rows = self.slicing.rows(self.setting.frames[crossing.stream], self.setting.skewed(crossing))
+        return rows.writeStream.foreachBatch(self._answered)
+
+    def _answered(self, rows: DataFrame, batch: int) -> None:
+        self._work(self.slicing.messages(rows), batch)
+
+    def _work(self, sent: DataFrame | None, batch: int) -> None:
+        log = [entry for entry in self.setting.checkpoint.control.history() if entry[0] > self.followed]
+        entries = [json.dumps({"number": number, "commands": commands}).encode() for number, commands in log]
+        told = [(label, -1, entry) for label in self.setting.plan.labels for entry in entries]
+        everything = self.setting.session.createDataFrame(told, MESSAGES)
+        if sent is not None:
+            everything = everything.union(sent)
+        shards = everything.repartition(self.setting.plan.shards, "shard").sortWithinPartitions("shard", "place")
+        work = StateFiles(self.course, str(self.setting.checkpoint.state), batch)
+        totals = Delivery(self.course.channels, self.sinks).deliver(shards.mapInArrow(work, SAID), batch)
+        self.followed = max([self.followed, *(number for number, _ in log)])
+        self.listener.answered(batch, totals)
+
+    def heard(self) -> None:
+        if self.setting.bounded:
+            self.query.awaitTermination()
+        else:
+            self.query.processAllAvailable()
+        history = self.setting.checkpoint.control.history()
+        if history and history[-1][0] > self.followed:
+            self._work(None, last_batch(self.setting.checkpoint.state) + 1)
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """The function of `foreachBatch` of the shards: results of a batch to the sinks of their channels."""
+
+    channels: tuple[Channel, ...]
+    sinks: Sinks
+
+    def __call__(self, said: DataFrame, batch: int) -> None:
+        if self._alone:
+            self._written(said, batch, [0])
+        else:
+            self.deliver(said, batch)
+
+    def deliver(self, said: DataFrame, batch: int) -> Mapping[str, Any]:
+        """The same, and what all shards together tell of the batch."""
+        if self._alone:
+            observation = Observation("panewise")
+            self._written(said.observe(observation, *_totals()), batch, [0])
+            return observation.get
+        # Read several times, so kept; observing it would keep Spark from seeing that it is kept.
+        kept = said.persist()
+        try:
+            (row,) = kept.agg(
+                *_totals(), F.collect_set(F.when(F.col("rows") > 0, F.col("channel"))).alias("spoken")
+            ).collect()
+            self._written(kept, batch, sorted(row["spoken"]))
+            return row.asDict()
+        finally:
+            kept.unpersist()
+
+    @property
+    def _alone(self) -> bool:
+        """Whether results are read once only."""
+        return len(self.channels) == 1 and len(self.sinks[0]) == 1
+
+    def _written(self, said: DataFrame, batch: int, channels: Sequence[int]) -> None:
+        for number in channels:
+            results = unpacked(said, number, self.channels[number].schema)
+            for sink in self.sinks[number]:
+                sink.write(results, batch)
+
+
+def _totals() -> list[Column]:
+    """What all shards together tell of a batch."""
+    sums = [F.sum(name).alias(name) for name in ("rows", "late", "partly_late", "state_bytes")]
+    return [*sums, F.min("mark").alias("mark")]
+
+
+@contextmanager
+def configured(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Settings of a session for as long as a query is started, which keeps them; the user's come back."""
+    before = {key: session.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
+        session.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                session.conf.unset(key)
+            else:
+                session.conf.set(key, old)
