@@ -1,4 +1,4 @@
-"""`panewise run`, `panewise explain` and `panewise demo`."""
+"""The command: `run`, `explain`, `register`, `revoke`, `list` and `demo`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from panewise import __version__
 from panewise.cli.demo import demo as run_demo
+from panewise.cli.pipelines import listed, request, run_on_spark
 from panewise.cli.show import show_answer
 from panewise.errors import PanewiseError
 from panewise.plan import explain as explain_query
@@ -21,6 +22,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, help="Continuous w
 console = Console()
 errors = Console(stderr=True)
 
+Folder = Annotated[Path, typer.Argument(help="The checkpoint of the pipeline.", show_default=False)]
 Script = Annotated[Path, typer.Argument(help="A .cql script.", show_default=False)]
 
 
@@ -30,8 +32,14 @@ def run(
     boundary: Annotated[str, typer.Option(help="'(]' as in the papers, '[)' as in Spark and Flink.")] = "(]",
     until: Annotated[str | None, typer.Option(help="Stop at this instant.")] = None,
     rows: Annotated[int, typer.Option(help="Rows to print of a query without INTO.")] = 20,
+    spark: Annotated[bool, typer.Option("--spark", help="Run it as a pipeline on Spark.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="On Spark: go on until interrupted.")] = False,
+    checkpoint: Annotated[Path | None, typer.Option(help="On Spark: the folder that remembers everything.")] = None,
 ) -> None:
-    """Answer every query of a script over its files."""
+    """Answer every query of a script over its sources."""
+    if spark or follow:
+        run_on_spark(console, script, checkpoint, follow, boundary, until, rows)
+        return
     with console.status("reading the script") as status:
         answers = answer(
             load(script, HOST), script.parent, HOST, boundary=boundary, until=until, progress=lambda s: status.update(s)
@@ -59,13 +67,41 @@ def explain(
 
 
 @app.command()
-def demo(
-    rows: Annotated[int, typer.Option(help="Connections to generate.", min=1)] = 6000,
-    seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 7,
-    pace: Annotated[float, typer.Option(help="Seconds to show each instant.", min=0)] = 0.04,
+def register(
+    checkpoint: Folder,
+    name: Annotated[str, typer.Argument(help="The name of the query.")],
+    query: Annotated[str, typer.Argument(help="The query, in CQL.")],
+    start_now: Annotated[bool, typer.Option("--start-now", help="Count only what comes from now on.")] = False,
+    wait: Annotated[float, typer.Option(help="Seconds to wait for the pipeline.")] = 10.0,
 ) -> None:
-    """Generate a stream of network connections and answer a script of queries on it, live."""
-    run_demo(console, rows, seed, pace)
+    """Let a query join a pipeline, which may run in another process or not at all yet."""
+    start = "now" if start_now else "backfill"
+    request(console, checkpoint, "register", wait, name=name, text=query, start=start)
+
+
+@app.command()
+def revoke(
+    checkpoint: Folder,
+    name: Annotated[str, typer.Argument(help="The name of the query.")],
+    wait: Annotated[float, typer.Option(help="Seconds to wait for the pipeline.")] = 10.0,
+) -> None:
+    """Let a query leave a pipeline."""
+    request(console, checkpoint, "revoke", wait, name=name)
+
+
+@app.command(name="list")
+def list_(checkpoint: Folder) -> None:
+    """Show the queries of a pipeline."""
+    listed(console, checkpoint)
+
+
+@app.command()
+def demo(
+    rows: Annotated[int, typer.Option(help="Connections to generate.", min=100)] = 6000,
+    seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 7,
+) -> None:
+    """Generate a stream of network connections and answer standing queries on it, live, on local Spark."""
+    run_demo(console, rows, seed)
 
 
 @app.command()

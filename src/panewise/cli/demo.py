@@ -1,8 +1,10 @@
-"""The demo: a generated stream, a script of standing queries, and a live table of their answers."""
+"""The demo: a generated stream, a script of standing queries on local Spark, and a live table of their answers."""
 
 from __future__ import annotations
 
+import os
 import tempfile
+import threading
 import time
 from importlib.resources import files
 from pathlib import Path
@@ -15,56 +17,116 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+import panewise
 from panewise.cli.network import connections
-from panewise.cli.show import result_table, show_answer
-from panewise.plan import explain
+from panewise.cli.show import result_table
 from panewise.runtime.local import HOST
-from panewise.runtime.local.script import Answer, answer, load
+from panewise.runtime.local.script import load, shared
+
+#: Files that the stream is cut into; Spark takes one after the other.
+PARTS = 10
+#: A question that comes up while the others are running.
+LATECOMER = (
+    "SELECT remote_host, COUNT(*) AS n, SUM(sent + received) AS bytes, MAX(received) AS largest "
+    "FROM conn [RANGE 2 MINUTES SLIDE 30 SECONDS] GROUP BY remote_host HAVING COUNT(*) >= 40"
+)
 
 
-def demo(console: Console, rows: int, seed: int, pace: float) -> None:
-    """Generate, answer, replay: the stream becomes a file, the script reads it, the answers are shown by instant."""
+def demo(console: Console, rows: int, seed: int) -> None:
+    """Generate, start, watch, let a query join and leave, finish."""
+    began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="panewise-demo-") as name:
         folder = Path(name)
-        script = folder / "demo.cql"
+        console.print(f"[bold]1. A stream[/bold]: {rows:,} network connections in {PARTS} parts, some of them late")
+        _write(connections(rows, seed), folder / "connections")
         text = files("panewise.cli").joinpath("demo.cql").read_text(encoding="utf-8")
-        script.write_text(text, encoding="utf-8")
-        console.print(f"[bold]1. A stream[/bold]: {rows:,} network connections, some of them late")
-        pa.parquet.write_table(connections(rows, seed), folder / "connections.parquet")
+        (folder / "demo.cql").write_text(text, encoding="utf-8")
         console.print("[bold]2. A script[/bold] of standing queries:")
         console.print(text, style="dim", markup=False)
-        pipeline = load(script, HOST)
-        console.print("[bold]3. How they are understood[/bold]:")
-        for query in pipeline.queries.values():
-            console.print(explain(query.name, query.query), markup=False, highlight=False, soft_wrap=True)
-        with console.status("answering") as status:
-            answers = answer(pipeline, folder, HOST, boundary="[)", progress=lambda s: status.update(s))
-    console.print("[bold]4. The answers[/bold], instant by instant:")
-    _replay(console, answers, pace)
-    console.print("[bold]5. In the end[/bold]:")
-    for each in answers:
-        show_answer(console, each, rows=0)
+        script = load(folder / "demo.cql", HOST)
+        console.print("[bold]3. What they share[/bold]:")
+        console.print(shared(script, HOST).explain(), markup=False, highlight=False, soft_wrap=True)
+        console.print("[bold]4. The answers[/bold], as Spark Structured Streaming gives them:")
+        answers = Answers(console, began)
+        with console.status("starting Spark"):
+            session = panewise.spark.local_session()
+            pipeline = panewise.spark.launched(
+                script,
+                session,
+                checkpoint=folder / "checkpoint",
+                base=folder,
+                boundary="[)",
+                per_batch=1,
+                sinks={name: answers.heard(name) for name in (*script.queries, "*")},
+            )
+        _watch(answers, pipeline)
+        pipeline.finish()
+        _tell(console, answers, pipeline, rows)
 
 
-def _replay(console: Console, answers: list[Answer], pace: float) -> None:
-    """Show the answers of each instant in turn; a terminal sees them move, a file only the busiest instant."""
-    instants = sorted({t for a in answers for t in a.outcome.table["w_end"].to_pylist()})
-    if not console.is_terminal:
-        console.print(_at(answers, instants[int(len(instants) * 0.6)]))
-        return
-    with Live(console=console, refresh_per_second=20, vertical_overflow="crop") as live:
-        for instant in instants:
-            live.update(_at(answers, instant))
-            time.sleep(pace)
+def _write(table: pa.Table, folder: Path) -> None:
+    """The stream as files, in the order of arrival."""
+    folder.mkdir()
+    size = -(-table.num_rows // PARTS)
+    for number in range(PARTS):
+        path = folder / f"{number:03d}.parquet"
+        pa.parquet.write_table(table.slice(number * size, size), path)
+        os.utime(path, (1_767_600_000 + number, 1_767_600_000 + number))
 
 
-def _at(answers: list[Answer], instant: Any) -> Group:
-    """What each query last said at or before an instant."""
-    shown: list[Any] = [Text(f"at {str(instant).removesuffix('+00:00')}", style="bold")]
-    for each in answers:
-        table = each.outcome.table
-        past = table.filter(pc.less_equal(table["w_end"], instant))
-        if past.num_rows:
-            latest = past.filter(pc.equal(past["w_end"], pc.max(past["w_end"])))
-            shown.append(result_table(each.query.name, latest.slice(0, 8), clock=True))
-    return Group(*shown)
+class Answers:
+    """What the queries said last, shown live where there is a terminal."""
+
+    def __init__(self, console: Console, began: float) -> None:
+        self.console, self.began = console, began
+        self.first: float | None = None
+        self.latest: dict[str, pa.Table] = {}
+        self.rows: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def heard(self, name: str) -> Any:
+        """The sink of a query."""
+
+        def sink(results: Any, batch: int) -> None:
+            table = results.toArrow()
+            if not table.num_rows:
+                return
+            with self._lock:
+                self.first = self.first or time.monotonic() - self.began
+                newest = table.filter(pc.equal(table["w_end"], pc.max(table["w_end"])))
+                self.latest["latecomer" if name == "*" else name] = newest.drop_columns(
+                    [c for c in ("query",) if c in newest.column_names]
+                )
+                self.rows[name] = self.rows.get(name, 0) + table.num_rows
+
+        return sink
+
+    def shown(self, title: str) -> Group:
+        with self._lock:
+            tables = [result_table(name, table.slice(0, 6), clock=True) for name, table in self.latest.items()]
+        return Group(Text(title, style="bold"), *tables)
+
+
+def _watch(answers: Answers, pipeline: Any) -> None:
+    """Show answers until all parts have been read; meanwhile a query joins, and leaves again."""
+    with Live(console=answers.console, refresh_per_second=4, vertical_overflow="crop", transient=True) as live:
+        while pipeline.metrics.batches.get("rows", -1) < PARTS - 1:
+            batch = pipeline.metrics.batches.get("rows", -1)
+            if batch >= PARTS // 3 and "latecomer" not in pipeline.list() and "*" not in answers.rows:
+                pipeline.register("latecomer", LATECOMER)
+            if "*" in answers.rows and "latecomer" in pipeline.list():
+                pipeline.revoke("latecomer")
+            watermark = str(pipeline.metrics.watermark or "the beginning").removesuffix("+00:00")
+            live.update(answers.shown(f"part {batch + 1} of {PARTS}, time has come to {watermark}"))
+            time.sleep(0.25)
+
+
+def _tell(console: Console, answers: Answers, pipeline: Any, rows: int) -> None:
+    console.print(answers.shown("the last answers of each query"))
+    metrics = pipeline.metrics
+    console.print(
+        f"[bold]5. In the end[/bold]: {metrics.rows_in:,} rows in = {metrics.used:,} used + {metrics.late:,} late + "
+        f"{metrics.rejected:,} rejected; {metrics.rows_out:,} rows out; first result after {answers.first or 0:.0f} s"
+    )
+    if metrics.rows_in != rows:
+        raise SystemExit(f"{rows - metrics.rows_in:,} rows were not read")

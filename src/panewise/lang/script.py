@@ -18,6 +18,7 @@ from panewise.lang.parser import parse_query, parse_script
 from panewise.lang.render import render
 from panewise.lang.scope import Describe
 from panewise.lang.syntax import CreateQuery, CreateStream, CreateView, QuerySyntax
+from panewise.lang.views import written_out
 from panewise.schema import StreamSchema
 
 _TYPES = {
@@ -45,6 +46,8 @@ class NamedQuery:
     name: str
     query: Query
     text: str
+    #: The text with views written out, which can be read without the script.
+    alone: str
     into: str | None = None
 
 
@@ -55,6 +58,11 @@ class Pipeline:
     streams: dict[str, StreamSchema] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     queries: dict[str, NamedQuery] = field(default_factory=dict)
+
+
+def alone(query: QuerySyntax, views: Mapping[str, QuerySyntax]) -> str:
+    """The text of a query that needs no views."""
+    return render(written_out(query, views))
 
 
 def bind_query(text: str, streams: Mapping[str, StreamSchema], describe: Describe) -> Query:
@@ -78,11 +86,11 @@ def bind_script(text: str, describe: Describe) -> Pipeline:
                 case CreateQuery(name, query, into):
                     _fresh(name, found, views)
                     bound = Binder(found.streams, views, describe).query(query)
-                    found.queries[name] = NamedQuery(name, bound, render(query), into)
+                    found.queries[name] = NamedQuery(name, bound, render(query), alone(query, views), into)
                 case QuerySyntax():
                     name = f"query_{len(found.queries) + 1}"
                     bound = Binder(found.streams, views, describe).query(statement)
-                    found.queries[name] = NamedQuery(name, bound, render(statement))
+                    found.queries[name] = NamedQuery(name, bound, render(statement), alone(statement, views))
         except PanewiseError as problem:
             raise problem.at(statement.place) from None
     return found

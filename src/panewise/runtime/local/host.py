@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from importlib import import_module
+from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from panewise.algebra import Query
@@ -17,10 +19,27 @@ from panewise.schema import StreamSchema
 
 
 class DuckDBHost:
-    """One private in-memory DuckDB, in UTC; rows keep their order."""
+    """One private in-memory DuckDB, in UTC; rows keep their order.
+
+    DuckDB is imported when it is first needed and let go at exit: it complains about whatever of it is still alive
+    then, as our modules are wherever another library's threads still know one of our functions.
+    """
 
     def __init__(self) -> None:
-        self._database = duckdb.connect(":memory:", config={"threads": 1})
+        self._opened: Any = None
+        atexit.register(self.close)
+
+    @property
+    def _database(self) -> Any:
+        if self._opened is None:
+            self._opened = import_module("duckdb").connect(":memory:", config={"threads": 1})
+        return self._opened
+
+    def close(self) -> None:
+        """Let DuckDB go; it is opened again if it is needed again."""
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
 
     def read(self, text: str, streams: Mapping[str, StreamSchema]) -> Query:
         return bind_query(text, streams, self.describe)
@@ -44,7 +63,7 @@ class DuckDBHost:
                 cursor.execute("SET TimeZone = 'UTC'")
                 cursor.register("input", table.rename_columns([f"_{i}" for i in range(len(names))]))
                 return cursor.sql(f"SELECT {listed} FROM input").to_arrow_table()
-        except duckdb.Error as problem:
+        except import_module("duckdb").Error as problem:
             raise _explained(problem, names) from None
 
 

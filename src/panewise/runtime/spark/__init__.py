@@ -3,5 +3,8 @@
 from panewise.runtime.spark.batch import batch
 from panewise.runtime.spark.metrics import Metrics
 from panewise.runtime.spark.pipeline import Pipeline, stream
+from panewise.runtime.spark.script import launched
+from panewise.runtime.spark.session import local_session
+from panewise.runtime.spark.sources import source
 
-__all__ = ["Metrics", "Pipeline", "batch", "stream"]
+__all__ = ["Metrics", "Pipeline", "batch", "launched", "local_session", "source", "stream"]

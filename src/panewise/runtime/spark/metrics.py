@@ -50,6 +50,7 @@ class Listener(StreamingQueryListener):
         self.path, self.timed = path, timed
         self.last = _last(path)
         self.query: str | None = None
+        self.ended = threading.Event()
         self._lock = threading.Lock()
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
@@ -59,7 +60,9 @@ class Listener(StreamingQueryListener):
         """Nothing has changed."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        """What was counted stays."""
+        """What was counted stays; nothing more will be heard."""
+        if str(event.id) == self.query:
+            self.ended.set()
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         if str(event.progress.id) == self.query:

@@ -265,6 +265,7 @@ class Pipeline:
         kind = StoredRun if self._setting.plan.state == "rocksdb" else FiledRun
         self._run = self._guarded(lambda: kind(self._setting, course, self._sinks(course), self._listener))
         self._listener.query = str(self.query.id)
+        self._listener.ended.clear()
 
     def _channels(self) -> Sequence[Channel]:
         schemas = result_schemas(self._pool)
@@ -353,6 +354,8 @@ class Pipeline:
                 waited += _POLL
             self._halt()
             self._catch_up()
+            # Spark would go on speaking to a listener that is no longer there.
+            self._listener.ended.wait(1.0)
             self._session.streams.removeListener(self._listener)
 
     def _halt(self) -> None:

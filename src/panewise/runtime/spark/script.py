@@ -1,0 +1,62 @@
+"""A whole script on Spark: its sources as streams, its queries as a pipeline, its targets as sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from panewise.engine import Pool
+from panewise.errors import SourceProblem
+from panewise.lang import Pipeline as Script
+from panewise.runtime.spark.pipeline import OTHERS, Pipeline, stream
+from panewise.runtime.spark.sinks import Target
+from panewise.runtime.spark.sources import source
+
+
+def launched(
+    script: Script,
+    session: SparkSession,
+    *,
+    checkpoint: Path,
+    base: Path,
+    boundary: str = "(]",
+    trigger: Mapping[str, Any] | None = None,
+    per_batch: int | None = None,
+    shards: int | None = None,
+    state: str = "rocksdb",
+    sinks: Mapping[str, Target] | None = None,
+) -> Pipeline:
+    """Start a script. Queries without a target keep their results in the checkpoint; `sinks` replaces targets."""
+    pool = pooled(script, boundary)
+    used = sorted({standing.plan.source.stream for standing in pool.queries.values()})
+    for name in used:
+        if name not in script.sources:
+            raise SourceProblem(f"stream {name!r} has no source to read", fix="add FROM 'parquet:...' to it")
+    frames = {
+        name: source(session, script.sources[name], script.streams[name], base, streaming=True, per_batch=per_batch)
+        for name in used
+    }
+    targets: dict[str, Target] = {name: query.into or "memory:" for name, query in script.queries.items()}
+    targets |= {OTHERS: "memory:"} | dict(sinks or {})
+    return stream(
+        pool,
+        frames,
+        checkpoint=checkpoint,
+        sinks=targets,
+        trigger=trigger,
+        shards=shards,
+        max_skew=None if "availableNow" in (trigger or {}) else "1 hour",
+        state=state,
+        base=base,
+    )
+
+
+def pooled(script: Script, boundary: str = "(]") -> Pool:
+    """The queries of a script; a query the engine cannot answer is refused by name."""
+    pool = Pool(script.streams, boundary)
+    for name, query in script.queries.items():
+        pool.register(name, query.alone)
+    return pool

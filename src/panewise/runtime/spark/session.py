@@ -1,0 +1,37 @@
+"""A Spark session for people who have none: local, quiet, in UTC."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from panewise.errors import SourceProblem
+
+#: What a local session is started with; whatever the user has configured otherwise wins.
+_DEFAULTS = {
+    "spark.master": "local[*]",
+    "spark.app.name": "panewise",
+    "spark.log.level": "ERROR",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+}
+
+
+def local_session(**settings: str) -> SparkSession:
+    """The session of this process, started with defaults for one machine where there is none yet."""
+    # Workers must run in the same environment as this process, or they would not find Panewise.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder
+    for key, value in (_DEFAULTS | settings).items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except (PySparkException, RuntimeError) as problem:
+        raise SourceProblem(
+            f"Spark cannot be started: {str(problem).splitlines()[0]}", fix="install Java 17 or 21 and set JAVA_HOME"
+        ) from None
