@@ -49,7 +49,7 @@ def demo(console: Console, rows: int, seed: int) -> None:
         console.print("[bold]4. The answers[/bold], as Spark Structured Streaming gives them:")
         answers = Answers(console, began)
         with console.status("starting Spark"):
-            session = panewise.spark.local_session()
+            session = panewise.spark.local_session(folder / "spark.log")
             pipeline = panewise.spark.launched(
                 script,
                 session,

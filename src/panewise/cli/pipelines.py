@@ -33,7 +33,7 @@ def run_on_spark(
     with ExitStack() as stack:
         folder = checkpoint or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="panewise-")))
         with console.status("starting Spark"):
-            session = panewise.spark.local_session()
+            session = panewise.spark.local_session(folder / "spark.log")
             pipeline = panewise.spark.launched(
                 script,
                 session,

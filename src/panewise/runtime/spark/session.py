@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -22,16 +25,37 @@ _DEFAULTS = {
 }
 
 
-def local_session(**settings: str) -> SparkSession:
-    """The session of this process, started with defaults for one machine where there is none yet."""
+def local_session(log: Path | None = None, **settings: str) -> SparkSession:
+    """The session of this process, started with defaults for one machine where there is none yet.
+
+    With `log`, what Spark and its workers print goes to that file instead of standard error.
+    """
     # Workers must run in the same environment as this process, or they would not find Panewise.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder
     for key, value in (_DEFAULTS | settings).items():
         builder = builder.config(key, value)
     try:
-        return builder.getOrCreate()
+        with _printing_to(log):
+            return builder.getOrCreate()
     except (PySparkException, RuntimeError) as problem:
         raise SourceProblem(
             f"Spark cannot be started: {str(problem).splitlines()[0]}", fix="install Java 17 or 21 and set JAVA_HOME"
         ) from None
+
+
+@contextmanager
+def _printing_to(log: Path | None) -> Iterator[None]:
+    """Let processes that are started meanwhile print their errors into a file."""
+    if log is None:
+        yield
+        return
+    log.parent.mkdir(parents=True, exist_ok=True)
+    ours = os.dup(2)
+    try:
+        with open(log, "ab") as file:
+            os.dup2(file.fileno(), 2)
+            yield
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)
