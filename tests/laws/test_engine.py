@@ -22,7 +22,7 @@ from pyarrow import feather
 import panewise as pw
 from panewise import kernels
 from panewise.aggregate import Items, Longs, Max, Sum, Words
-from panewise.engine import family, open_panes
+from panewise.engine import family, grouping, open_panes
 from panewise.engine.keys import Numbers
 from panewise.errors import BindProblem
 from panewise.kernels import compiled, plain
@@ -231,8 +231,8 @@ def test_housekeeping_changes_nothing(
     wanted = alone(query.cql, split(s, cuts), s.schema, delay, boundary)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(family, "FEW", 1)
-        patch.setattr(family, "SMALLEST_BLOCK", 1)
-        patch.setattr(family, "LARGEST_BLOCK", 2)
+        patch.setattr(grouping, "SMALLEST_BLOCK", 1)
+        patch.setattr(grouping, "LARGEST_BLOCK", 2)
         patch.setattr(open_panes, "MANY_PARTS", 2)
         same(alone(query.cql, split(s, cuts), s.schema, delay, boundary), wanted)
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark import broker
+from tests.spark import broker, processes
 
 #: What `make connectors` fetched, if it did.
 JARS = sorted((Path(__file__).parents[2] / ".venv" / "connectors" / "spark").glob("*.jar"))
@@ -74,9 +71,6 @@ def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @contextmanager
 def connect_server(folder: Path) -> Iterator[str]:
     """Runs what `start-connect-server.sh` runs, but as a child that ends with us instead of as a daemon.
-
-    It works in `folder`, because a Spark server leaves files where it was started, and leads a group of processes,
-    because a worker of foreachBatch outlives a server that ends amid a query.
     """
     (port,) = broker.free_ports(1)
     settings = {**SETTINGS, "spark.connect.grpc.binding.port": str(port)}
@@ -84,17 +78,9 @@ def connect_server(folder: Path) -> Iterator[str]:
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
     command += [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
     log = folder / "connect.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*command, "spark-internal"], cwd=folder, stdout=output, stderr=output, start_new_session=True
-        )
-        try:
-            broker.wait_until(lambda: listens(port), process, log)
-            yield f"sc://localhost:{port}"
-        finally:
-            broker.stop(process)
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+    with processes.server([*command, "spark-internal"], folder, log) as process:
+        broker.wait_until(lambda: listens(port), process, log)
+        yield f"sc://localhost:{port}"
 
 
 def listens(port: int) -> bool:

@@ -1,12 +1,14 @@
 """A small application, the same wherever Spark runs: submitted to a cluster, sent to a Connect server, or started here.
 
-`submitted.py FOLDER STATE` reads the rows in FOLDER/rows as a stream, then as a whole, and leaves the answers in
+`submitted.py FOLDER STATE` answers the rows in FOLDER/rows as a stream and as a whole, and leaves the answers in
 FOLDER/streamed and FOLDER/whole. It imports nothing of the tests, so that it can be shipped alone.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,7 +26,7 @@ SCHEMA = pw.StreamSchema(
 )
 QUERIES = {
     "minute": "SELECT card, COUNT(*) AS n, SUM(amount) AS total FROM S [RANGE 1 MINUTE SLIDE 30 SECONDS] GROUP BY card",
-    "large": "SELECT COUNT(*) AS n, MAX(amount) AS top FROM S [RANGE 2 MINUTES SLIDE 1 MINUTE] WHERE amount > 5",
+    "large": "SELECT COUNT(*) AS n, MAX(t) AS last FROM S [RANGE 2 MINUTES SLIDE 1 MINUTE] WHERE amount > 5",
 }
 
 
@@ -43,17 +45,27 @@ def main(folder: Path, state: str) -> None:
     )
     pipeline.finish()
     for name in QUERIES:
-        kept(folder / "streamed", name, pipeline.results(name).toArrow())
+        keep(folder / "streamed", name, pipeline.results(name).toArrow())
     whole = ps.batch(pool(), {"S": source(session, "parquet:rows", SCHEMA, folder, streaming=False)})
     assert isinstance(whole, dict)
     for name, results in whole.items():
-        kept(folder / "whole", name, results.toArrow())
+        keep(folder / "whole", name, results.toArrow())
+    workers = session.range(2).mapInArrow(package, "path string").distinct().collect()
+    (folder / "packages.json").write_text(json.dumps({"driver": pw.__file__, "workers": [row[0] for row in workers]}))
     session.stop()
 
 
-def kept(folder: Path, name: str, table: pa.Table) -> None:
+def keep(folder: Path, name: str, table: pa.Table) -> None:
     folder.mkdir(exist_ok=True)
     pyarrow.feather.write_feather(table, folder / f"{name}.feather")
+
+
+def package(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Where a worker has Panewise from."""
+    import panewise
+
+    for _ in batches:
+        yield pa.record_batch({"path": [panewise.__file__]})
 
 
 if __name__ == "__main__":

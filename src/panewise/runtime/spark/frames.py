@@ -66,8 +66,6 @@ def crossing_rows(frame: DataFrame, crossing: Crossing, skew: int | None, packed
         F.count_if(~F.expr(usable)).alias("rejected"),
     )
     rows = rows.where(usable)
-    if crossing.filter is not None:
-        rows = rows.where(crossing.filter)
     select = crossing.select if packed or crossing.packing is None else _unpacked(crossing)
     return rows.select(*(F.expr(sql).alias(name) for name, sql in select))
 

@@ -51,7 +51,7 @@ class Lane:
     reason: str | None
     #: Columns of the group, or of the source where rows travel, and under which names they cross.
     columns: Mapping[str, str]
-    #: The column that says which rows pass the filters; None where all do.
+    #: The column that says which rows pass the filters; None where all do. Others cross too: they move time on.
     flag: str | None
     #: The columns whose values decide the shard, and the shard where there is none.
     routed: tuple[str, ...]
@@ -79,8 +79,6 @@ class Crossing:
     #: The time of a row in ticks, and whether it can be used, as Spark SQL.
     time: str
     usable: str
-    #: What every row must pass to be of use to anybody; None where all are.
-    filter: str | None
     #: Names and expressions of the columns that cross.
     select: tuple[tuple[str, str], ...]
     lanes: tuple[Lane, ...]
@@ -139,9 +137,7 @@ class _Draft:
 
     def crossing(self, homes: Mapping[Home, list[Aggregation]]) -> Crossing:
         schema = self.pool.streams[self.stream]
-        flags = {_flag(plans[0], unsliceable(plans) is None) for plans in homes.values()}
-        common = flags.pop() if len(flags) == 1 else None
-        lanes = tuple(self._lane(home, plans, common) for home, plans in homes.items())
+        lanes = tuple(self._lane(home, plans) for home, plans in homes.items())
         packing = self._packing(lanes, schema) if len(lanes) == 1 else None
         time = _time(schema)
         select = [(TIME, time), *((name, sql) for sql, name in self.names.items())]
@@ -153,12 +149,12 @@ class _Draft:
         needed = _needed(homes.values(), schema)
         usable = _usable(time, schema.domain)
         tally = cuts(edges) if edges else None
-        return Crossing(self.stream, schema, needed, time, usable, common, tuple(select), lanes, packing, tally)
+        return Crossing(self.stream, schema, needed, time, usable, tuple(select), lanes, packing, tally)
 
-    def _lane(self, home: Home, plans: Sequence[Aggregation], common: str | None) -> Lane:
+    def _lane(self, home: Home, plans: Sequence[Aggregation]) -> Lane:
         plan, reason = plans[0], unsliceable(plans)
         flag = _flag(plan, reason is None)
-        flag_name = self._name(flag) if flag and flag != common else None
+        flag_name = self._name(flag) if flag else None
         before = _defined(plan.before, _source(plan))
         grouped = _defined(plan.between, before)
         keys = [grouped[key] for key in plan.group.keys]

@@ -15,14 +15,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from panewise import kernels
-from panewise.aggregate import Columns, Longs, Words
+from panewise.aggregate import Columns, Longs, Words, placed
 from panewise.aggregate.columns.chosen import Extremes
 from panewise.aggregate.columns.counts import Counts
 from panewise.aggregate.columns.longs import to_longs
 from panewise.aggregate.columns.sums import FloatSums, IntegerSums
 from panewise.engine.grouping import Grouping, arrays_of
 from panewise.engine.slicer import Slicer
-from panewise.runtime.spark.layout import TIME, Crossing, Layout
+from panewise.runtime.spark.layout import TIME, Crossing, Lane, Layout
 from panewise.runtime.spark.slicing import messages_of, sent, tally_of, whereabouts
 from panewise.time import FIRST_TICK, LAST_TICK
 
@@ -52,7 +52,7 @@ def _float_sums(v: str) -> list[str]:
     plain, infinite = f"IF(ABS({v}) < {_HUGE}, {v}, 0D)", "DOUBLE('inf')"
     upper = f"({_SPLIT} * {plain} - ({_SPLIT} * {plain} - {plain}))"
     lower = f"IF(ABS({v}) < {_HUGE}, {v} - {upper}, IF(ABS({v}) < {infinite}, {v}, 0D))"
-    odd = f"CASE WHEN ABS({v}) < {infinite} THEN 0 WHEN ISNAN({v}) THEN 1 WHEN {v} > 0 THEN 2 ELSE 4 END"
+    odd = f"CASE WHEN ISNAN({v}) THEN 1 WHEN {v} = {infinite} THEN 2 WHEN {v} = -{infinite} THEN 4 ELSE 0 END"
     return [f"COUNT({v})", f"SUM({upper})", f"SUM({lower})", f"BIT_OR({odd})"]
 
 
@@ -81,13 +81,18 @@ def aggregated(layout: Layout, crossing: Crossing, labels: tuple[int, ...]) -> A
     grouping = Grouping(lane.plan)
     if grouping.expiry or Slicer(lane.plan, lane.cuts, layout.boundary).span != (FIRST_TICK, LAST_TICK):
         return None
-    parts = [["COUNT(1)"]]
+    parts = [["COUNT(1)" if lane.flag is None else f"COUNT_IF({lane.flag})"]]
     for call, column in zip(grouping.kept, grouping.columns[1:], strict=True):
-        sql = sql_of(column, lane.columns[call.arguments[0]]) if len(call.arguments) == 1 else None
+        sql = sql_of(column, _passed(lane, lane.columns[call.arguments[0]])) if len(call.arguments) == 1 else None
         if sql is None:
             return None
         parts.append(sql)
     return Aggregated(layout, crossing, labels, tuple(map(tuple, parts)))
+
+
+def _passed(lane: Lane, value: str) -> str:
+    """A value where a row passes the filters. Rows that do not are grouped too, since they move time on."""
+    return value if lane.flag is None else f"IF({lane.flag}, {value}, NULL)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +112,8 @@ class Aggregated:
         pane = f"({before} - PMOD({before}, {lane.cuts.period})) DIV {lane.cuts.period} + 1"
         sums = [F.expr(sql).alias(f"s{n}") for n, sql in enumerate(s for part in self.parts for s in part)]
         names = [lane.columns[key] for key in lane.plan.group.keys]
-        return rows.groupBy(*(F.col(name) for name in names), F.expr(pane).alias("pane")).agg(*sums)
+        keys = [F.expr(_passed(lane, name)).alias(name) for name in names]
+        return rows.groupBy(*keys, F.expr(pane).alias("pane")).agg(*sums)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The function of `mapInArrow`: grouped rows in, messages to shards out."""
@@ -120,11 +126,14 @@ class Aggregated:
         numbers: Longs = arrays["pane"].to_numpy()
         sums = iter(arrays[f"s{n}"] for n in range(sum(map(len, self.parts))))
         states = [words_of(c, [next(sums) for _ in p]) for c, p in zip(slicer.columns, self.parts, strict=True)]
-        slicer.take_states([arrays[lane.columns[key]] for key in lane.plan.group.keys], numbers, states)
+        present = np.flatnonzero(states[0][0])
+        if len(present):
+            keys = [arrays[lane.columns[key]].take(pa.array(present)) for key in lane.plan.group.keys]
+            slicer.take_states(keys, numbers[present], [placed(words, present) for words in states])
         shift, low, high = self.layout.boundary.shift, int(numbers.min()), int(numbers.max())
         # Times are known up to their pane; time has surely come to the first tick of the newest one.
         seen = (lane.cuts.start(low) + 1 - shift, lane.cuts.start(high) + 1 - shift)
-        newest = {0: lane.cuts.end(high) - shift}
+        newest = {0: lane.cuts.end(int(numbers[present].max())) - shift} if len(present) else {}
         messages = messages_of(self.layout, self.crossing, {0: slicer}, {}, seen, newest)
         messages[0]["tally"] = tally_of(slicer)
         batch, partition = whereabouts()

@@ -15,12 +15,13 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from panewise.aggregate import Longs
-from panewise.engine.grouping import arrays_of
+from panewise.engine.grouping import admitted, arrays_of
 from panewise.engine.lateness import Tally
 from panewise.engine.routing import shards_of
 from panewise.engine.slicer import Slicer
 from panewise.engine.snapshot import FORMAT, Tree, framed
 from panewise.runtime.spark.layout import KEY_BITS, PACKED, PANE_BITS, TIME, Crossing, Lane, Layout
+from panewise.window import Landmark, Varying
 
 #: Rows looked at together; Spark's own batches are smaller.
 TOGETHER = 1 << 18
@@ -105,7 +106,8 @@ class _Task:
     ) -> None:
         if not len(times[mine]):
             return
-        self.newest[number] = max(self.newest.get(number, -(2**62)), int(times[mine].max()))
+        if isinstance(lane.plan.window, Landmark | Varying):
+            self._reach(number, lane, times[mine])
         table = pa.table([arrays[name] for name in lane.columns.values()], names=list(lane.columns))
         if not lane.columns:
             table = pa.table({TIME: arrays[TIME]})
@@ -118,6 +120,13 @@ class _Task:
             table = table.append_column("#shard", pa.array(shards))
             self.rows.setdefault(number, []).append(table)
             self.bytes += table.nbytes
+
+    def _reach(self, number: int, lane: Lane, times: Longs) -> None:
+        """Note how far the items reach that enter windows that do not forget."""
+        first, last = admitted(lane.plan, self.layout.boundary)
+        inside = times[(times >= first) & (times <= last)]
+        if len(inside):
+            self.newest[number] = max(self.newest.get(number, -(2**62)), int(inside.max()))
 
     def _routed(self, lane: Lane, arrays: dict[str, pa.Array], rows: int) -> Longs:
         if not lane.routed:

@@ -1,0 +1,142 @@
+"""Slicers and shards together say what one engine says, however rows are spread over batches, tasks and shards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import panewise as pw
+
+from ..spark.shards import Shards
+from .strategies import BOUNDARIES, KINDS, Aggregated, aggregated, odd_tables
+from .test_engine import DISORDER, register, same
+
+pytestmark = pytest.mark.slow
+
+#: Where a stream is cut into batches, and each batch into tasks.
+SPLITS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=4)
+SHARDS = st.integers(1, 3)
+#: Kinds whose windows time alone decides; those that count rows or follow sessions travel as rows.
+SLICED = ("sliding", "tumbling", "levels", "cumulate", "refreshed")
+
+
+def batches(s: pa.Table, splits: Sequence[tuple[int, int]]) -> list[list[pa.Table]]:
+    """The rows in batches, each in up to two tasks; together they are in the order of arrival."""
+    found, done = [], 0
+    for cut, inner in [*sorted(splits), (s.num_rows, 0)]:
+        part = s.slice(done, max(min(cut, s.num_rows) - done, 0))
+        done += part.num_rows
+        found.append([part.slice(0, inner), part.slice(inner)])
+    return found
+
+
+def pooled(queries: Mapping[str, str], schema: pa.Schema, delay: int | None, boundary: str) -> pw.Pool:
+    pool = pw.Pool({"S": pw.StreamSchema(schema, "t", delay)}, boundary)
+    for name, cql in queries.items():
+        register(pool, name, cql)
+    return pool
+
+
+def sharded(
+    queries: Mapping[str, str],
+    s: pa.Table,
+    splits: Sequence[tuple[int, int]],
+    shards: int,
+    delay: int | None = None,
+    boundary: str = "(]",
+    restarts: bool = False,
+) -> Shards:
+    found = Shards(pooled(queries, s.schema, delay, boundary), shards, restarts)
+    for tasks in batches(s, splits):
+        found.batch(tasks)
+    found.finish()
+    return found
+
+
+def in_one_engine(
+    queries: Mapping[str, str], s: pa.Table, splits: Sequence[tuple[int, int]], delay: int, boundary: str
+) -> tuple[dict[str, pa.Table], pw.Engine]:
+    """The same batches in one engine, whose watermark moves between them as that of a pipeline does."""
+    pool = pooled(queries, s.schema, None, boundary)
+    engine = pw.Engine(pool)
+    said: dict[str, list[pa.Table]] = {name: [] for name in queries}
+    for tasks in batches(s, splits):
+        rows = pa.concat_tables(tasks)
+        engine.feed("S", rows)
+        newest = pc.max(rows["t"]).as_py()
+        if newest is not None:
+            engine.promise("S", newest - delay)
+        for name, table in engine.advance().items():
+            said[name].append(table)
+    for name, table in engine.finish().items():
+        said[name].append(table)
+    return {name: pa.concat_tables(tables) for name, tables in said.items()}, engine
+
+
+@settings(max_examples=150)
+@given(odd_tables(12), aggregated(silent=True), SPLITS, SHARDS, BOUNDARIES)
+def test_shards_say_what_the_reference_says(
+    s: pa.Table, query: Aggregated, splits: list[tuple[int, int]], shards: int, boundary: str
+) -> None:
+    wanted = pw.reference.run(query.cql, {"S": s}, time="t", boundary=boundary)
+    same(sharded({"q": query.cql}, s, splits, shards, boundary=boundary).results("q"), wanted)
+
+
+@settings(max_examples=120)
+@given(
+    odd_tables(12, DISORDER), aggregated(revising=True), st.integers(0, 5), SPLITS, SHARDS, BOUNDARIES, st.booleans()
+)
+def test_late_rows_are_late_by_batch(
+    s: pa.Table,
+    query: Aggregated,
+    delay: int,
+    splits: list[tuple[int, int]],
+    shards: int,
+    boundary: str,
+    restarts: bool,
+) -> None:
+    wanted, _ = in_one_engine({"q": query.cql}, s, splits, delay, boundary)
+    same(sharded({"q": query.cql}, s, splits, shards, delay, boundary, restarts).results("q"), wanted["q"])
+
+
+@settings(max_examples=80)
+@given(
+    odd_tables(12, DISORDER),
+    st.lists(aggregated(SLICED), min_size=1, max_size=3),
+    st.integers(0, 5),
+    SPLITS,
+    SHARDS,
+    BOUNDARIES,
+)
+def test_late_rows_are_counted(
+    s: pa.Table, several: list[Aggregated], delay: int, splits: list[tuple[int, int]], shards: int, boundary: str
+) -> None:
+    queries = {f"q{n}": query.cql for n, query in enumerate(several)}
+    _, engine = in_one_engine(queries, s, splits, delay, boundary)
+    found = sharded(queries, s, splits, shards, delay, boundary).accounting
+    wanted = engine.accounting["S"]
+    assert (found.late, found.partly_late) == (wanted.late, wanted.partly_late)
+
+
+@settings(max_examples=60)
+@given(
+    odd_tables(12, DISORDER),
+    st.lists(aggregated(tuple(KINDS)), min_size=2, max_size=4),
+    st.integers(0, 5),
+    SPLITS,
+    SHARDS,
+    BOUNDARIES,
+)
+def test_together_as_alone(
+    s: pa.Table, several: list[Aggregated], delay: int, splits: list[tuple[int, int]], shards: int, boundary: str
+) -> None:
+    queries = {f"q{n}": query.cql for n, query in enumerate(several)}
+    together = sharded(queries, s, splits, shards, delay, boundary, restarts=True)
+    for name, cql in queries.items():
+        alone = sharded({name: cql}, s, splits, shards, delay, boundary)
+        same(together.results(name), alone.results(name))

@@ -1,0 +1,100 @@
+"""A pipeline without Spark: its slicers and shards in one process, for laws that need thousands of runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from unittest.mock import patch
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import panewise as pw
+from panewise.accounting import Accounting
+from panewise.engine.snapshot import bytes_table
+from panewise.runtime.local import HOST
+from panewise.runtime.spark import slicing as slicing_module
+from panewise.runtime.spark.course import Channel, Course, result_schemas
+from panewise.runtime.spark.shard import ITSELF, Shard, kept, ordered, restored, work
+from panewise.runtime.spark.slicing import Slicing
+from panewise.scalar import Scalar
+
+
+@dataclass
+class Shards:
+    """The shards of a pipeline over one stream `S`; `restarts` says whether each is read from its state every time."""
+
+    pool: pw.Pool
+    count: int
+    restarts: bool = False
+    said: dict[str, list[pa.Table]] = field(default_factory=dict)
+    batches: int = 0
+
+    def __post_init__(self) -> None:
+        schemas = result_schemas(self.pool)
+        channels = [Channel(name, schema) for name, schema in schemas.items()]
+        self.course = Course.of("run", self.pool, self.count, channels)
+        self.shards = [Shard(self.course.engine()) for _ in range(self.count)]
+        self.kept: list[dict[str, bytes]] = [{} for _ in range(self.count)]
+        self.said = {name: [schema.empty_table()] for name, schema in schemas.items()}
+        self.commands = [
+            {"op": "register", "name": name, "text": standing.text, "start": "backfill"}
+            for name, standing in self.pool.queries.items()
+        ]
+        self._numbers = 0
+
+    def batch(self, tasks: Sequence[pa.Table]) -> None:
+        """One batch, read by several tasks."""
+        sent: list[list[tuple[int, bytes]]] = [[] for _ in range(self.count)]
+        for partition, rows in enumerate(tasks):
+            with patch.object(slicing_module, "whereabouts", return_value=(self.batches, partition)):
+                for shard, place, payload in self._sliced(rows):
+                    sent[shard].append((place, payload))
+        self.batches += 1
+        self._work(sent, self.commands)
+        self.commands = []
+
+    def finish(self) -> None:
+        self._work([[] for _ in range(self.count)], [*self.commands, {"op": "finish"}])
+
+    def results(self, name: str) -> pa.Table:
+        return pa.concat_tables(self.said[name])
+
+    @property
+    def accounting(self) -> Accounting:
+        """Only late rows are counted by shards; Spark counts the others."""
+        accounts = [shard.engine.accounting["S"] for shard in self.shards]
+        return Accounting(late=sum(a.late for a in accounts), partly_late=sum(a.partly_late for a in accounts))
+
+    def _sliced(self, rows: pa.Table) -> Iterator[tuple[int, int, bytes]]:
+        (crossing,) = self.course.layout.crossings or (None,)
+        if crossing is None:
+            return
+        rows = rows.filter(pc.is_valid(rows["t"]))
+        kinds = [Scalar(sql, tuple(rows.column_names), pa.null()) for _, sql in crossing.select]
+        found = HOST._select([scalar.sql for scalar in kinds], rows)
+        names = [name for name, _ in crossing.select]
+        slicing = Slicing(self.course.layout, crossing, tuple(range(self.count)))
+        for out in slicing(iter(found.rename_columns(names).to_batches())):
+            yield from zip(*(out[name].to_pylist() for name in ("shard", "place", "payload")), strict=True)
+
+    def _work(self, sent: Sequence[list[tuple[int, bytes]]], commands: Sequence[Mapping[str, str]]) -> None:
+        self._numbers += 1
+        entry = (-1, json.dumps({"number": self._numbers, "commands": list(commands)}).encode())
+        names = list(self.said)
+        for number in range(self.count):
+            for frame in work(self.shards[number], self.course, number, ordered([entry, *sent[number]])):
+                for channel, payload in zip(frame["channel"], frame["payload"], strict=True):
+                    assert channel != ITSELF
+                    self.said[names[channel]].append(bytes_table(payload))
+            self._keep(number)
+
+    def _keep(self, number: int) -> None:
+        change = kept(self.shards[number])
+        store = self.kept[number]
+        store.update(change.fresh)
+        for name in change.gone:
+            del store[name]
+        if self.restarts:
+            self.shards[number] = restored(self.course, change.head, store.get)

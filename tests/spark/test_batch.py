@@ -1,0 +1,100 @@
+"""Bounded DataFrames give what `pw.run` gives on the same rows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import panewise as pw
+from panewise.errors import BindProblem, SchemaProblem
+
+from .streams import QUERIES, plain, pooled, stream
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("boundary", ["(]", "[)"])
+def test_every_kind_of_query_together(spark: SparkSession, boundary: str) -> None:
+    table = stream()
+    frame = spark.createDataFrame(table).repartition(3, "t").sortWithinPartitions("t")
+    pool = pooled(table.schema, {n: q for n, q in QUERIES.items() if n not in ("rows", "started")}, boundary=boundary)
+    found = pw.spark.batch(pool, {"S": frame})
+    assert isinstance(found, dict)
+    for name in pool.queries:
+        wanted = pw.run(QUERIES[name], {"S": table}, time="t", boundary=boundary)
+        got = found[name].toArrow()
+        assert plain(got) == plain(wanted), name
+        assert got.schema.names == wanted.schema.names
+
+
+@pytest.mark.parametrize("name", ["rows", "started"])
+def test_rows_in_their_order(spark: SparkSession, name: str) -> None:
+    """Ties are in the order of arrival, which one partition keeps."""
+    table = stream()
+    frame = spark.createDataFrame(table).coalesce(1)
+    found = pw.spark.batch(QUERIES[name], {"S": frame}, time="t")
+    assert plain(found.toArrow()) == plain(pw.run(QUERIES[name], {"S": table}, time="t"))
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.int32(), pa.float32()])
+def test_sums_that_spark_aggregates_are_ours(spark: SparkSession, kind: pa.DataType) -> None:
+    """Panes made in the JVM: exact integers beyond doubles, floats rounded once, NaN, infinities, NULLs."""
+    rng = np.random.default_rng(5)
+    values = rng.integers(-(2**30), 2**30, 3000) * (2**20 if kind == pa.int64() else 1)
+    column = (
+        pa.array(values, pa.int64()).cast(kind, safe=False)
+        if pa.types.is_integer(kind)
+        else pa.array(rng.normal(size=3000) * 10.0 ** rng.integers(-3, 3, 3000), kind)
+    )
+    odd = [math.nan, math.inf, -math.inf, -0.0, None] if pa.types.is_floating(kind) else [None, 0]
+    late = pa.array(odd, kind)
+    times = pa.array([*np.sort(rng.integers(0, 600_000_000, 3000)), *range(700_000_000, 700_000_000 + len(odd))])
+    table = pa.table(
+        {
+            "ts": times.cast(pa.timestamp("us", "UTC")),
+            "k": pa.array([None if n == 0 else int(n) for n in rng.integers(0, 4, len(times))], pa.int32()),
+            "v": pa.concat_arrays([column, late]),
+        }
+    )
+    query = (
+        "SELECT k, SUM(v) AS s, AVG(v) AS a, COUNT(v) AS n, COUNT(*) AS c, MIN(v) AS low, MAX(v) AS high "
+        "FROM S [RANGES 5 MINUTES, 1 MINUTE SLIDES 1 MINUTE, 20 SECONDS] WHERE k IS NULL OR k <> 2 GROUP BY k"
+    )
+    found = pw.spark.batch(query, {"S": spark.createDataFrame(table).repartition(2)}, time="ts").toArrow()
+    wanted = pw.run(query, {"S": table}, time="ts")
+    assert found.num_rows == wanted.num_rows > 100
+    order = [("w_level", "ascending"), ("w_end", "ascending"), ("k", "ascending")]
+    for one, other in zip(found.sort_by(order).to_pylist(), wanted.sort_by(order).to_pylist(), strict=True):
+        for name, value in one.items():
+            if isinstance(value, float) and math.isfinite(value):
+                assert abs(value - other[name]) <= 4 * math.ulp(max(abs(value), abs(other[name]))), name
+            else:
+                assert repr(value) == repr(other[name]), name
+
+
+def test_a_column_that_is_missing_or_of_another_type(spark: SparkSession) -> None:
+    table = stream(10)
+    pool = pooled(table.schema, {"q": QUERIES["sliding"]})
+    with pytest.raises(SchemaProblem, match="stream 'S': the DataFrame has no column 'v'"):
+        pw.spark.batch(pool, {"S": spark.createDataFrame(table.drop_columns(["v"]))})
+    text = table.set_column(2, "v", table["v"].cast(pa.string()))
+    with pytest.raises(SchemaProblem, match=r"column 'v' is STRING in the DataFrame, but was declared BIGINT; cast it"):
+        pw.spark.batch(pool, {"S": spark.createDataFrame(text)})
+    with pytest.raises(SchemaProblem, match="no DataFrame for stream 'S'"):
+        pw.spark.batch(pool, {})
+    with pytest.raises(SchemaProblem, match="time column is not named"):
+        pw.spark.batch(QUERIES["sliding"], {"S": spark.createDataFrame(table)})
+    with pytest.raises(BindProblem, match="the engine does not answer"):
+        pw.spark.batch("SELECT DISTINCT k FROM S [RANGE 3 SLIDE 3]", {"S": spark.createDataFrame(table)}, time="t")
+
+
+def test_rows_without_a_usable_time_are_left_out(spark: SparkSession) -> None:
+    times = pa.array([None, 0, 60_000_000, -(2**60)], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    table = pa.table({"ts": times, "v": [1, 2, 4, 8]})
+    query = "SELECT SUM(v) AS s FROM S [RANGE 2 MINUTES SLIDE 2 MINUTES]"
+    found = pw.spark.batch(query, {"S": spark.createDataFrame(table)}, time="ts").toArrow()
+    assert sum(found["s"].to_pylist()) == 6
