@@ -70,8 +70,7 @@ def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @contextmanager
 def connect_server(folder: Path) -> Iterator[str]:
-    """Runs what `start-connect-server.sh` runs, but as a child that ends with us instead of as a daemon.
-    """
+    """Runs what `start-connect-server.sh` runs, but as a child that ends with us instead of as a daemon."""
     (port,) = broker.free_ports(1)
     settings = {**SETTINGS, "spark.connect.grpc.binding.port": str(port)}
     command = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit")]

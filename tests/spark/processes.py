@@ -35,14 +35,16 @@ def server(
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def completed(command: Sequence[str], folder: Path, env: Mapping[str, str] | None = None) -> None:
+def completed(
+    command: Sequence[str], folder: Path, env: Mapping[str, str] | None = None, patience: float = PATIENCE
+) -> None:
     """Runs a command to its end; one that fails or takes too long is an error that shows what it said last."""
     log = folder / "said.log"
     with server(command, folder, log, env) as process:
         try:
-            code: int | str = process.wait(PATIENCE)
+            code: int | str = process.wait(patience)
         except subprocess.TimeoutExpired:
-            code = f"nothing after {PATIENCE} seconds"
+            code = f"no end within {patience} seconds"
     # DuckDB complains about its own bindings whenever a Python that used it ends.
     said = [line for line in log.read_text().splitlines() if "leaked" not in line]
     assert code == 0, "\n".join([f"{command[0]} gave {code}:", *said[-60:]])

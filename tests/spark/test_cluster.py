@@ -74,7 +74,9 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-def started(stack: ExitStack, folder: Path, name: str, role: str, *options: str) -> tuple[subprocess.Popen[bytes], Path]:
+def started(
+    stack: ExitStack, folder: Path, name: str, role: str, *options: str
+) -> tuple[subprocess.Popen[bytes], Path]:
     """Start a server of the cluster; gives it and its log."""
     log = folder / f"{name}.log"
     command = [str(PYSPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{role.lower()}.{role}"]

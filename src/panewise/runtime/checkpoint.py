@@ -57,6 +57,11 @@ class Checkpoint:
         return self.folder / "state"
 
     @property
+    def begun(self) -> Path:
+        """There once every shard has state."""
+        return self.folder / "begun"
+
+    @property
     def metrics(self) -> Path:
         return self.folder / "metrics.jsonl"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from panewise import errors
 from panewise.errors import PanewiseError, SourceProblem, StateProblem
 from panewise.runtime.spark.sources import first_line
 
@@ -30,7 +31,12 @@ _CAUSES = (
         "make room and start again: nothing that was committed is lost",
         StateProblem,
     ),
-    Cause(r"errors\.\w*Problem: ([^\n]*)", "{0}", None, StateProblem),
+    Cause(
+        r"CANNOT_LOAD_STATE|CANNOT_READ_STREAMING_STATE|STATE_STORE|RocksDB|/spark/state/|\.changelog",
+        "the state in the checkpoint is damaged or incomplete",
+        _COPY,
+        StateProblem,
+    ),
     Cause(
         rf"(?:FILE_NOT_EXIST|FileNotFoundException|PATH_NOT_FOUND)[^\n]*?{_FILE}",
         "the file {0} has vanished",
@@ -42,12 +48,6 @@ _CAUSES = (
         "the file {0} cannot be read",
         "repair or remove it and start again",
         SourceProblem,
-    ),
-    Cause(
-        r"CANNOT_LOAD_STATE|STATE_STORE|StateStore|RocksDB|\.changelog|\.zip",
-        "the state in the checkpoint is damaged or incomplete",
-        _COPY,
-        StateProblem,
     ),
     Cause(
         r"MetadataLog|offset log|/offsets/|/commits/|/sources/|OffsetSeq",
@@ -67,6 +67,9 @@ def explained(problem: Exception) -> PanewiseError:
     text = "\n".join(
         line for line in str(problem).partition("=== Streaming Query ===")[0].splitlines() if not _TRACE(line)
     )
+    if ours := re.search(r"panewise\.errors\.(\w*Problem): ([^\n]*)", text):
+        kind: type[PanewiseError] = getattr(errors, ours[1])
+        return kind(ours[2])
     for cause in _CAUSES:
         if found := re.search(cause.pattern, text):
             return cause.kind(cause.message.format(*found.groups()), fix=cause.fix)

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
 from panewise.engine import Pool
+from panewise.engine.pool import Standing
 from panewise.engine.snapshot import fingerprint
 from panewise.errors import BindProblem, PanewiseError, SchemaProblem, StateProblem, did_you_mean
 from panewise.runtime.checkpoint import Checkpoint, Plan
@@ -147,14 +148,14 @@ class Pipeline:
             return "\n".join([self._pool.explain(), *numbered])
 
     def results(self, name: str) -> DataFrame:
-        """The results of a query whose sink is `memory:`."""
-        with self._lock:
-            course = self._course
-            assert course is not None
-            schema = _schema_of(self._pool, name)
+        """The results of a query whose sink is `memory:`, also of one that has left."""
         if name in self._targets:
             return self._session.read.parquet(str(self._checkpoint.results(name))).drop("batch")
-        folder = self._checkpoint.results(_folder(Channel(None, shared_schema(schema))))
+        texts = [c["text"] for _, some in self._checkpoint.control.history() for c in some if _registers(c, name)]
+        if not texts:
+            raise BindProblem(f"there is no query {name!r}", fix=did_you_mean(name, self.list() or ["register"]))
+        schema = shared_schema(_schema_of(self._pool, self._pool.understood(name, texts[-1])))
+        folder = self._checkpoint.results(_folder(Channel(None, schema)))
         return self._session.read.parquet(str(folder)).where(F.col("query") == name).drop("query", "batch")
 
     # ---- queries come and go -----------------------------------------------------------------------------------
@@ -216,7 +217,7 @@ class Pipeline:
         assert self._course is not None
         if not self._course.layout.covers(self._pool.queries[name].plan):
             return False
-        schema = shared_schema(_schema_of(self._pool, name))
+        schema = shared_schema(_schema_of(self._pool, self._pool.queries[name]))
         return self._course.channel_of(name, schema) is not None or OTHERS not in self._targets
 
     # ---- running -----------------------------------------------------------------------------------------------
@@ -383,13 +384,15 @@ def _folder(channel: Channel) -> str:
     return "together-" + fingerprint({"columns": str(channel.schema)})[:8]
 
 
-def _schema_of(pool: Pool, name: str) -> pa.Schema:
+def _registers(command: Mapping[str, Any], name: str) -> bool:
+    return bool(command["op"] == "register" and command["name"] == name)
+
+
+def _schema_of(pool: Pool, standing: Standing) -> pa.Schema:
     """The columns of a query's results."""
-    if name not in pool.queries:
-        raise BindProblem(f"there is no query {name!r}", fix=did_you_mean(name, pool.queries or ["register"]))
     alone = Pool(pool.streams, pool.boundary, pool.policy, pool.host)
-    alone.adopt(pool.queries[name])
-    return result_schemas(alone)[name]
+    alone.adopt(standing)
+    return result_schemas(alone)[standing.name]
 
 
 def labels_of(session: SparkSession, shards: int) -> tuple[int, ...]:

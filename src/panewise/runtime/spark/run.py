@@ -11,13 +11,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from panewise.errors import BindProblem
+from panewise.errors import BindProblem, SourceProblem, StateProblem
 from panewise.runtime.checkpoint import Checkpoint, Plan
 from panewise.runtime.spark.course import Channel, Course
 from panewise.runtime.spark.frames import BoundedSlicing, messages, unpacked
@@ -26,7 +27,8 @@ from panewise.runtime.spark.metrics import Listener
 from panewise.runtime.spark.shard import SAID, ShardProcessor
 from panewise.runtime.spark.sinks import Sink
 from panewise.runtime.spark.slicing import MESSAGES
-from panewise.runtime.spark.state_files import StateFiles, last_batch
+from panewise.runtime.spark.sources import vanished
+from panewise.runtime.spark.state_files import StateFiles, first_missing, last_batch
 from panewise.time import Domain
 
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -80,6 +82,9 @@ class Run(ABC):
         # Seconds need not be whole, whatever the signature says.
         return bool(query.awaitTermination(patience))
 
+    def _delivery(self) -> Delivery:
+        return Delivery(self.course.channels, self.sinks, str(self.setting.checkpoint.spark))
+
     @abstractmethod
     def _writer(self) -> DataStreamWriter:
         """What is to be started."""
@@ -99,7 +104,7 @@ class StoredRun(Run):
         said = everything.groupBy("shard").transformWithStateInPandas(
             ShardProcessor(self.course), outputStructType=SAID, outputMode="Append", timeMode="None"
         )
-        return said.observe("panewise", *_totals()).writeStream.foreachBatch(Delivery(self.course.channels, self.sinks))
+        return said.observe("panewise", *_totals()).writeStream.foreachBatch(self._delivery())
 
     def _sent(self, crossing: Crossing) -> DataFrame:
         frame, labels = self.setting.frames[crossing.stream], self.setting.plan.labels
@@ -127,11 +132,22 @@ class FiledRun(Run):
         if len(self.course.layout.crossings) != 1:
             raise BindProblem("state='files' serves queries over one stream", fix="use state='rocksdb'")
         (crossing,) = self.course.layout.crossings
+        self._check()
         self.slicing = BoundedSlicing(self.course.layout, crossing, self.setting.plan.labels)
         #: Commands up to this one have been followed by every shard.
         self.followed = 0
         rows = self.slicing.rows(self.setting.frames[crossing.stream], self.setting.skewed(crossing))
         return rows.writeStream.foreachBatch(self._answered)
+
+    def _check(self) -> None:
+        """Refuse to go on with less than there was: a shard without state would begin anew."""
+        checkpoint = self.setting.checkpoint
+        missing = first_missing(checkpoint.state, self.setting.plan.labels)
+        if missing is not None and checkpoint.begun.exists():
+            raise StateProblem(
+                f"the state in '{missing}' is missing",
+                fix="restore the checkpoint from a copy, or start with an empty one",
+            )
 
     def _answered(self, rows: DataFrame, batch: int) -> None:
         self._work(self.slicing.messages(rows), batch)
@@ -145,8 +161,10 @@ class FiledRun(Run):
             everything = everything.union(sent)
         shards = everything.repartition(self.setting.plan.shards, "shard").sortWithinPartitions("shard", "place")
         work = StateFiles(self.course, str(self.setting.checkpoint.state), batch)
-        totals = Delivery(self.course.channels, self.sinks).deliver(shards.mapInArrow(work, SAID), batch)
+        totals = self._delivery().deliver(shards.mapInArrow(work, SAID), batch)
         self.followed = max([self.followed, *(number for number, _ in log)])
+        if first_missing(self.setting.checkpoint.state, self.setting.plan.labels) is None:
+            self.setting.checkpoint.begun.touch()
         self.listener.answered(batch, totals)
 
     def heard(self) -> None:
@@ -165,8 +183,11 @@ class Delivery:
 
     channels: tuple[Channel, ...]
     sinks: Sinks
+    #: Spark's own checkpoint.
+    checkpoint: str
 
     def __call__(self, said: DataFrame, batch: int) -> None:
+        self._check()
         if self._alone:
             self._written(said, batch, [0])
         else:
@@ -174,6 +195,7 @@ class Delivery:
 
     def deliver(self, said: DataFrame, batch: int) -> Mapping[str, Any]:
         """The same, and what all shards together tell of the batch."""
+        self._check()
         if self._alone:
             observation = Observation("panewise")
             self._written(said.observe(observation, *_totals()), batch, [0])
@@ -188,6 +210,11 @@ class Delivery:
             return row.asDict()
         finally:
             kept.unpersist()
+
+    def _check(self) -> None:
+        """Refuse a batch from which Spark has silently left out a file that is no longer there."""
+        if (lost := vanished(Path(self.checkpoint))) is not None:
+            raise SourceProblem(f"the file {lost} has vanished", fix="put it back and start again")
 
     @property
     def _alone(self) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -115,3 +118,28 @@ def _rate(session: SparkSession, rest: str, schema: StreamSchema, streaming: boo
     return frame.select(
         *(F.col(given[f.name == schema.time]).cast(spark_type(f.type)).alias(f.name) for f in schema.schema)
     )
+
+
+def vanished(checkpoint: Path) -> str | None:
+    """A local file that the running batch should have read and that is not there.
+
+    Spark lists the files of a batch in the checkpoint of its query, and passes over those it does not find.
+    """
+    for source in (checkpoint / "sources").glob("[0-9]*"):
+        logs = [path for path in source.iterdir() if path.name.removesuffix(".compact").isdigit()]
+        newest = max(logs, key=lambda path: int(path.name.removesuffix(".compact")), default=None)
+        for entry in _logged(newest) if newest is not None else []:
+            path = unquote(urlparse(entry["path"]).path)
+            if entry["path"].startswith("file:") and not Path(path).exists():
+                return path
+    return None
+
+
+def _logged(log: Path) -> list[dict[str, Any]]:
+    """The files of the newest batch in a log; the first line is its version."""
+    try:
+        entries = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()[1:]]
+        newest = int(log.name.removesuffix(".compact"))
+        return [entry for entry in entries if entry["batchId"] == newest]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []

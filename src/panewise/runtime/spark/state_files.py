@@ -18,7 +18,6 @@ import pandas as pd
 import pyarrow as pa
 
 from panewise.engine.parts import parts_of, read_note
-from panewise.errors import StateProblem
 from panewise.runtime.spark.course import Course
 from panewise.runtime.spark.shard import REMEMBERED, Shard, itself, kept, ordered, restored, work
 
@@ -72,14 +71,7 @@ class Folder:
     def head(self, batch: int) -> bytes | None:
         """The newest head before a batch; None where there is none."""
         before = [path for number, path in self.heads().items() if number < batch]
-        if before:
-            return before[-1].read_bytes()
-        if batch > 0 and self.path.exists() and any(self.path.iterdir()):
-            raise StateProblem(
-                f"the state before batch {batch} is missing from '{self.path}'",
-                fix="restore the checkpoint from a copy, or start with an empty one",
-            )
-        return None
+        return before[-1].read_bytes() if before else None
 
     def read(self, name: str) -> bytes | None:
         try:
@@ -123,3 +115,8 @@ def last_batch(folder: Path) -> int:
     """The newest batch that any shard has kept; -1 before the first."""
     shards = [Folder(path) for path in folder.glob("*")]
     return max((number for shard in shards for number in shard.heads()), default=-1)
+
+
+def first_missing(folder: Path, labels: Sequence[int]) -> Path | None:
+    """The folder of a shard that has no state although it should."""
+    return next((path for label in labels if not Folder(path := folder / str(label)).heads()), None)

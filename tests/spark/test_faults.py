@@ -1,0 +1,213 @@
+"""Damage and shortage: one clear sentence, and nothing lost that was committed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import panewise as pw
+from panewise.errors import PanewiseError, SourceProblem, StateProblem
+
+from .streams import parts, plain, pooled, reader, stream, written
+
+pytestmark = pytest.mark.slow
+
+QUERY = "SELECT k, SUM(v) AS s FROM S [RANGE 10 SLIDE 3] GROUP BY k"
+TABLE = stream()
+PIECES = parts(TABLE, 4)
+
+
+def started(spark: SparkSession, folder: Path, state: str, **options: Any) -> Any:
+    return pw.spark.stream(
+        pooled(TABLE.schema, {"q": QUERY}),
+        {"S": reader(spark, folder / "in", TABLE.schema)},
+        checkpoint=options.pop("checkpoint", folder / "checkpoint"),
+        trigger={"availableNow": True},
+        **({"shards": 2, "state": state} | options),
+    )
+
+
+def run(spark: SparkSession, folder: Path, state: str, **options: Any) -> Any:
+    pipeline = started(spark, folder, state, **options)
+    try:
+        pipeline.await_end()
+    finally:
+        pipeline.stop()
+    return pipeline
+
+
+def complete(spark: SparkSession, folder: Path, state: str, **options: Any) -> None:
+    """From here on all goes well, and every result is there once."""
+    pipeline = started(spark, folder, state, **options)
+    pipeline.finish()
+    assert plain(pipeline.results("q").toArrow()) == plain(pw.run(QUERY, {"S": TABLE}, time="t"))
+
+
+def newest(folder: Path, pattern: str) -> Path:
+    return max(folder.rglob(pattern), key=lambda path: path.stat().st_mtime_ns)
+
+
+STATES = pytest.mark.parametrize("state", ["rocksdb", "files"])
+
+
+@STATES
+def test_a_truncated_state_file(spark: SparkSession, tmp_path: Path, state: str) -> None:
+    written(tmp_path / "in", PIECES[:2])
+    done = run(spark, tmp_path, state)
+    before = plain(done.results("q").toArrow())
+    shutil.copytree(tmp_path / "checkpoint", tmp_path / "copy")
+    where = tmp_path / "checkpoint" / ("spark/state" if state == "rocksdb" else "state")
+    for file in [newest(where, "*.changelog" if state == "rocksdb" else "head-*")]:
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+        for sibling in file.parent.glob(f".{file.name}.crc"):
+            sibling.unlink()
+    written(tmp_path / "in", PIECES[2:], 2)
+    with pytest.raises(StateProblem, match=r"the state .*(damaged|incomplete)"):
+        run(spark, tmp_path, state)
+    assert plain(done.results("q").toArrow()) == before
+    # A copy of the checkpoint goes on where it was.
+    shutil.rmtree(tmp_path / "checkpoint")
+    shutil.copytree(tmp_path / "copy", tmp_path / "checkpoint")
+    complete(spark, tmp_path, state)
+
+
+@STATES
+def test_a_deleted_part_of_the_checkpoint(spark: SparkSession, tmp_path: Path, state: str) -> None:
+    written(tmp_path / "in", PIECES[:2])
+    run(spark, tmp_path, state)
+    shutil.copytree(tmp_path / "checkpoint", tmp_path / "copy")
+    where = tmp_path / "checkpoint" / ("spark/state/0" if state == "rocksdb" else "state")
+    shutil.rmtree(next(path for path in sorted(where.iterdir()) if path.is_dir() and path.name.isdigit()))
+    written(tmp_path / "in", PIECES[2:], 2)
+    with pytest.raises(StateProblem, match=r"state .*(damaged|incomplete|missing)"):
+        run(spark, tmp_path, state)
+    shutil.rmtree(tmp_path / "checkpoint")
+    shutil.copytree(tmp_path / "copy", tmp_path / "checkpoint")
+    complete(spark, tmp_path, state)
+
+
+def test_a_source_file_that_vanishes(spark: SparkSession, tmp_path: Path) -> None:
+    written(tmp_path / "in", PIECES)
+    lost = tmp_path / "in" / "00003.parquet"
+
+    def vanishing(results: DataFrame, batch: int) -> None:
+        results.write.format("noop").mode("overwrite").save()
+        if batch == 1 and lost.exists():
+            lost.rename(tmp_path / "lost")
+
+    with pytest.raises(SourceProblem, match=r"the file \S*00003.parquet has vanished; put it back"):
+        run(spark, tmp_path, "rocksdb", sinks=[vanishing, "memory:"])
+    (tmp_path / "lost").rename(lost)
+    complete(spark, tmp_path, "rocksdb", sinks=[vanishing, "memory:"])
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Callable[[int], None]]:
+    """A file system of one megabyte, and how to give it more."""
+    folder.mkdir()
+
+    def mount(*options: str) -> bool:
+        done = subprocess.run(["mount", *options, str(folder)], capture_output=True, check=False)
+        return done.returncode == 0
+
+    if shutil.which("mount") is None or not mount("-t", "tmpfs", "-o", "size=1m", "tmpfs"):
+        pytest.skip("mounting a small file system needs root")
+    try:
+        yield lambda megabytes: None if mount("-o", f"remount,size={megabytes}m") else pytest.skip("no remount")
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=False)
+
+
+@STATES
+def test_a_full_disk(spark: SparkSession, tmp_path: Path, state: str) -> None:
+    written(tmp_path / "in", PIECES[:1])
+    with small_disk(tmp_path / "disk") as resize:
+        checkpoint = tmp_path / "disk" / "checkpoint"
+        run(spark, tmp_path, state, checkpoint=checkpoint)
+        filler = tmp_path / "disk" / "filler"
+        with open(filler, "wb", buffering=0) as file, suppress(OSError):
+            while True:
+                file.write(b"x" * 4096)
+        written(tmp_path / "in", PIECES[1:], 1)
+        with pytest.raises(PanewiseError, match=r"the disk is full|No space left|cannot be written"):
+            run(spark, tmp_path, state, checkpoint=checkpoint)
+        filler.unlink()
+        resize(64)
+        complete(spark, tmp_path, state, checkpoint=checkpoint)
+
+
+def test_a_foreign_or_damaged_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    written(tmp_path / "in", PIECES[:1])
+    (tmp_path / "foreign" / "spark" / "offsets").mkdir(parents=True)
+    with pytest.raises(StateProblem, match="is no checkpoint of Panewise"):
+        run(spark, tmp_path, "files", checkpoint=tmp_path / "foreign")
+    run(spark, tmp_path, "files")
+    plan = tmp_path / "checkpoint" / "plan.json"
+    text = plan.read_text()
+    plan.write_text(text[: len(text) // 2])
+    with pytest.raises(StateProblem, match=r"plan.json' is damaged"):
+        run(spark, tmp_path, "files")
+    plan.write_text(text.replace('"shards": 2', '"shards": 3'))
+    with pytest.raises(StateProblem, match="fingerprint is wrong"):
+        run(spark, tmp_path, "files")
+    plan.write_text(text)
+    with pytest.raises(StateProblem, match="the checkpoint has 2 shards, not 5; their number is fixed; leave shards"):
+        run(spark, tmp_path, "files", shards=5)
+    with pytest.raises(StateProblem, match="written with state='files'"):
+        run(spark, tmp_path, "rocksdb")
+    pool = pw.Pool({"S": pw.StreamSchema(TABLE.schema.append(pa.field("y", pa.int64())), time="t", delay=0)})
+    pool.register("q", QUERY)
+    wider = spark.readStream.schema("t bigint, k string, v bigint, w string, x double, y bigint")
+    with pytest.raises(StateProblem, match="stream 'S' is declared otherwise than in the checkpoint"):
+        pw.spark.stream(pool, {"S": wider.parquet(str(tmp_path / "in"))}, checkpoint=tmp_path / "checkpoint")
+    with pytest.raises(StateProblem, match="no folder of a mounted file system"):
+        run(spark, tmp_path, "files", checkpoint="s3://bucket/checkpoint")
+
+
+def test_bad_arguments(spark: SparkSession, tmp_path: Path) -> None:
+    written(tmp_path / "in", PIECES[:1])
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"sinks": {"nobody": "memory:"}}, "there is a sink for 'nobody', but no such query"),
+        ({"sinks": "ftp:somewhere"}, "'ftp:somewhere' is no sink Panewise knows"),
+        ({"sinks": "kafka:server"}, "names no topic"),
+        ({"state": "paper"}, "state 'paper' is unknown"),
+        ({"max_skew": "soon"}, "soon"),
+    ]
+    for number, (options, message) in enumerate(cases):
+        with pytest.raises(PanewiseError, match=message):
+            run(spark, tmp_path, options.pop("state", "files"), checkpoint=tmp_path / f"never{number}", **options)
+    pool = pooled(TABLE.schema, {"q": QUERY})
+    with pytest.raises(PanewiseError, match="the DataFrame of stream 'S' is bounded"):
+        pw.spark.stream(pool, {"S": spark.createDataFrame(TABLE)}, checkpoint=tmp_path / "never")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_it_after_the_running_batch(tmp_path: Path, number: int) -> None:
+    written(tmp_path / "in", PIECES)
+    script = tmp_path / "app.cql"
+    script.write_text(
+        "CREATE STREAM S (t BIGINT, k STRING, v BIGINT, w STRING, x DOUBLE) TIME t DELAY 0 FROM 'parquet:in';\n"
+        f"CREATE QUERY q AS {QUERY} INTO 'parquet:out';"
+    )
+    command = [sys.executable, "-c", "from panewise.cli import main; main()", "run", "--follow"]
+    command += ["--checkpoint", str(tmp_path / "checkpoint"), str(script)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
+    ending = time.monotonic() + 90
+    while not list((tmp_path / "out").glob("batch=*/*.parquet")) and time.monotonic() < ending:
+        time.sleep(0.2)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "400 rows in = 400 used" in out

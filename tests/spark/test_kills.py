@@ -1,0 +1,77 @@
+"""Killed at random moments and started again, a pipeline leaves every result exactly once."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow.dataset
+import pytest
+
+import panewise as pw
+
+from . import victim
+from .streams import parts, plain, stream, written
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def start(folder: Path, state: str) -> subprocess.Popen[bytes]:
+    with open(folder / "log", "ab") as log:
+        command = [sys.executable, "-m", "tests.spark.victim", str(folder), state]
+        return subprocess.Popen(command, cwd=REPOSITORY, stdout=log, stderr=log, start_new_session=True)
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Driver, JVM and workers at once, as when a machine loses power."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def workers(group: int) -> list[int]:
+    """The Python workers of a driver."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError, ProcessLookupError, ValueError):
+            if os.getpgid(int(entry.name)) == group and b"pyspark.daemon" in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("state", "kills"), [("rocksdb", 20), ("files", 8)])
+def test_every_result_exactly_once(tmp_path: Path, state: str, kills: int) -> None:
+    table = stream(1500, seed=3)
+    written(tmp_path / "in", parts(table, 50))
+    choice = random.Random(kills)
+    killed = shot = 0
+    while killed < kills and not (tmp_path / "done").exists():
+        process = start(tmp_path, state)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(choice.uniform(4, 13))
+        if process.poll() is None and choice.random() < 0.4 and (alive := workers(process.pid)):
+            with suppress(ProcessLookupError):
+                os.kill(choice.choice(alive), signal.SIGKILL)
+                shot += 1
+            time.sleep(choice.uniform(0, 1.5))
+        killed += process.poll() is None
+        kill(process)
+    for _ in range(3):
+        if not (tmp_path / "done").exists():
+            process = start(tmp_path, state)
+            process.wait(300)
+            kill(process)
+    log = (tmp_path / "log").read_text()
+    assert (tmp_path / "done").exists(), log[-3000:]
+    assert killed >= kills * 3 // 4, f"only {killed} drivers and {shot} workers were killed before the end"
+    for name, text in victim.QUERIES.items():
+        found = pyarrow.dataset.dataset(tmp_path / "out", partitioning="hive").to_table()
+        mine = found.filter(pyarrow.compute.equal(found["query"], name)).drop_columns(["query", "batch"])
+        assert plain(mine) == plain(pw.run(text, {"S": table}, time="t")), name

@@ -1,0 +1,40 @@
+"""A pipeline in a process of its own, to be killed: `python -m tests.spark.victim FOLDER STATE`.
+
+It reads FOLDER/in one file a batch, writes FOLDER/out, and leaves FOLDER/done behind when it has come to the end.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pyarrow.parquet
+
+import panewise as pw
+from tests.spark.streams import pooled, reader
+
+QUERIES = {
+    "sums": "SELECT k, SUM(v) AS s FROM S [RANGE 10 SLIDE 3] GROUP BY k",
+    "sessions": "SELECT k, MAX(v) AS s FROM S [PARTITION BY k SESSION 1] GROUP BY k",
+}
+
+
+def main(folder: Path, state: str) -> None:
+    # Tasks whose Python worker is killed are tried again, as on a cluster.
+    session = pw.spark.local_session(**{"spark.master": "local[2,6]", "spark.driver.memory": "1g"})
+    schema = pyarrow.parquet.read_schema(next((folder / "in").glob("*.parquet")))
+    pipeline = pw.spark.stream(
+        pooled(schema, QUERIES),
+        {"S": reader(session, folder / "in", schema)},
+        checkpoint=folder / "checkpoint",
+        sinks=f"parquet:{folder / 'out'}",
+        trigger={"availableNow": True},
+        shards=2,
+        state=state,
+    )
+    pipeline.finish()
+    (folder / "done").touch()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])
