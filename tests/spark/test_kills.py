@@ -46,16 +46,16 @@ def workers(group: int) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("state", "kills"), [("rocksdb", 20), ("files", 8)])
+@pytest.mark.parametrize(("state", "kills"), [("rocksdb", 20), ("files", 4)])
 def test_every_result_exactly_once(tmp_path: Path, state: str, kills: int) -> None:
     table = stream(1500, seed=3)
-    written(tmp_path / "in", parts(table, 50))
+    written(tmp_path / "in", parts(table, 40))
     choice = random.Random(kills)
     killed = shot = 0
     while killed < kills and not (tmp_path / "done").exists():
         process = start(tmp_path, state)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(choice.uniform(4, 13))
+            process.wait(choice.uniform(4, 11))
         if process.poll() is None and choice.random() < 0.4 and (alive := workers(process.pid)):
             with suppress(ProcessLookupError):
                 os.kill(choice.choice(alive), signal.SIGKILL)
