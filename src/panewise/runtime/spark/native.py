@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -113,7 +114,9 @@ class Aggregated:
         sums = [F.expr(sql).alias(f"s{n}") for n, sql in enumerate(s for part in self.parts for s in part)]
         names = [lane.columns[key] for key in lane.plan.group.keys]
         keys = [F.expr(_passed(lane, name)).alias(name) for name in names]
-        return rows.groupBy(*keys, F.expr(pane).alias("pane")).agg(*sums)
+        return rows.groupBy(*keys, F.expr(pane).alias("pane")).agg(
+            *sums, F.min(TIME).alias("first"), F.max(TIME).alias("last")
+        )
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The function of `mapInArrow`: grouped rows in, messages to shards out."""
@@ -130,10 +133,9 @@ class Aggregated:
         if len(present):
             keys = [arrays[lane.columns[key]].take(pa.array(present)) for key in lane.plan.group.keys]
             slicer.take_states(keys, numbers[present], [placed(words, present) for words in states])
-        shift, low, high = self.layout.boundary.shift, int(numbers.min()), int(numbers.max())
-        # Times are known up to their pane; time has surely come to the first tick of the newest one.
-        seen = (lane.cuts.start(low) + 1 - shift, lane.cuts.start(high) + 1 - shift)
-        newest = {0: lane.cuts.end(int(numbers[present].max())) - shift} if len(present) else {}
+        seen = (pc.min(arrays["first"]).as_py(), pc.max(arrays["last"]).as_py())
+        ends = [lane.cuts.end(int(numbers[present].max())) - self.layout.boundary.shift] if len(present) else []
+        newest = dict(enumerate(ends))
         messages = messages_of(self.layout, self.crossing, {0: slicer}, {}, seen, newest)
         messages[0]["tally"] = tally_of(slicer)
         batch, partition = whereabouts()
