@@ -59,10 +59,10 @@ demo: setup java ## Answer a script of standing queries over a generated stream,
 
 test: export CI = true # the same cases each time; test-fast draws new ones
 test: setup java connectors delta-spark lint ## Run everything CI runs
-	$(JAVA) $(BIN)/python -m pytest -n $(WORKERS)
+	$(JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-fast: setup java ## Run the tests for daily work
-	$(JAVA) $(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	$(JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
 goldens: setup ## Compare with other systems over their whole files, which takes about an hour
 	WHOLE_GOLDENS=1 $(BIN)/python -m pytest -n $(WORKERS) tests/goldens

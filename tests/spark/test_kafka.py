@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from tests.spark import answers
 from tests.spark.submitted import QUERIES, SCHEMA, pool
 
 pytestmark = pytest.mark.slow
+
+DOCUMENTED = Path(__file__).parents[2] / "docs" / "deploy.md"
 
 #: Values that are no row: not JSON, cut off, of another shape, without a time, with a time that is none; and none.
 MALFORMED = ["payment", '{"t": "2024-01-01T00:00:01Z", "ca', "[1]", '{"card": "a"}', '{"t": "soon", "card": "a"}', None]
@@ -35,8 +38,10 @@ class Topic:
     def address(self) -> str:
         return f"kafka:{self.server}/{self.name}"
 
-    def write(self, values: list[str | None]) -> None:
-        frame = self.spark.createDataFrame([(value,) for value in values], "value string").repartition(2)
+    def write(self, values: list[str | None], key: str | None = None) -> None:
+        """Values with a key stay in order; without one they are spread over the topic, and meet again in any order."""
+        frame = self.spark.createDataFrame([(key, value) for value in values], "key string, value string")
+        frame = frame.coalesce(1) if key else frame.repartition(2)
         frame.write.format("kafka").options(**{"kafka.bootstrap.servers": self.server, "topic": self.name}).save()
 
     def read(self) -> DataFrame:
@@ -47,6 +52,10 @@ class Topic:
         """The values, read with the columns they were written with."""
         declared = pw.StreamSchema(schema, time="w_end")
         return source(self.spark, self.address, declared, Path(), streaming=False).toArrow().cast(schema)
+
+
+def as_json(rows: pa.Table) -> list[str | None]:
+    return [json.dumps(row | {"t": row["t"].isoformat()}) for row in rows.to_pylist()]
 
 
 @dataclass
@@ -65,15 +74,14 @@ def answered(
     state, folder = str(request.param), tmp_path_factory.mktemp("kafka")
     payments, *others = (Topic(spark, kafka, f"{state}-{name}") for name in ("payments", *QUERIES))
     topics = dict(zip(QUERIES, others, strict=True))
-    first, second = (
-        [json.dumps(row | {"t": row["t"].isoformat()}) for row in half.to_pylist()] for half in answers.halves()
-    )
+    first, second = map(as_json, answers.halves())
     payments.write([*first, *MALFORMED])
     rows = source(spark, payments.address, SCHEMA, folder, streaming=True)
     sinks: dict[str, Any] = {"minute": [topics["minute"].address, "memory:"], "large": topics["large"].address}
     pipeline = ps.stream(pool(), {"S": rows}, checkpoint=folder, sinks=sinks, shards=2, state=state)
     pipeline.query.processAllAvailable()
-    payments.write([*second])
+    # Those that come while it runs may come in several batches.
+    payments.write(second, key="in order")
     pipeline.finish()
     return Answered(pipeline, topics)
 
@@ -105,3 +113,22 @@ def test_readers_can_tell_batches_apart(answered: Answered) -> None:
     found = {(header["key"], int(header["value"])) for value in values for header in value["headers"]}
     assert found >= {("batch", 0), ("batch", answered.pipeline.metrics.batch)}
     assert {key for key, _ in found} == {"batch"}
+
+
+def test_the_documented_application_runs(spark: SparkSession, kafka: str, tmp_path: Path) -> None:
+    """But to an end, and on two shards."""
+    (code,) = re.findall(r"```python\n(.*?)```", DOCUMENTED.read_text(encoding="utf-8"), re.DOTALL)
+    for old, new in {
+        "broker:9092": kafka,
+        "/shared": str(tmp_path),
+        "shards=8": 'shards=2, trigger={"availableNow": True}',
+    }.items():
+        assert old in code
+        code = code.replace(old, new)
+    Topic(spark, kafka, "payments").write(as_json(answers.ROWS))
+    names: dict[str, Any] = {}
+    exec(code, names)
+    want = pw.run(names["pool"].queries["busy"].text, {"payments": answers.ROWS}, time="t")
+    found = answers.plain(Topic(spark, kafka, "busy").results(want.schema))
+    assert found
+    assert set(found) < set(answers.plain(want))
