@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -33,10 +34,12 @@ def halves() -> list[pa.Table]:
 
 
 def given(folder: Path) -> None:
-    """Put the rows where the application reads them."""
+    """Put the rows where the application reads them; Spark goes by the times of files."""
     (folder / "rows").mkdir(parents=True)
     for number, half in enumerate(halves()):
-        pyarrow.parquet.write_table(half, folder / "rows" / f"{number}.parquet")
+        path = folder / "rows" / f"{number}.parquet"
+        pyarrow.parquet.write_table(half, path)
+        os.utime(path, (number, number))
 
 
 def expected(name: str) -> pa.Table:

@@ -129,6 +129,8 @@ class FiledRun(Run):
     """A batch is a bounded job: Spark aggregates panes, Python workers read and write the state of shards."""
 
     def _writer(self) -> DataStreamWriter:
+        if "connect" in type(self.setting.session).__module__:
+            raise BindProblem("state='files' needs a classic session: it works in the driver", fix="use 'rocksdb'")
         if len(self.course.layout.crossings) != 1:
             raise BindProblem("state='files' serves queries over one stream", fix="use state='rocksdb'")
         (crossing,) = self.course.layout.crossings
