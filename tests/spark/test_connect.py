@@ -41,7 +41,7 @@ def test_streams_are_answered_alike(answered: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="Spark's own words, and the client never ends: its listener stays", strict=True)
+@pytest.mark.xfail(reason="the client that was refused never ends: its listener stays", strict=True)
 def test_state_in_files_is_refused(connect: str, tmp_path: Path) -> None:
     answers.given(tmp_path)
     with pytest.raises(AssertionError, match=r"gave 1:[\s\S]*use 'rocksdb'"):
