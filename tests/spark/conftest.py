@@ -32,11 +32,16 @@ SETTINGS = {
 }
 
 
+#: Most of what these JVMs do they do once: the optimising compiler would cost more than it saves, about half of all.
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
 @pytest.fixture(scope="session", autouse=True)
-def python_of_workers() -> Iterator[None]:
+def environment() -> Iterator[None]:
     """Spark starts `python3` unless told; only the Python that runs the tests has this package."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("JDK_JAVA_OPTIONS", QUICK)
         yield
 
 

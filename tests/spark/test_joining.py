@@ -120,6 +120,7 @@ def test_queries_join_and_leave(live: Live) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("live", ["rocksdb"], indirect=True)
 def test_a_changed_script_keeps_what_it_can(live: Live, caplog: pytest.LogCaptureFixture) -> None:
     live.feed(3)
     live.pipeline.stop()
@@ -135,6 +136,7 @@ def test_a_changed_script_keeps_what_it_can(live: Live, caplog: pytest.LogCaptur
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("live", ["files"], indirect=True)
 def test_what_another_process_asks_for_may_be_refused(live: Live) -> None:
     checkpoint = live.folder / "checkpoint"
     done = panewise("register", checkpoint, "bad", "SELECT nothing FROM S [RANGE 3]")
