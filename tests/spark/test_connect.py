@@ -35,13 +35,11 @@ def test_bounded_rows_are_answered_alike(answered: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="tasks are not told their batch, so that the second one is taken for a replay", strict=True)
 def test_streams_are_answered_alike(answered: Path) -> None:
     answers.compare(answered, "streamed")
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="the client that was refused never ends: its listener stays", strict=True)
 def test_state_in_files_is_refused(connect: str, tmp_path: Path) -> None:
     answers.given(tmp_path)
     with pytest.raises(AssertionError, match=r"gave 1:[\s\S]*use 'rocksdb'"):

@@ -91,7 +91,6 @@ def test_topics_are_answered_into_topics(answered: Answered) -> None:
     assert answers.plain(answered.topics["minute"].results(want.schema)) == answers.plain(want)
 
 
-@pytest.mark.xfail(reason="to_json writes no more than milliseconds unless told", strict=True)
 def test_microseconds_of_results_are_written(answered: Answered) -> None:
     want = answers.expected("large")
     assert answers.plain(answered.topics["large"].results(want.schema)) == answers.plain(want)

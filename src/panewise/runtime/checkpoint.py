@@ -8,6 +8,7 @@ import uuid
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from panewise.engine import Pool
 from panewise.engine.snapshot import fingerprint
@@ -67,7 +68,7 @@ class Checkpoint:
 
     def results(self, name: str) -> Path:
         """Where `memory:` keeps the results of a query."""
-        return self.folder / "results" / name
+        return self.folder / "results" / quote(name, safe="").replace(".", "%2E")
 
     def plan(self) -> Plan | None:
         """The plan that was written; None in an empty folder."""

@@ -138,5 +138,5 @@ class Aggregated:
         newest = dict(enumerate(ends))
         messages = messages_of(self.layout, self.crossing, {0: slicer}, {}, seen, newest)
         messages[0]["tally"] = tally_of(slicer)
-        batch, partition = whereabouts()
-        yield sent(messages, self.labels, batch, partition << 32)
+        _, partition = whereabouts()
+        yield sent(messages, self.labels, partition << 32)

@@ -30,7 +30,8 @@ from panewise.runtime.spark.failures import explained
 from panewise.runtime.spark.frames import checked
 from panewise.runtime.spark.metrics import Listener, Metrics
 from panewise.runtime.spark.run import FiledRun, Run, Setting, StoredRun
-from panewise.runtime.spark.sinks import Sink, Target, sinks_of
+from panewise.runtime.spark.sinks import Delta, Files, Sink, Target, batch_column, sinks_of
+from panewise.runtime.spark.types import spark_schema
 from panewise.time import Domain, Duration
 
 log = logging.getLogger("panewise.pipeline")
@@ -111,6 +112,7 @@ class Pipeline:
         self._lock = threading.RLock()
         self._stopped = threading.Event()
         self._run: Run | None = None
+        self._listening = False
         self._course: Course | None = None
         self._problem: PanewiseError | None = None
 
@@ -149,14 +151,19 @@ class Pipeline:
 
     def results(self, name: str) -> DataFrame:
         """The results of a query whose sink is `memory:`, also of one that has left."""
-        if name in self._targets:
-            return self._session.read.parquet(str(self._checkpoint.results(name))).drop("batch")
         texts = [c["text"] for _, some in self._checkpoint.control.history() for c in some if _registers(c, name)]
         if not texts:
             raise BindProblem(f"there is no query {name!r}", fix=did_you_mean(name, self.list() or ["register"]))
-        schema = shared_schema(_schema_of(self._pool, self._pool.understood(name, texts[-1])))
-        folder = self._checkpoint.results(_folder(Channel(None, schema)))
-        return self._session.read.parquet(str(folder)).where(F.col("query") == name).drop("query", "batch")
+        own = _schema_of(self._pool, self._pool.understood(name, texts[-1]))
+        schema = own if name in self._targets else shared_schema(own)
+        folder = self._checkpoint.results(name if name in self._targets else _folder(Channel(None, schema)))
+        if not any(folder.glob("*/*.parquet")):
+            return self._session.createDataFrame([], spark_schema(own))
+        found = self._session.read.parquet(str(folder)).drop(batch_column(schema.names))
+        if name in self._targets:
+            return found
+        mine = found.where(F.col("query") == name).drop("query")
+        return mine.toDF(*own.names)
 
     # ---- queries come and go -----------------------------------------------------------------------------------
 
@@ -231,7 +238,6 @@ class Pipeline:
                 self._checkpoint.control.command(commands)
             for name, query in self._checkpoint.control.standing().items():
                 self._pool.register(name, query.text)
-            self._session.streams.addListener(self._listener)
             self._launch()
         threading.Thread(target=self._watch, name=self._name, daemon=True).start()
 
@@ -264,9 +270,22 @@ class Pipeline:
     def _launch(self) -> None:
         course = self._course = Course.of(uuid.uuid4().hex, self._pool, self._setting.plan.shards, self._channels())
         kind = StoredRun if self._setting.plan.state == "rocksdb" else FiledRun
+        self._listener.ended.clear()
         self._run = self._guarded(lambda: kind(self._setting, course, self._sinks(course), self._listener))
         self._listener.query = str(self.query.id)
-        self._listener.ended.clear()
+        self._listen()
+
+    def _listen(self) -> None:
+        if not self._listening:
+            self._listening = True
+            self._session.streams.addListener(self._listener)
+
+    def _unlisten(self) -> None:
+        """Spark would go on speaking to a listener that is gone, and through Connect wait for it for ever."""
+        if self._listening:
+            self._listening = False
+            self._listener.ended.wait(1.0)
+            self._session.streams.removeListener(self._listener)
 
     def _channels(self) -> Sequence[Channel]:
         schemas = result_schemas(self._pool)
@@ -284,7 +303,11 @@ class Pipeline:
         for channel in course.channels:
             name = channel.query or _folder(channel)
             target = self._targets[channel.query or OTHERS]
-            found.append(sinks_of(name, target, self._base, writer, self._checkpoint.results(name)))
+            memory = self._checkpoint.results(name)
+            found.append(sinks_of(name, target, self._base, writer, memory, shared=channel.query is None))
+        paths = [sink.path for sinks in found for sink in sinks if isinstance(sink, Files | Delta)]
+        for path in {path for path in paths if paths.count(path) > 1}:
+            raise BindProblem(f"several queries would write to '{path}'", fix="give each a folder of its own")
         return tuple(found)
 
     def _watch(self) -> None:
@@ -331,6 +354,7 @@ class Pipeline:
         over = self._guarded(lambda: current.over(patience))
         if over:
             self._catch_up()
+            self._unlisten()
         if self._problem is not None:
             raise self._problem
         with self._lock:
@@ -355,9 +379,7 @@ class Pipeline:
                 waited += _POLL
             self._halt()
             self._catch_up()
-            # Spark would go on speaking to a listener that is no longer there.
-            self._listener.ended.wait(1.0)
-            self._session.streams.removeListener(self._listener)
+            self._unlisten()
 
     def _halt(self) -> None:
         if self._run is not None and self.query.isActive:

@@ -42,8 +42,6 @@ class Shard:
     engine: Engine
     parts: Parts = field(default_factory=Parts)
     command: float = 0
-    #: The last batch of every stream that was taken in.
-    batches: dict[str, int] = field(default_factory=dict)
     finished: bool = False
     #: Names the kept state; whoever remembers a shard under another name must read it again.
     version: str = ""
@@ -101,14 +99,13 @@ def restored(course: Course, head: bytes, read: Any) -> Shard:
     note = read_note(head)
     tree, parts = read_parts(head, read)
     engine = course.engine([(name, text, since) for name, text, since in note["queries"]], tree)
-    return Shard(engine, parts, note["command"], note["batches"], note["finished"], note["version"])
+    return Shard(engine, parts, note["command"], note["finished"], note["version"])
 
 
 def kept(shard: Shard) -> Any:
     note = {
         "version": shard.version,
         "command": shard.command,
-        "batches": shard.batches,
         "finished": shard.finished,
         "queries": shard.engine.pool.declared()["queries"],
     }
@@ -140,16 +137,14 @@ def work(shard: Shard, course: Course, label: int, messages: Sequence[Tree]) -> 
     """Follow commands, take panes and rows in, and say what has become final."""
     for command in (m for m in messages if "op" in m):
         yield from _follow(shard, course, label, command)
-    batches: dict[tuple[int, str], list[Tree]] = {}
+    streams: dict[str, list[Tree]] = {}
     for message in messages:
-        # Slicers that were stopped before they could note that they had written a batch write it again.
-        if "stream" in message and message["batch"] > shard.batches.get(message["stream"], -1):
-            batches.setdefault((message["batch"], message["stream"]), []).append(message)
-    if batches and shard.finished:
+        if "stream" in message:
+            streams.setdefault(message["stream"], []).append(message)
+    if streams and shard.finished:
         raise StateProblem("rows came after the pipeline was finished", fix="start it with an empty checkpoint")
-    for (number, stream), sent in sorted(batches.items(), key=itemgetter(0)):
+    for stream, sent in streams.items():
         take(shard, course, sent)
-        shard.batches[stream] = number
         shard.engine.late(stream)
         if (delay := course.delay(stream)) is not None:
             shard.engine.promise(stream, max(message["seen"][1] for message in sent) - delay)

@@ -22,6 +22,22 @@ from panewise.runtime.spark.sources import located, parted, topic_of
 Target: TypeAlias = "str | Callable[[DataFrame, int], None] | Sequence[str | Callable[[DataFrame, int], None]]"
 
 
+#: Texts keep what Spark would cut off: microseconds, and white space around strings.
+_TIMES = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+_CSV = {"header": "true", "ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"}
+
+
+def batch_column(names: Sequence[str]) -> str:
+    """The column that tells batches apart; it gives way to one that a query has."""
+    name = "batch"
+    while name in names:
+        name += "_"
+    return name
+
+
 class Sink(ABC):
     """Takes the results of batches."""
 
@@ -38,10 +54,11 @@ class Files(Sink):
     path: str
 
     def write(self, results: DataFrame, batch: int) -> None:
-        writer = results.withColumn("batch", F.lit(batch).cast("bigint")).write.mode("overwrite").format(self.format)
-        if self.format == "csv":
-            writer = writer.option("header", "true")
-        writer.option("partitionOverwriteMode", "dynamic").partitionBy("batch").save(self.path)
+        name = batch_column(results.columns)
+        writer = results.withColumn(name, F.lit(batch).cast("bigint")).write.mode("overwrite").format(self.format)
+        options = {"partitionOverwriteMode": "dynamic"} | (_CSV if self.format == "csv" else {})
+        options |= {} if self.format == "parquet" else _TIMES
+        writer.options(**options).partitionBy(name).save(self.path)
 
 
 @dataclass(frozen=True)
@@ -65,7 +82,7 @@ class Kafka(Sink):
 
     def write(self, results: DataFrame, batch: int) -> None:
         header = F.array(F.struct(F.lit("batch").alias("key"), F.lit(str(batch)).cast("binary").alias("value")))
-        rows = results.select(F.to_json(F.struct("*")).alias("value"), header.alias("headers"))
+        rows = results.select(F.to_json(F.struct("*"), _TIMES).alias("value"), header.alias("headers"))
         options = {"kafka.bootstrap.servers": self.servers, "topic": self.topic}
         rows.write.format("kafka").options(**options).save()
 
@@ -99,21 +116,28 @@ class Function(Sink):
         self.function(results, batch)
 
 
-def sinks_of(name: str, target: Target, base: Path, writer: str, memory: Path) -> tuple[Sink, ...]:
-    """The sinks that a target stands for. `writer` names the pipeline, `memory` is the folder for `memory:`."""
+def sinks_of(
+    name: str, target: Target, base: Path, writer: str, memory: Path, shared: bool = False
+) -> tuple[Sink, ...]:
+    """The sinks that a target stands for. `writer` names the pipeline, `memory` is the folder for `memory:`.
+
+    Where several sets of columns go to one address, each has a folder of its own there, which `name` names.
+    """
     targets = [target] if isinstance(target, str) or callable(target) else list(target)
-    return tuple(_sink(name, each, base, writer, memory) for each in targets)
+    return tuple(_sink(name, each, base, writer, memory, f"/{name}" if shared else "") for each in targets)
 
 
-def _sink(name: str, target: str | Callable[[DataFrame, int], None], base: Path, writer: str, memory: Path) -> Sink:
+def _sink(
+    name: str, target: str | Callable[[DataFrame, int], None], base: Path, writer: str, memory: Path, below: str
+) -> Sink:
     if not isinstance(target, str):
         return Function(target)
     scheme, rest = parted(target)
     match scheme:
         case "parquet" | "csv" | "json":
-            return Files(scheme, located(rest, base))
+            return Files(scheme, located(rest, base) + below)
         case "delta":
-            return Delta(located(rest, base), f"{writer} {name}")
+            return Delta(located(rest, base) + below, f"{writer} {name}")
         case "kafka":
             return Kafka(*topic_of(rest))
         case "console":

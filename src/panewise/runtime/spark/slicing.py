@@ -5,6 +5,7 @@ Runs in Spark's Python workers, as the function of `mapInArrow`.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -51,7 +52,7 @@ class Slicing:
     def _sent(self, task: _Task) -> Iterator[pa.RecordBatch]:
         messages = task.messages()
         if messages:
-            yield sent(messages, self.labels, task.batch, task.place)
+            yield sent(messages, self.labels, task.place)
             task.place += 1
 
 
@@ -60,9 +61,9 @@ class _Task:
 
     def __init__(self, layout: Layout, crossing: Crossing) -> None:
         self.layout, self.crossing = layout, crossing
-        self.batch, partition = whereabouts()
+        batch, partition = whereabouts()
         #: Rows are numbered by batch, partition and place, so that a replay numbers them alike.
-        self.order = ((self.batch & 0xFFFFFF) << 39) | ((partition & 0xFFF) << 27)
+        self.order = ((batch & 0xFFFFFF) << 39) | ((partition & 0xFFF) << 27)
         self.place = partition << 32
         self._begin()
 
@@ -200,20 +201,24 @@ def messages_of(
 
 
 def whereabouts() -> tuple[int, int]:
-    """The number of the batch that a task belongs to, and its partition."""
+    """The number of the batch that a task belongs to, and its partition.
+
+    Through Connect Spark does not tell the batch; the clock then puts later batches after earlier ones.
+    """
     context = TaskContext.get()
     if context is None:
         return 0, 0
-    return int(context.getLocalProperty("streaming.sql.batchId") or 0), context.partitionId()
+    batch = context.getLocalProperty("streaming.sql.batchId")
+    return int(batch if batch is not None else time.time()), context.partitionId()
 
 
-def sent(messages: Sequence[Tree], labels: Sequence[int], batch: int, place: int) -> pa.RecordBatch:
+def sent(messages: Sequence[Tree], labels: Sequence[int], place: int) -> pa.RecordBatch:
     """Messages, one for each shard, as rows of Spark."""
     return pa.record_batch(
         [
             pa.array(list(labels), pa.int32()),
             pa.array([place] * len(messages), pa.int64()),
-            pa.array([framed(tree | {"batch": batch}, {"format": FORMAT}) for tree in messages], pa.binary()),
+            pa.array([framed(tree, {"format": FORMAT}) for tree in messages], pa.binary()),
         ],
         names=["shard", "place", "payload"],
     )
