@@ -78,8 +78,13 @@ def in_one_engine(
     return {name: pa.concat_tables(tables) for name, tables in said.items()}, engine
 
 
+#: All but windows with a varying range: how long one is followed in the end depends on all items it holds, of which a
+#: shard knows its own.
+STEADY = tuple(kind for kind in KINDS if kind != "varying")
+
+
 @settings(max_examples=150)
-@given(odd_tables(12), aggregated(silent=True), SPLITS, SHARDS, BOUNDARIES)
+@given(odd_tables(12), aggregated(STEADY, silent=True), SPLITS, SHARDS, BOUNDARIES)
 def test_shards_say_what_the_reference_says(
     s: pa.Table, query: Aggregated, splits: list[tuple[int, int]], shards: int, boundary: str
 ) -> None:
@@ -89,7 +94,13 @@ def test_shards_say_what_the_reference_says(
 
 @settings(max_examples=120)
 @given(
-    odd_tables(12, DISORDER), aggregated(revising=True), st.integers(0, 5), SPLITS, SHARDS, BOUNDARIES, st.booleans()
+    odd_tables(12, DISORDER),
+    aggregated(STEADY, revising=True),
+    st.integers(0, 5),
+    SPLITS,
+    SHARDS,
+    BOUNDARIES,
+    st.booleans(),
 )
 def test_late_rows_are_late_by_batch(
     s: pa.Table,
@@ -126,7 +137,7 @@ def test_late_rows_are_counted(
 @settings(max_examples=60)
 @given(
     odd_tables(12, DISORDER),
-    st.lists(aggregated(tuple(KINDS)), min_size=2, max_size=4),
+    st.lists(aggregated(STEADY), min_size=2, max_size=4),
     st.integers(0, 5),
     SPLITS,
     SHARDS,
