@@ -131,6 +131,8 @@ def test_the_demo_ends_by_itself() -> None:
     assert "latecomer" in done.stdout
 
 
+@pytest.mark.parametrize("kind", ["csv", "json"])
+@pytest.mark.parametrize("zone", ["", "Z"])
 def test_text_without_a_zone_is_utc(tmp_path: Path, kind: str, zone: str) -> None:
     rows = {
         "csv": f"ts,v\n2026-01-31 07:00:01{zone},1\n",
