@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,10 +11,9 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.conftest import JARS
 from tests.spark import broker, processes
 
-#: What `make connectors` fetched, if it did.
-JARS = sorted((Path(__file__).parents[2] / ".venv" / "connectors" / "spark").glob("*.jar"))
 SETTINGS = {
     "spark.master": "local[2]",
     "spark.driver.memory": "2g",
@@ -30,19 +28,6 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-
-
-#: Most of what these JVMs do they do once: the optimising compiler would cost more than it saves, about half of all.
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-
-
-@pytest.fixture(scope="session", autouse=True)
-def environment() -> Iterator[None]:
-    """Spark starts `python3` unless told; only the Python that runs the tests has this package."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
-        patch.setenv("JDK_JAVA_OPTIONS", QUICK)
-        yield
 
 
 @pytest.fixture(scope="session")
