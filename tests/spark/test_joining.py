@@ -166,4 +166,4 @@ def test_the_control_log_is_ordered_and_idempotent(tmp_path: Path) -> None:
     assert {name: query.text for name, query in other.standing().items()} == {"a": "A"}
     (log.commands / "00000002.json").write_text('{"number": 2, "comm')
     with pytest.raises(StateProblem, match="the control log is damaged"):
-        log.standing()
+        ControlLog(tmp_path).standing()

@@ -33,6 +33,8 @@ class ControlLog:
     def __init__(self, checkpoint: Path) -> None:
         self.checkpoint = checkpoint
         self.requests, self.commands, self.refusals = (checkpoint / n for n in ("requests", "commands", "refusals"))
+        #: Files that have been read: they never change.
+        self._known: dict[Path, dict[str, Any]] = {}
 
     def prepare(self) -> None:
         for folder in (self.requests, self.commands, self.refusals):
@@ -54,7 +56,7 @@ class ControlLog:
     def pending(self) -> list[dict[str, Any]]:
         """Requests that have been neither followed nor refused, in their order."""
         done = {c.get("id") for _, some in self.history() for c in some} | self._refused()
-        return [request for _, request in _read(self.requests) if request["id"] not in done]
+        return [request for _, request in self._read(self.requests) if request["id"] not in done]
 
     def fate(self, identity: str) -> str | None:
         """What became of a request: an empty text when it was followed, the reason when it was refused."""
@@ -65,7 +67,7 @@ class ControlLog:
 
     def history(self) -> list[tuple[int, list[dict[str, Any]]]]:
         """All commands, by the number of their file."""
-        return [(number, entry["commands"]) for number, entry in _read(self.commands)]
+        return [(number, entry["commands"]) for number, entry in self._read(self.commands)]
 
     def standing(self) -> dict[str, Registered]:
         """The queries that stand when every command has been followed."""
@@ -83,6 +85,14 @@ class ControlLog:
     @property
     def finished(self) -> bool:
         return any(command["op"] == "finish" for _, commands in self.history() for command in commands)
+
+    def _read(self, folder: Path) -> list[tuple[int, dict[str, Any]]]:
+        """All files of a folder by their numbers."""
+        paths = sorted(folder.glob("[0-9]*.json"))
+        for path in paths:
+            if path not in self._known:
+                self._known[path] = _entry(path)
+        return [(int(path.stem), self._known[path]) for path in paths]
 
     def _refused(self) -> set[str]:
         return {path.stem for path in self.refusals.glob("*.json")}
@@ -118,14 +128,12 @@ def _written(path: Path, entry: Mapping[str, Any]) -> bool:
     return True
 
 
-def _read(folder: Path) -> list[tuple[int, dict[str, Any]]]:
-    found = []
-    for path in sorted(folder.glob("[0-9]*.json")):
-        try:
-            found.append((int(path.stem), json.loads(path.read_text(encoding="utf-8"))))
-        except (OSError, ValueError) as problem:
-            raise StateProblem(
-                f"the control log is damaged: '{path}' cannot be read ({problem})",
-                fix="restore that file from a copy of the checkpoint, or start with an empty checkpoint",
-            ) from None
+def _entry(path: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        raise StateProblem(
+            f"the control log is damaged: '{path}' cannot be read ({problem})",
+            fix="restore that file from a copy of the checkpoint, or start with an empty checkpoint",
+        ) from None
     return found
