@@ -88,10 +88,10 @@ class Engine:
             assert isinstance(family, TimeFamily)
             family.take_panes(*opened(family, parcel), self._intake(family.plan.source.stream).mark)
 
-    def judge(self, stream: str, homes: Sequence[Home | None], tally: Tally) -> None:
-        """Count sliced rows, and among them the late ones; `homes` are the families that bits of the tally speak of."""
+    def judge(self, stream: str, homes: Sequence[Sequence[Home]], tally: Tally) -> None:
+        """Count sliced rows, and among them the late ones; bit n of the tally speaks of the families `homes[n]`."""
         intake = self._intake(stream)
-        feeds = [[feed for family in self._at(home) for feed in family.feeds.values()] for home in homes]
+        feeds = [[f for home in some for family in self._at(home) for f in family.feeds.values()] for some in homes]
         late, partly = tally.judged(feeds, intake.mark + self.pool.boundary.shift)
         intake.account = intake.account.counted(tally.total, late, 0, partly)
 
@@ -270,8 +270,8 @@ class Engine:
                 self._anchors[name] = first
                 self._settle(standing, standing.plan.anchored(first))
 
-    def _at(self, home: Home | None) -> Iterable[Family]:
-        return [self._families[home]] if home is not None and home in self._families else []
+    def _at(self, home: Home) -> Iterable[Family]:
+        return [self._families[home]] if home in self._families else []
 
     def _families_of(self, stream: str) -> Iterable[Family]:
         return [family for family in self._families.values() if family.plan.source.stream == stream]

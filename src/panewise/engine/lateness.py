@@ -83,7 +83,7 @@ class Ledger:
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """How many rows lie in which pane, and which families want them: bit n of `wanted` stands for the n-th family."""
+    """How many rows lie in which pane, and who wants them: bit n of `wanted` stands for the n-th set of families."""
 
     ends: Longs
     wanted: Longs

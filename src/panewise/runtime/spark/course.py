@@ -27,7 +27,7 @@ class Channel:
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """Everything Spark's workers have to know. `run` is another one after every start."""
+    """Everything Spark's workers have to know. `run` names the pipeline, and is another one after every start."""
 
     run: str
     streams: Mapping[str, StreamSchema]
@@ -42,6 +42,10 @@ class Course:
         return cls(
             run, pool.streams, pool.boundary, pool.policy, laid_out(pool, shards), tuple(channels), dict(pool.queries)
         )
+
+    def outlives(self, run: str) -> bool:
+        """Whether another run was one of the same pipeline."""
+        return run != self.run and run.partition("/")[0] == self.run.partition("/")[0]
 
     def delay(self, stream: str) -> int | None:
         return self.streams[stream].delay_ticks

@@ -36,6 +36,8 @@ TIME = "t"
 #: Key and pane in one number.
 PACKED = "k"
 PANE_BITS, KEY_BITS = 31, 32
+#: Late rows are judged by no more different filters than this.
+TALLIED = 62
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +87,15 @@ class Crossing:
     packing: Packing | None
     #: The panes by which late rows are counted: no edge of any sliced lane falls inside.
     tally: Cuts | None
+
+    @property
+    def tallied(self) -> list[str | None]:
+        """The different filters of sliced lanes, each a bit by which late rows are counted; a number has so many."""
+        return list(dict.fromkeys(lane.flag for lane in self.lanes if lane.cuts is not None))[:TALLIED]
+
+    def sliced(self, flag: str | None) -> list[Lane]:
+        """The sliced lanes with a filter."""
+        return [lane for lane in self.lanes if lane.cuts is not None and lane.flag == flag]
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,12 +289,15 @@ def _usable(time: str, domain: Domain) -> str:
 _TIMELESS = (Counts, IntegerSums, FloatSums, Extremes)
 
 
+def pane_number(time: str, cuts: Cuts, boundary: Boundary) -> str:
+    """The number of a row's pane as Spark SQL, for uniform cuts."""
+    before = f"({time} + {boundary.shift - cuts.origin - 1})"
+    return f"({before} - PMOD({before}, {cuts.period})) DIV {cuts.period} + 1"
+
+
 def _packed(time: str, lane: Lane, packing: Packing, boundary: Boundary) -> str:
     assert lane.cuts is not None
-    key = packing.sql
-    before = f"({time} + {boundary.shift - lane.cuts.origin - 1})"
-    period = lane.cuts.period
-    pane = f"({before} - PMOD({before}, {period})) DIV {period} + {1 - packing.first}"
+    key, pane = packing.sql, f"{pane_number(time, lane.cuts, boundary)} - {packing.first}"
     sign = f"CASE WHEN {key} IS NULL THEN {-(1 << 63) + 1} - 1 ELSE 0 END"
     low = (1 << KEY_BITS) - 1
     return f"({sign}) | SHIFTLEFT(CAST(COALESCE({key}, 0) AS BIGINT) & {low}, {PANE_BITS}) | ({pane})"

@@ -21,9 +21,9 @@ from panewise.aggregate.columns.chosen import Extremes
 from panewise.aggregate.columns.counts import Counts
 from panewise.aggregate.columns.longs import to_longs
 from panewise.aggregate.columns.sums import FloatSums, IntegerSums
-from panewise.engine.grouping import Grouping, arrays_of
+from panewise.engine.grouping import Grouping, admitted, arrays_of
 from panewise.engine.slicer import Slicer
-from panewise.runtime.spark.layout import TIME, Crossing, Lane, Layout
+from panewise.runtime.spark.layout import TIME, Crossing, Lane, Layout, pane_number
 from panewise.runtime.spark.slicing import messages_of, sent, tally_of, whereabouts
 from panewise.time import FIRST_TICK, LAST_TICK
 
@@ -80,7 +80,7 @@ def aggregated(layout: Layout, crossing: Crossing, labels: tuple[int, ...]) -> A
     if len(crossing.lanes) != 1 or lane.cuts is None or not lane.cuts.uniform:
         return None
     grouping = Grouping(lane.plan)
-    if grouping.expiry or Slicer(lane.plan, lane.cuts, layout.boundary).span != (FIRST_TICK, LAST_TICK):
+    if grouping.expiry or admitted(lane.plan, layout.boundary) != (FIRST_TICK, LAST_TICK):
         return None
     parts = [["COUNT(1)" if lane.flag is None else f"COUNT_IF({lane.flag})"]]
     for call, column in zip(grouping.kept, grouping.columns[1:], strict=True):
@@ -107,10 +107,9 @@ class Aggregated:
 
     def of(self, rows: DataFrame) -> DataFrame:
         """One row for each group and pane; `rows` has the columns that cross, unpacked."""
-        (lane,), shift = self.crossing.lanes, self.layout.boundary.shift
+        (lane,) = self.crossing.lanes
         assert lane.cuts is not None
-        before = f"({TIME} + {shift - lane.cuts.origin - 1})"
-        pane = f"({before} - PMOD({before}, {lane.cuts.period})) DIV {lane.cuts.period} + 1"
+        pane = pane_number(TIME, lane.cuts, self.layout.boundary)
         sums = [F.expr(sql).alias(f"s{n}") for n, sql in enumerate(s for part in self.parts for s in part)]
         names = [lane.columns[key] for key in lane.plan.group.keys]
         keys = [F.expr(_passed(lane, name)).alias(name) for name in names]

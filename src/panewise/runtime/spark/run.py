@@ -163,7 +163,7 @@ class FiledRun(Run):
             everything = everything.union(sent)
         shards = everything.repartition(self.setting.plan.shards, "shard").sortWithinPartitions("shard", "place")
         work = StateFiles(self.course, str(self.setting.checkpoint.state), batch)
-        totals = self._delivery().deliver(shards.mapInArrow(work, SAID), batch)
+        totals = self._delivery().observed(shards.mapInArrow(work, SAID), batch)
         self.followed = max([self.followed, *(number for number, _ in log)])
         if first_missing(self.setting.checkpoint.state, self.setting.plan.labels) is None:
             self.setting.checkpoint.begun.touch()
@@ -193,16 +193,19 @@ class Delivery:
         if self._alone:
             self._written(said, batch, [0])
         else:
-            self.deliver(said, batch)
+            self._shared(said, batch)
 
-    def deliver(self, said: DataFrame, batch: int) -> Mapping[str, Any]:
+    def observed(self, said: DataFrame, batch: int) -> Mapping[str, Any]:
         """The same, and what all shards together tell of the batch."""
         self._check()
-        if self._alone:
-            observation = Observation("panewise")
-            self._written(said.observe(observation, *_totals()), batch, [0])
-            return observation.get
-        # Read several times, so kept; observing it would keep Spark from seeing that it is kept.
+        if not self._alone:
+            return self._shared(said, batch)
+        observation = Observation("panewise")
+        self._written(said.observe(observation, *_totals()), batch, [0])
+        return observation.get
+
+    def _shared(self, said: DataFrame, batch: int) -> Mapping[str, Any]:
+        """Results that are read several times, and so kept; observing them would keep Spark from seeing that."""
         kept = said.persist()
         try:
             (row,) = kept.agg(

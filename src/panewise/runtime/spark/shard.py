@@ -28,7 +28,7 @@ from panewise.runtime.spark.course import Course, shared_schema
 #: Results of one channel, or what a shard has to tell of itself.
 SAID = (
     "channel int, shard int, rows bigint, payload binary, late bigint, partly_late bigint, state_bytes bigint, "
-    "mark bigint, seconds double"
+    "mark bigint"
 )
 
 #: The channel of what a shard tells of itself.
@@ -91,7 +91,14 @@ class ShardProcessor(StatefulProcessor):
         for name in change.gone:
             self.kept.removeKey((name,))
         self.kept.updateValue(("head",), (change.head,))
-        REMEMBERED[self.course.run, label] = shard
+        remember(self.course, label, shard)
+
+
+def remember(course: Course, label: int, shard: Shard) -> None:
+    """Keep a shard for the next batch; what was kept for earlier runs of the pipeline is of no use any more."""
+    for key in [key for key in REMEMBERED if course.outlives(key[0])]:
+        del REMEMBERED[key]
+    REMEMBERED[course.run, label] = shard
 
 
 def restored(course: Course, head: bytes, read: Any) -> Shard:
@@ -195,7 +202,8 @@ def _take(shard: Shard, course: Course, message: Tree) -> None:
             engine.reach(homes[name], newest)
     if message["tally"] is not None and message["tally"].num_rows:
         ends, wanted, rows = (column.to_numpy() for column in message["tally"].columns)
-        engine.judge(stream, [homes.get(name) for name in message["lanes"]], Tally(ends, wanted, rows))
+        families = [[homes[name] for name in names if name in homes] for names in message["tallied"]]
+        engine.judge(stream, families, Tally(ends, wanted, rows))
     for name, parcel in message["panes"]:
         if name in homes:
             engine.take(homes[name], parcel)
@@ -243,8 +251,8 @@ def itself(shard: Shard, label: int) -> pd.DataFrame:
 def _row(**values: Any) -> pd.DataFrame:
     names = [part.split()[0] for part in SAID.split(", ")]
     zeros = {"rows": 0, "payload": b"", "late": 0, "partly_late": 0, "state_bytes": 0}
-    row = zeros | {"mark": None, "seconds": 0.0} | values
+    row = zeros | {"mark": None} | values
     return pd.DataFrame({name: pd.Series([row[name]], dtype=_DTYPES.get(name)) for name in names})
 
 
-_DTYPES = {"channel": "int32", "shard": "int32", "payload": "object", "mark": "Int64", "seconds": "float64"}
+_DTYPES = {"channel": "int32", "shard": "int32", "payload": "object", "mark": "Int64"}

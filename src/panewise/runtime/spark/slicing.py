@@ -91,14 +91,13 @@ class _Task:
         order = np.arange(self.order, self.order + len(times), dtype=np.int64)
         self.order += len(times)
         self._note(int(times.min()), int(times.max()))
-        wanted = np.zeros(len(times), np.int64)
+        passing = {None: slice(None)} | {lane.flag: _passing(arrays, lane.flag) for lane in self.crossing.lanes}
         for number, lane in enumerate(self.crossing.lanes):
-            flags = None if lane.flag is None else arrays[lane.flag].to_numpy(zero_copy_only=False)
-            mine = slice(None) if flags is None or flags.all() else np.flatnonzero(flags)
-            if lane.cuts is not None:
-                wanted[mine] |= 1 << number
-            self._enter(number, lane, arrays, times, order, mine)
+            self._enter(number, lane, arrays, times, order, passing[lane.flag])
         if self.crossing.tally is not None and len(self.crossing.lanes) > 1:
+            wanted = np.zeros(len(times), np.int64)
+            for bit, flag in enumerate(self.crossing.tallied):
+                wanted[passing[flag]] |= 1 << bit
             positions = times + self.layout.boundary.shift
             self.tallies.append(_tally(self.crossing, positions, wanted))
 
@@ -186,6 +185,7 @@ def messages_of(
         "stream": crossing.stream,
         "seen": list(seen),
         "lanes": names,
+        "tallied": [[lane.signature for lane in crossing.sliced(flag)] for flag in crossing.tallied],
         "newest": [[names[number], last] for number, last in newest.items()],
     }
     found: list[Tree] = [everyone | {"panes": [], "rows": [], "tally": None} for _ in range(layout.shards)]
@@ -233,6 +233,14 @@ def _tally_table(entries: Sequence[tuple[int, int, int]]) -> pa.Table:
     columns = list(zip(*entries, strict=True)) or [(), (), ()]
     names = ("ends", "wanted", "rows")
     return pa.table({name: pa.array(c, pa.int64()) for name, c in zip(names, columns, strict=True)})
+
+
+def _passing(arrays: Mapping[str, pa.Array], flag: str | None) -> Any:
+    """Which rows pass a filter, as an index."""
+    if flag is None:
+        return slice(None)
+    flags = arrays[flag].to_numpy(zero_copy_only=False)
+    return slice(None) if flags.all() else np.flatnonzero(flags)
 
 
 def _tally(crossing: Crossing, positions: Longs, wanted: Longs) -> Tally:

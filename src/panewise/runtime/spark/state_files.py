@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from panewise.engine.parts import parts_of, read_note
 from panewise.runtime.spark.course import Course
-from panewise.runtime.spark.shard import REMEMBERED, Shard, itself, kept, ordered, restored, work
+from panewise.runtime.spark.shard import REMEMBERED, Shard, itself, kept, ordered, remember, restored, work
 
 #: So many batches back can be done again.
 PATIENCE = 2
@@ -45,7 +45,7 @@ class StateFiles:
         shard = self._found(folder, label)
         yield from work(shard, self.course, label, messages)
         folder.keep(shard, self.batch)
-        REMEMBERED[self.course.run, label] = shard
+        remember(self.course, label, shard)
         yield itself(shard, label)
 
     def _found(self, folder: Folder, label: int) -> Shard:
