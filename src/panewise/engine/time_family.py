@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow as pa
 from panewise.aggregate import Longs
 from panewise.algebra import Host
 from panewise.engine.accumulating import Accumulating
+from panewise.engine.chains import Chains, Standpoint
 from panewise.engine.family import Family, chosen
 from panewise.engine.feeds import Feed
 from panewise.engine.holders import Holder
@@ -20,10 +20,9 @@ from panewise.engine.keeping import Keeping
 from panewise.engine.lateness import EVER, Ledger, judged, presence
 from panewise.engine.open_panes import OpenPanes
 from panewise.engine.rowwise import passed
-from panewise.engine.sliders import Sliders
 from panewise.engine.snapshot import Tree, pane_tree, panes_from
-from panewise.plan import Aggregation, edges_of, frame_of, managers, slider
-from panewise.slicing import Frame, Policy, WindowManager
+from panewise.plan import Aggregation, edges_of, slider
+from panewise.slicing import Policy, WindowManager
 from panewise.slicing.cuts import Cuts, cuts
 from panewise.stores.pane import Pane
 from panewise.stores.stairs import NEVER
@@ -47,11 +46,7 @@ class TimeFamily(Family):
 
     def __init__(self, plan: Aggregation, boundary: Boundary, host: Host, policy: Policy) -> None:
         super().__init__(plan, boundary, host)
-        self.policy = policy
-        self.managers: dict[int, WindowManager] = {}
-        self.chains: dict[tuple[int, int], Sliders] = {}
-        #: Chains that answer windows until the chain of their group has seen enough.
-        self.standins: list[Sliders] = []
+        self.chains = Chains(self.columns, boundary, policy)
         self.others: dict[int, Holder] = {}
         self.open = OpenPanes(self.columns, TICKS)
         self.late: list[Late] = []
@@ -65,7 +60,11 @@ class TimeFamily(Family):
 
     @property
     def holders(self) -> list[Holder]:
-        return [*self.chains.values(), *self.standins, *self.others.values()]
+        return [*self.chains.holders, *self.others.values()]
+
+    @property
+    def managers(self) -> dict[int, WindowManager]:
+        return self.chains.managers
 
     @property
     def nbytes(self) -> int:
@@ -82,89 +81,25 @@ class TimeFamily(Family):
             if (window := slider(feed.window, feed.revise)) is None:
                 self._hold(feed)
             else:
-                self._embed(feed, window)
+                self.chains.embed(feed, window, self._here())
 
     def _left(self, feed: Feed) -> None:
         if not self.begun:
             return
         self.others.pop(feed.number, None)
         self.reach.pop(feed.number, None)
-        for chain in (*self.chains.values(), *self.standins):
-            chain.leave(feed.number)
-        self.standins = [standin for standin in self.standins if standin.serving]
-        if window := slider(feed.window, feed.revise):
-            self.managers[window.lag].revoke(frame_of(window))
-            self._follow(window.lag)
+        self.chains.leave(feed, self._here())
 
     def begin(self) -> None:
         """The first rows are about to come: group all windows at once."""
         self.begun = True
         self.open = OpenPanes(self.columns, self._cuts())
-        self.managers = managers((member.plan for member in self.members.values()), self.policy)
-        for lag in self.managers:
-            self._follow(lag)
+        self.chains.begin((member.plan for member in self.members.values()), self._here())
         for feed in self.feeds.values():
             if window := slider(feed.window, feed.revise):
-                self._chain_of(window).serve(feed)
+                self.chains.serve(feed, window)
             else:
                 self._hold(feed)
-
-    def _embed(self, feed: Feed, window: Sliding) -> None:
-        """Let a window into a running chain; where panes are not cut for it yet, a stand-in starts half-filled."""
-        self.managers.setdefault(window.lag, WindowManager(self.policy)).embed(frame_of(window))
-        self._follow(window.lag)
-        chain, coming = self._chain_of(window), self.open.panes()
-        since = chain.exact_since(frame_of(window), coming)
-        if feed.since > NEVER:
-            since = max(since, feed.since + window.lag + window.range)
-        chain.serve(feed, since=since)
-        if since > self.passed:
-            standin = self._new_chain(window.lag, [window.range], [frame_of(window).granule])
-            straddled = [pane.end for pane in coming if standin.straddled(window, pane)]
-            standin.begins = max([self.closed, feed.since, *straddled])
-            standin.serve(feed, until=since)
-            self.standins.append(standin)
-
-    def _follow(self, lag: int) -> None:
-        """Give every group of a manager the chain it needs, and no other."""
-        groups = {(lag, group.number): group for group in self.managers[lag].groups}
-        for key in [key for key in self.chains if key[0] == lag and key not in groups]:
-            del self.chains[key]
-        for key, group in groups.items():
-            ranges, granules = list(group.ranges), list(group.granules)
-            if key not in self.chains:
-                self.chains[key] = self._new_chain(lag, ranges, granules)
-            elif self.chains[key].shape != (ranges, granules):
-                self.chains[key].reshape(ranges, granules)
-
-    def _repack(self) -> None:
-        """Group anew what joins and leaves have degraded; old chains answer until the new ones have seen enough."""
-        for lag, manager in self.managers.items():
-            if not manager.degraded():
-                continue
-            old = {key: chain for key, chain in self.chains.items() if key[0] == lag}
-            self.chains = {key: chain for key, chain in self.chains.items() if key[0] != lag}
-            self.managers[lag] = manager.repacked()
-            self._follow(lag)
-            for chain in old.values():
-                for serving in chain.serving.values():
-                    heir = self._chain_of(sliding(serving.feed))
-                    since = heir.exact_since(serving.frame, self.open.panes())
-                    heir.serve(serving.feed, since=since)
-                    serving.until = since
-            self.standins += old.values()
-
-    def _new_chain(self, lag: int, ranges: Sequence[int], granules: Sequence[int]) -> Sliders:
-        chain = Sliders(self.columns, self.boundary, lag, self._origin, ranges, granules)
-        if self.closed > NEVER:
-            chain.begins, chain.chain.lost = self.closed, self.closed + chain.shift
-        chain.grow(len(self.keys))
-        if self.passed > NEVER:
-            chain.pass_to(self.passed)
-        return chain
-
-    def _chain_of(self, window: Sliding) -> Sliders:
-        return self.chains[window.lag, self.managers[window.lag].group_of(frame_of(window)).number]
 
     def _hold(self, feed: Feed) -> None:
         kept = feed.revise is not None or isinstance(feed.window, Varying)
@@ -173,11 +108,9 @@ class TimeFamily(Family):
         holder.grow(len(self.keys))
         self.others[feed.number] = holder
 
-    @property
-    def _origin(self) -> int:
-        """The origin of all sliding windows of the family: windows with another START AT are another family."""
-        window = next(feed.window for feed in self.feeds.values() if isinstance(feed.window, Sliding))
-        return window.start
+    def _here(self) -> Standpoint:
+        origin = next((window.start for f in self.feeds.values() if isinstance(window := f.window, Sliding)), 0)
+        return Standpoint(origin, self.closed, self.passed, len(self.keys), self.open.panes())
 
     def _cuts(self) -> Cuts:
         return cuts(edge for feed in self.feeds.values() for edge in edges_of(feed.window))
@@ -266,7 +199,7 @@ class TimeFamily(Family):
             self._close(limit)
             self._speak(limit)
             self.passed = limit
-            self._repack()
+            self.chains.repack(self._here())
 
     def finish(self, until: int | None) -> None:
         self._refuse_endless(until)
@@ -319,7 +252,7 @@ class TimeFamily(Family):
         self.late = waiting
         self._run(limit)
         if not finishing:
-            self.standins = [standin for standin in self.standins if not standin.over()]
+            self.chains.relieve()
 
     def _run(self, upto: int | None) -> None:
         for holder in self.holders:
@@ -350,24 +283,14 @@ class TimeFamily(Family):
     # ---- restarts ----------------------------------------------------------------------------------------------
 
     def state(self) -> Tree:
-        managers = [
-            {
-                "lag": lag,
-                "groups": [[group.number, [astuple(frame) for frame in group.frames]] for group in manager.groups],
-                "asked": [[*astuple(frame), manager.multiplicity(frame)] for frame in manager.frames],
-            }
-            for lag, manager in self.managers.items()
-        ]
         return super().state() | {
             "begun": self.begun,
             "closed": self.closed,
             "reach": [[number, *span] for number, span in self.reach.items()],
             "newest": self.newest,
-            "managers": managers,
+            "chains": self.chains.state(),
             "open": self.open.state(),
             "late": [[late.visible, pane_tree(self.columns, late.panes)] for late in self.late],
-            "chains": [[*key, chain.state()] for key, chain in self.chains.items()],
-            "standins": [[standin.lag, standin.state()] for standin in self.standins],
             "others": [[number, holder.state()] for number, holder in self.others.items()],
         }
 
@@ -377,26 +300,7 @@ class TimeFamily(Family):
         self.reach = {number: (first, last) for number, first, last in state["reach"]}
         self.open.restore(state["open"])
         self.late = [Late(visible, panes_from(self.columns, panes)) for visible, panes in state["late"]]
-        for saved in state["managers"]:
-            groups = {number: [Frame(*frame) for frame in frames] for number, frames in saved["groups"]}
-            asked = Counter({Frame(length, slide): count for length, slide, count in saved["asked"]})
-            self.managers[saved["lag"]] = WindowManager.restored(self.policy, groups, asked)
-        self.chains = {(lag, number): self._chain_from(lag, saved) for lag, number, saved in state["chains"]}
-        self.standins = [self._chain_from(lag, saved) for lag, saved in state["standins"]]
+        self.chains.restore(state["chains"], self.feeds, self._here())
         for number, saved in state["others"]:
             self._hold(self.feeds[number])
             self.others[number].restore(saved)
-
-    def _chain_from(self, lag: int, saved: Tree) -> Sliders:
-        chain = Sliders(self.columns, self.boundary, lag, self._origin, *saved["shape"])
-        chain.grow(len(self.keys))
-        for number, since, until in saved["serving"]:
-            chain.serve(self.feeds[number], since, until)
-        chain.restore(saved)
-        return chain
-
-
-def sliding(feed: Feed) -> Sliding:
-    """The window of a feed that is known to slide."""
-    assert isinstance(feed.window, Sliding)
-    return feed.window
