@@ -27,15 +27,14 @@ pytestmark = pytest.mark.slow
 QUERY = "SELECT k, SUM(v) AS s FROM S [RANGE 10 SLIDE 3] GROUP BY k"
 TABLE = stream()
 PIECES = parts(TABLE, 4)
+DEFAULTS: dict[str, Any] = {"trigger": {"availableNow": True}, "shards": 2}
 
 
 def started(spark: SparkSession, folder: Path, state: str, **options: Any) -> Any:
     return pw.spark.stream(
-        pooled(TABLE.schema, {"q": QUERY}),
+        pooled(TABLE.schema, {"q": options.pop("query", QUERY)}),
         {"S": reader(spark, folder / "in", TABLE.schema)},
-        checkpoint=options.pop("checkpoint", folder / "checkpoint"),
-        trigger={"availableNow": True},
-        **({"shards": 2, "state": state} | options),
+        **(DEFAULTS | {"checkpoint": folder / "checkpoint", "state": state} | options),
     )
 
 
@@ -55,24 +54,22 @@ def complete(spark: SparkSession, folder: Path, state: str, **options: Any) -> N
     assert plain(pipeline.results("q").toArrow()) == plain(pw.run(QUERY, {"S": TABLE}, time="t"))
 
 
-def newest(folder: Path, pattern: str) -> Path:
-    return max(folder.rglob(pattern), key=lambda path: path.stat().st_mtime_ns)
-
-
 STATES = pytest.mark.parametrize("state", ["rocksdb", "files"])
 
 
-@STATES
-def test_a_truncated_state_file(spark: SparkSession, tmp_path: Path, state: str) -> None:
+@pytest.mark.parametrize(
+    ("state", "file"),
+    [("rocksdb", "spark/state/**/*.changelog"), ("files", "state/*/head-*"), ("files", "state/*/[cp]*")],
+)
+def test_a_truncated_state_file(spark: SparkSession, tmp_path: Path, state: str, file: str) -> None:
     written(tmp_path / "in", PIECES[:2])
     done = run(spark, tmp_path, state)
     before = plain(done.results("q").toArrow())
     shutil.copytree(tmp_path / "checkpoint", tmp_path / "copy")
-    where = tmp_path / "checkpoint" / ("spark/state" if state == "rocksdb" else "state")
-    for file in [newest(where, "*.changelog" if state == "rocksdb" else "head-*")]:
-        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-        for sibling in file.parent.glob(f".{file.name}.crc"):
-            sibling.unlink()
+    damaged = max((tmp_path / "checkpoint").glob(file), key=lambda path: path.stat().st_mtime_ns)
+    damaged.write_bytes(damaged.read_bytes()[: damaged.stat().st_size // 2])
+    for checksum in damaged.parent.glob(f".{damaged.name}.crc"):
+        checksum.unlink()
     written(tmp_path / "in", PIECES[2:], 2)
     with pytest.raises(StateProblem, match=r"the state .*(damaged|incomplete)"):
         run(spark, tmp_path, state)
@@ -146,6 +143,50 @@ def test_a_full_disk(spark: SparkSession, tmp_path: Path, state: str) -> None:
         filler.unlink()
         resize(64)
         complete(spark, tmp_path, state, checkpoint=checkpoint)
+
+
+@STATES
+def test_the_end_is_come_to_again(spark: SparkSession, tmp_path: Path, state: str) -> None:
+    """Whoever dies while everything is answered answers it again; after that nothing is taken in."""
+    written(tmp_path / "in", PIECES)
+    ended: list[int] = []
+
+    def failing(results: DataFrame, batch: int) -> None:
+        results.write.format("noop").mode("overwrite").save()
+        if (tmp_path / "checkpoint" / "commands" / "00000002.json").exists() and not ended:
+            ended.append(batch)
+            raise RuntimeError("the power is gone")
+
+    with pytest.raises(Exception, match=r"the power is gone|FOREACH_BATCH_USER_FUNCTION_ERROR"):
+        started(spark, tmp_path, state, sinks=[failing, "memory:"]).finish()
+    assert ended
+    for _ in range(2):
+        complete(spark, tmp_path, state, sinks=[failing, "memory:"])
+    written(tmp_path / "in", PIECES[:1], len(PIECES))
+    with pytest.raises(StateProblem, match="finished"):
+        run(spark, tmp_path, state, sinks=[failing, "memory:"])
+    with pytest.raises(StateProblem, match="the pipeline is finished"):
+        run(spark, tmp_path, state, sinks=[failing, "memory:"], query=QUERY.replace("SUM", "MAX"))
+
+
+def test_a_control_log_that_cannot_be_written(spark: SparkSession, tmp_path: Path) -> None:
+    """A query that would need other panes is refused, and those that stand are answered further."""
+    written(tmp_path / "in", PIECES[:2])
+    pipeline = started(spark, tmp_path, "rocksdb", trigger={"processingTime": "0 seconds"})
+    pipeline.query.processAllAvailable()
+    commands = tmp_path / "checkpoint" / "commands"
+    (commands / "00000002.json").symlink_to(commands / "nowhere")
+    commands.rename(tmp_path / "aside")
+    commands.write_text("not a folder")
+    with pytest.raises(StateProblem, match="cannot be written"):
+        pipeline.register("other", "SELECT w, SUM(x) AS s FROM S [RANGE 7 SLIDE 2] GROUP BY w")
+    assert list(pipeline.list()) == ["q"]
+    commands.unlink()
+    (tmp_path / "aside").rename(commands)
+    (commands / "00000002.json").unlink()
+    pipeline.stop()
+    written(tmp_path / "in", PIECES[2:], 2)
+    complete(spark, tmp_path, "rocksdb")
 
 
 def test_a_foreign_or_damaged_checkpoint(spark: SparkSession, tmp_path: Path) -> None:

@@ -46,16 +46,16 @@ def workers(group: int) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("state", "kills"), [("rocksdb", 20), ("files", 4)])
-def test_every_result_exactly_once(tmp_path: Path, state: str, kills: int) -> None:
+@pytest.mark.parametrize(("state", "kills", "files"), [("rocksdb", 20, 60), ("files", 4, 16)])
+def test_every_result_exactly_once(tmp_path: Path, state: str, kills: int, files: int) -> None:
     table = stream(1500, seed=3)
-    written(tmp_path / "in", parts(table, 40))
+    written(tmp_path / "in", parts(table, files))
     choice = random.Random(kills)
     killed = shot = 0
     while killed < kills and not (tmp_path / "done").exists():
         process = start(tmp_path, state)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(choice.uniform(4, 11))
+            process.wait(choice.uniform(3.5, 8))
         if process.poll() is None and choice.random() < 0.4 and (alive := workers(process.pid)):
             with suppress(ProcessLookupError):
                 os.kill(choice.choice(alive), signal.SIGKILL)
@@ -70,7 +70,7 @@ def test_every_result_exactly_once(tmp_path: Path, state: str, kills: int) -> No
             kill(process)
     log = (tmp_path / "log").read_text()
     assert (tmp_path / "done").exists(), log[-3000:]
-    assert killed >= kills * 3 // 4, f"only {killed} drivers and {shot} workers were killed before the end"
+    assert killed >= kills, f"only {killed} drivers and {shot} workers were killed before the end"
     for name, text in victim.QUERIES.items():
         found = pyarrow.dataset.dataset(tmp_path / "out", partitioning="hive").to_table()
         mine = found.filter(pyarrow.compute.equal(found["query"], name)).drop_columns(["query", "batch"])

@@ -118,7 +118,9 @@ def _watch(answers: Answers, pipeline: Any) -> None:
                 pipeline.revoke("latecomer")
             watermark = str(pipeline.metrics.watermark or "the beginning").removesuffix("+00:00")
             live.update(answers.shown(f"part {batch + 1} of {PARTS}, time has come to {watermark}"))
-            time.sleep(0.25)
+            # Raises what went wrong, if something did.
+            if pipeline.await_end(timeout=0.25):
+                return
 
 
 def _tell(console: Console, answers: Answers, pipeline: Any, rows: int) -> None:

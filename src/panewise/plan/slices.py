@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from panewise.plan.aggregation import Aggregation
-from panewise.window import Landmark, Rows, Session, Varying
+from panewise.window import Rows, Session, Varying
 
 _DAY = 86_400_000_000
 
@@ -29,6 +29,4 @@ def _reason(plan: Aggregation) -> str | None:
         return "the extent of the window changes with every tick"
     if not all(level.grid for _, level in plan.levels):
         return "without SLIDE every row has instants of its own"
-    if isinstance(window, Landmark) and plan.between_filters:
-        return "rows that WHERE drops still count for the landmark"
     return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from panewise.engine import Pool
 from panewise.engine.snapshot import fingerprint
 from panewise.errors import StateProblem
 from panewise.runtime.control import ControlLog
+from panewise.runtime.whole import create_whole
 
 FORMAT = 1
 
@@ -63,6 +63,11 @@ class Checkpoint:
         return self.folder / "begun"
 
     @property
+    def finishing(self) -> Path:
+        """The number of the batch that answers everything, written before it is begun."""
+        return self.folder / "finishing"
+
+    @property
     def metrics(self) -> Path:
         return self.folder / "metrics.jsonl"
 
@@ -105,9 +110,8 @@ class Checkpoint:
         plan = Plan(uuid.uuid4().hex, declared, len(labels), labels, state)
         try:
             self.control.prepare()
-            draft = self.folder / ".plan"
-            draft.write_text(json.dumps(asdict(plan) | {"fingerprint": fingerprint(asdict(plan))}), encoding="utf-8")
-            os.replace(draft, self.folder / "plan.json")
+            text = json.dumps(asdict(plan) | {"fingerprint": fingerprint(asdict(plan))})
+            create_whole(self.folder / "plan.json", text.encode())
         except OSError as problem:
             raise StateProblem(
                 f"checkpoint '{self.folder}' cannot be written: {problem.strerror}", fix="check space and permissions"

@@ -8,14 +8,14 @@ that several processes may write and any number may read. *Requests* come from a
 from __future__ import annotations
 
 import json
-import os
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from panewise.errors import StateProblem
+from panewise.runtime.whole import create_whole
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,16 @@ class ControlLog:
 
     def command(self, commands: Sequence[Mapping[str, Any]]) -> int:
         """Append commands that take effect together; the number of the file that holds them."""
-        return _append(self.commands, {"commands": list(commands)})
+        try:
+            return _append(self.commands, {"commands": list(commands)})
+        except OSError as problem:
+            raise StateProblem(
+                f"the control log in '{self.commands}' cannot be written: {problem.strerror}",
+                fix="check space and permissions",
+            ) from None
 
     def refuse(self, identity: str, reason: str) -> None:
-        _written(self.refusals / f"{identity}.json", {"id": identity, "reason": reason})
+        create_whole(self.refusals / f"{identity}.json", _text({"id": identity, "reason": reason}))
 
     def pending(self) -> list[dict[str, Any]]:
         """Requests that have been neither followed nor refused, in their order."""
@@ -98,34 +104,27 @@ class ControlLog:
         return {path.stem for path in self.refusals.glob("*.json")}
 
 
+def amendments(standing: Mapping[str, Registered], scripted: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """The commands that bring what stands up to a script; queries that joined otherwise stay."""
+    changed = [name for name, query in standing.items() if query.scripted and scripted.get(name) != query.text]
+    for name in changed:
+        yield {"op": "revoke", "name": name}
+    for name, text in scripted.items():
+        if name not in standing or name in changed:
+            yield {"op": "register", "name": name, "text": text, "start": "backfill", "scripted": True}
+
+
 def _append(folder: Path, entry: Mapping[str, Any]) -> int:
     """Write the next numbered file; whoever else writes at the same moment gets another number."""
     folder.mkdir(parents=True, exist_ok=True)
     while True:
         number = max((int(path.stem) for path in folder.glob("[0-9]*.json")), default=0) + 1
-        if _written(folder / f"{number:08d}.json", {"number": number, **entry}):
+        if create_whole(folder / f"{number:08d}.json", _text({"number": number, **entry})):
             return number
 
 
-def _written(path: Path, entry: Mapping[str, Any]) -> bool:
-    """Write a file whole; False when it is there already."""
-    draft = path.parent / f".{uuid.uuid4().hex}"
-    with open(draft, "w", encoding="utf-8") as file:
-        json.dump(entry, file)
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        return False
-    finally:
-        draft.unlink()
-    handle = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-    return True
+def _text(entry: Mapping[str, Any]) -> bytes:
+    return json.dumps(entry).encode()
 
 
 def _entry(path: Path) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from panewise.engine import Pool
 from panewise.errors import SchemaProblem, did_you_mean
 from panewise.runtime.spark.course import Channel, Course, result_schemas
 from panewise.runtime.spark.frames import BoundedSlicing, checked, declared, unpacked
+from panewise.runtime.spark.labels import labels_of
 from panewise.runtime.spark.shard import SAID, Shard, opened, said, take
 from panewise.time import Boundary
 
@@ -39,7 +40,7 @@ def batch(
     shards = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
     schemas = result_schemas(pool)
     course = Course.of("batch", pool, shards, [Channel(name, schema) for name, schema in schemas.items()])
-    labels = tuple(range(shards))
+    labels = labels_of(session, shards)
     slicings = [BoundedSlicing(course.layout, crossing, labels) for crossing in course.layout.crossings]
     sent = [slicing.messages(slicing.rows(frames[slicing.crossing.stream])) for slicing in slicings]
     parted = (

@@ -18,7 +18,7 @@ from panewise.aggregate.columns.counts import Counts
 from panewise.aggregate.columns.sums import FloatSums, IntegerSums
 from panewise.algebra import Project, Select
 from panewise.engine import Pool
-from panewise.engine.grouping import Grouping, Home, expiry, home_of
+from panewise.engine.grouping import Grouping, Home, admitted, expiry, home_of
 from panewise.engine.snapshot import fingerprint
 from panewise.lang import inlined
 from panewise.plan import Aggregation, Rowwise, edges_of, span, unsliceable
@@ -55,6 +55,10 @@ class Lane:
     columns: Mapping[str, str]
     #: The column that says which rows pass the filters; None where all do. Others cross too: they move time on.
     flag: str | None
+    #: The same for the filters below the window only: late rows are counted before the others.
+    entering: str | None
+    #: The first and last time of rows that count at all.
+    span: tuple[int, int]
     #: The columns whose values decide the shard, and the shard where there is none.
     routed: tuple[str, ...]
     shard: int
@@ -89,13 +93,19 @@ class Crossing:
     tally: Cuts | None
 
     @property
-    def tallied(self) -> list[str | None]:
-        """The different filters of sliced lanes, each a bit by which late rows are counted; a number has so many."""
-        return list(dict.fromkeys(lane.flag for lane in self.lanes if lane.cuts is not None))[:TALLIED]
+    def counted_by_panes(self) -> bool:
+        """Whether the panes of the only family tell how many rows there were."""
+        lane = self.lanes[0]
+        return len(self.lanes) == 1 and lane.cuts is not None and lane.flag == lane.entering
 
-    def sliced(self, flag: str | None) -> list[Lane]:
-        """The sliced lanes with a filter."""
-        return [lane for lane in self.lanes if lane.cuts is not None and lane.flag == flag]
+    @property
+    def tallied(self) -> dict[tuple[str | None, tuple[int, int]], list[Lane]]:
+        """Sliced lanes by filter and span, each of these a bit by which late rows are counted; a number has so many."""
+        found: dict[tuple[str | None, tuple[int, int]], list[Lane]] = {}
+        for lane in self.lanes:
+            if lane.cuts is not None:
+                found.setdefault((lane.entering, lane.span), []).append(lane)
+        return dict(list(found.items())[:TALLIED])
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,24 +174,27 @@ class _Draft:
 
     def _lane(self, home: Home, plans: Sequence[Aggregation]) -> Lane:
         plan, reason = plans[0], unsliceable(plans)
-        flag = _flag(plan, reason is None)
-        flag_name = self._name(flag) if flag else None
+        flag, entering = (self._flagged(plan, sliced) for sliced in (reason is None, False))
         before = _defined(plan.before, _source(plan))
         grouped = _defined(plan.between, before)
         keys = [grouped[key] for key in plan.group.keys]
         signature = fingerprint({"family": _signature(plan)})
         home_shard = zlib.crc32(signature.encode()) % self.shards
+        span = admitted(plan, self.pool.boundary)
         if reason is not None:
             columns = {name: self._name(quoted(name)) for name in _used(plans)}
             by = [before[name] for name in plan.window.partition_by] if _counted(plan) else keys
             routed = tuple(map(self._name, by)) if set(by) <= set(keys) else ()
-            return Lane(signature, home, plan, None, reason, columns, flag_name, routed, home_shard)
+            return Lane(signature, home, plan, None, reason, columns, flag, entering, span, routed, home_shard)
         asked = dict.fromkeys([*plan.group.keys, *(a for call in plan.group.calls for a in call.arguments)])
         columns = {name: self._name(grouped[name]) for name in asked}
         edges = [e for p in plans for _, window in p.levels for e in edges_of(window)]
-        return Lane(
-            signature, home, plan, cuts(edges), None, columns, flag_name, tuple(map(self._name, keys)), home_shard
-        )
+        routed = tuple(map(self._name, keys))
+        return Lane(signature, home, plan, cuts(edges), None, columns, flag, entering, span, routed, home_shard)
+
+    def _flagged(self, plan: Aggregation, sliced: bool) -> str | None:
+        flag = _flag(plan, sliced)
+        return self._name(flag) if flag else None
 
     def _packing(self, lanes: Sequence[Lane], schema: StreamSchema) -> Packing | None:
         """How key and pane share a number; None where they cannot."""

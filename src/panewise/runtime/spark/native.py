@@ -21,10 +21,10 @@ from panewise.aggregate.columns.chosen import Extremes
 from panewise.aggregate.columns.counts import Counts
 from panewise.aggregate.columns.longs import to_longs
 from panewise.aggregate.columns.sums import FloatSums, IntegerSums
-from panewise.engine.grouping import Grouping, admitted, arrays_of
+from panewise.engine.grouping import Grouping, arrays_of
 from panewise.engine.slicer import Slicer
 from panewise.runtime.spark.layout import TIME, Crossing, Lane, Layout, pane_number
-from panewise.runtime.spark.slicing import messages_of, sent, tally_of, whereabouts
+from panewise.runtime.spark.slicing import messages_of, sent, tally_table, whereabouts
 from panewise.time import FIRST_TICK, LAST_TICK
 
 #: A double times this loses its lower half when the product is taken back (Dekker).
@@ -80,7 +80,7 @@ def aggregated(layout: Layout, crossing: Crossing, labels: tuple[int, ...]) -> A
     if len(crossing.lanes) != 1 or lane.cuts is None or not lane.cuts.uniform:
         return None
     grouping = Grouping(lane.plan)
-    if grouping.expiry or admitted(lane.plan, layout.boundary) != (FIRST_TICK, LAST_TICK):
+    if grouping.expiry or lane.span != (FIRST_TICK, LAST_TICK):
         return None
     parts = [["COUNT(1)" if lane.flag is None else f"COUNT_IF({lane.flag})"]]
     for call, column in zip(grouping.kept, grouping.columns[1:], strict=True):
@@ -113,8 +113,9 @@ class Aggregated:
         sums = [F.expr(sql).alias(f"s{n}") for n, sql in enumerate(s for part in self.parts for s in part)]
         names = [lane.columns[key] for key in lane.plan.group.keys]
         keys = [F.expr(_passed(lane, name)).alias(name) for name in names]
+        entered = "COUNT(1)" if lane.entering is None else f"COUNT_IF({lane.entering})"
         return rows.groupBy(*keys, F.expr(pane).alias("pane")).agg(
-            *sums, F.min(TIME).alias("first"), F.max(TIME).alias("last")
+            *sums, F.min(TIME).alias("first"), F.max(TIME).alias("last"), F.expr(entered).alias("entered")
         )
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -133,9 +134,14 @@ class Aggregated:
             keys = [arrays[lane.columns[key]].take(pa.array(present)) for key in lane.plan.group.keys]
             slicer.take_states(keys, numbers[present], [placed(words, present) for words in states])
         seen = (pc.min(arrays["first"]).as_py(), pc.max(arrays["last"]).as_py())
-        ends = [lane.cuts.end(int(numbers[present].max())) - self.layout.boundary.shift] if len(present) else []
-        newest = dict(enumerate(ends))
+        entered: Longs = arrays["entered"].to_numpy()
+        wanted = numbers[entered > 0]
+        newest = {0: lane.cuts.end(int(wanted.max())) - self.layout.boundary.shift} if len(wanted) else {}
         messages = messages_of(self.layout, self.crossing, {0: slicer}, {}, seen, newest)
-        messages[0]["tally"] = tally_of(slicer)
+        panes, place = np.unique(numbers, return_inverse=True)
+        counts = np.bincount(place, weights=entered).astype(np.int64)
+        messages[0]["tally"] = tally_table(
+            [(lane.cuts.end(int(p)), 1, int(c)) for p, c in zip(panes, counts, strict=True)]
+        )
         _, partition = whereabouts()
         yield sent(messages, self.labels, partition << 32)

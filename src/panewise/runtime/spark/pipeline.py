@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 import logging
-import signal
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
 from panewise.engine import Pool
 from panewise.engine.pool import Standing
-from panewise.engine.snapshot import fingerprint
 from panewise.errors import BindProblem, PanewiseError, SchemaProblem, StateProblem, did_you_mean
 from panewise.runtime.checkpoint import Checkpoint, Plan
-from panewise.runtime.control import Registered
-from panewise.runtime.spark.course import Channel, Course, result_schemas, shared_schema
+from panewise.runtime.control import amendments
+from panewise.runtime.signals import signals
+from panewise.runtime.spark.course import Course
 from panewise.runtime.spark.failures import explained
 from panewise.runtime.spark.frames import checked
+from panewise.runtime.spark.labels import labels_of
 from panewise.runtime.spark.metrics import Listener, Metrics
+from panewise.runtime.spark.outlets import Outlets
 from panewise.runtime.spark.run import FiledRun, Run, Setting, StoredRun
-from panewise.runtime.spark.sinks import Delta, Files, Sink, Target, batch_column, sinks_of
-from panewise.runtime.spark.types import spark_schema
+from panewise.runtime.spark.sinks import Target
 from panewise.time import Domain, Duration
 
 log = logging.getLogger("panewise.pipeline")
 
-#: All queries that have no sink of their own.
-OTHERS = "*"
 _POLL = 0.25
 
 
@@ -60,20 +55,15 @@ def stream(
     family and with a column `query`; a single sink is for all of them. `trigger` is Spark's. `shards` is fixed when a
     checkpoint is new; it defaults to `spark.sql.shuffle.partitions`. Times further than `max_skew` after the wall
     clock are rejected. `state` says where shards keep theirs: in Spark's own state store (`"rocksdb"`), or in files of
-    the checkpoint (`"files"`), which serves one stream, lets Spark itself cut rows into panes and takes several times
-    the rows per second.
+    the checkpoint (`"files"`), which serves one stream and lets Spark itself cut rows into panes: about twice as fast.
     """
-    named = dict(sinks) if isinstance(sinks, Mapping) else {OTHERS: sinks}
-    for name in named:
-        if name != OTHERS and name not in pool.queries:
-            raise BindProblem(f"there is a sink for {name!r}, but no such query", fix=did_you_mean(name, pool.queries))
     skew = None if max_skew is None else Duration.parse(max_skew).ticks(Domain.TIMESTAMP)
     frames = {name: _streaming(name, streams, pool) for name in pool.streams if name in streams}
     if not frames:
         raise SchemaProblem("there is no DataFrame for any stream", fix=f"give one for {', '.join(pool.streams)}")
-    pipeline = Pipeline(
-        pool, frames, Checkpoint(checkpoint), named, dict(trigger or {}), shards, skew, Path(base), state
-    )
+    folder = Checkpoint(checkpoint)
+    outlets = Outlets.of(sinks, pool, folder, Path(base))
+    pipeline = Pipeline(pool, frames, folder, outlets, dict(trigger or {}), shards, skew, state)
     pipeline.start()
     return pipeline
 
@@ -93,15 +83,14 @@ class Pipeline:
         pool: Pool,
         frames: Mapping[str, DataFrame],
         checkpoint: Checkpoint,
-        sinks: Mapping[str, Target],
+        outlets: Outlets,
         trigger: Mapping[str, Any],
         shards: int | None,
         skew: int | None,
-        base: Path,
         state: str,
     ) -> None:
         self._session: SparkSession = next(iter(frames.values())).sparkSession
-        self._checkpoint, self._targets, self._base = checkpoint, sinks, base
+        self._checkpoint, self._outlets = checkpoint, outlets
         self._scripted = {name: standing.text for name, standing in pool.queries.items()}
         plan = self._agreed(pool, shards, state)
         self._name = f"panewise-{plan.identity[:8]}"
@@ -154,16 +143,7 @@ class Pipeline:
         texts = [c["text"] for _, some in self._checkpoint.control.history() for c in some if _registers(c, name)]
         if not texts:
             raise BindProblem(f"there is no query {name!r}", fix=did_you_mean(name, self.list() or ["register"]))
-        own = _schema_of(self._pool, self._pool.understood(name, texts[-1]))
-        schema = own if name in self._targets else shared_schema(own)
-        folder = self._checkpoint.results(name if name in self._targets else _folder(Channel(None, schema)))
-        if not any(folder.glob("*/*.parquet")):
-            return self._session.createDataFrame([], spark_schema(own))
-        found = self._session.read.parquet(str(folder)).drop(batch_column(schema.names))
-        if name in self._targets:
-            return found
-        mine = found.where(F.col("query") == name).drop("query")
-        return mine.toDF(*own.names)
+        return self._outlets.results(self._session, self._pool.understood(name, texts[-1]), self._pool)
 
     # ---- queries come and go -----------------------------------------------------------------------------------
 
@@ -176,13 +156,17 @@ class Pipeline:
         self._do({"op": "revoke", "name": name})
 
     def finish(self, until: int | str | None = None) -> None:
-        """Nothing more will come: wait until all rows have been read, answer everything, and stop."""
+        """Nothing more will come: wait until all rows have been read, answer everything, and stop.
+
+        Where a pipeline was killed while it did so, do it again.
+        """
         if self._setting.bounded:
             self.await_end()
         else:
             self._guarded(self.query.processAllAvailable)
         with self._lock:
-            self._do({"op": "finish"} | ({} if until is None else {"until": until}))
+            if not self._checkpoint.control.finished:
+                self._do({"op": "finish"} | ({} if until is None else {"until": until}))
             if not self.query.isActive:
                 self._launch()
         self._guarded(self._running.heard)
@@ -193,66 +177,70 @@ class Pipeline:
         with self._lock:
             if self._checkpoint.control.finished:
                 raise StateProblem("the pipeline is finished", fix="start another one with an empty checkpoint")
-            relaunch = self._understood(command)
-            if relaunch:
-                self._halt()
-            self._checkpoint.control.command([command])
-            log.info("%s: %s %s", self._name, command["op"], command.get("name", ""))
-            if relaunch:
+            standing = self._understood(command)
+            prepared = standing is None or self._prepared(standing)
+            if not prepared:
                 log.info("%s: starting again, since %s needs other columns or panes", self._name, command["name"])
-                self._launch()
+                self._halt()
+            try:
+                self._checkpoint.control.command([command])
+                log.info("%s: %s %s", self._name, command["op"], command.get("name", ""))
+                if standing is not None:
+                    self._pool.adopt(standing)
+                elif command["op"] == "revoke":
+                    self._pool.revoke(command["name"])
+            finally:
+                # Also when the log cannot be written: whoever else is there goes on.
+                if not prepared:
+                    self._launch()
 
-    def _understood(self, command: Mapping[str, Any]) -> bool:
-        """Follow a command in this process; whether what crosses from Spark must change for it."""
-        match command["op"]:
-            case "register":
-                if command["start"] not in ("backfill", "now"):
-                    raise BindProblem(f"start {command['start']!r} is unknown", fix="use 'backfill' or 'now'")
-                since = 0 if command["start"] == "now" else None
-                standing = self._pool.understood(command["name"], command["text"], since)
-                if standing.plan.source.stream not in self._setting.frames:
-                    stream = standing.plan.source.stream
-                    raise SchemaProblem(f"there is no DataFrame for stream {stream!r}", fix="restart with one")
-                self._pool.adopt(standing)
-                return self._course is not None and not self._prepared(command["name"])
-            case "revoke":
-                self._pool.revoke(command["name"])
-        return False
+    def _understood(self, command: Mapping[str, Any]) -> Standing | None:
+        """What a query that joins would be; refuses what cannot be followed."""
+        name = command.get("name")
+        if command["op"] == "revoke" and name not in self._pool.queries:
+            raise BindProblem(f"there is no query {name!r}", fix=did_you_mean(str(name), self.list() or ["register"]))
+        if command["op"] != "register":
+            return None
+        if name in self._pool.queries:
+            raise BindProblem(f"the name {name!r} is taken", fix="revoke it first, or choose another one")
+        if command["start"] not in ("backfill", "now"):
+            raise BindProblem(f"start {command['start']!r} is unknown", fix="use 'backfill' or 'now'")
+        since = 0 if command["start"] == "now" else None
+        standing = self._pool.understood(command["name"], command["text"], since)
+        if (stream := standing.plan.source.stream) not in self._setting.frames:
+            raise SchemaProblem(f"there is no DataFrame for stream {stream!r}", fix="restart with one")
+        return standing
 
-    def _prepared(self, name: str) -> bool:
+    def _prepared(self, standing: Standing) -> bool:
         """Whether slicers and sinks of this run can serve a query."""
         assert self._course is not None
-        if not self._course.layout.covers(self._pool.queries[name].plan):
-            return False
-        schema = shared_schema(_schema_of(self._pool, self._pool.queries[name]))
-        return self._course.channel_of(name, schema) is not None or OTHERS not in self._targets
+        return self._course.layout.covers(standing.plan) and self._outlets.serve(standing, self._pool, self._course)
 
     # ---- running -----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Bring the control log up to the script, and start."""
         with self._lock:
-            standing = self._checkpoint.control.standing()
-            commands = list(self._changes(standing))
-            if commands:
-                self._checkpoint.control.command(commands)
+            self._amend()
             for name, query in self._checkpoint.control.standing().items():
                 self._pool.register(name, query.text)
             self._launch()
         threading.Thread(target=self._watch, name=self._name, daemon=True).start()
 
-    def _changes(self, standing: Mapping[str, Registered]) -> Iterator[dict[str, Any]]:
-        """What the script changed since the checkpoint was written; queries that joined otherwise stay."""
-        for name, query in standing.items():
-            if query.scripted and self._scripted.get(name) != query.text:
-                log.warning("%s: the state of %r is dropped: the script has changed", self._name, name)
-                yield {"op": "revoke", "name": name}
-        for name, text in self._scripted.items():
-            before = standing.get(name)
-            if before is None or (before.scripted and before.text != text):
-                if standing:
-                    log.info("%s: %r joins: the script has changed", self._name, name)
-                yield {"op": "register", "name": name, "text": text, "start": "backfill", "scripted": True}
+    def _amend(self) -> None:
+        """Follow what the script changed since the checkpoint was written."""
+        standing = self._checkpoint.control.standing()
+        commands = list(amendments(standing, self._scripted))
+        if commands and self._checkpoint.control.finished:
+            raise StateProblem("the pipeline is finished", fix="start the changed script with an empty checkpoint")
+        for command in commands if standing else []:
+            match command["op"]:
+                case "revoke":
+                    log.warning("%s: the state of %r is dropped: the script has changed", self._name, command["name"])
+                case "register":
+                    log.info("%s: %r joins: the script has changed", self._name, command["name"])
+        if commands:
+            self._checkpoint.control.command(commands)
 
     def _agreed(self, pool: Pool, shards: int | None, state: str) -> Plan:
         if state not in ("rocksdb", "files"):
@@ -268,10 +256,15 @@ class Pipeline:
         return plan
 
     def _launch(self) -> None:
-        course = self._course = Course.of(uuid.uuid4().hex, self._pool, self._setting.plan.shards, self._channels())
-        kind = StoredRun if self._setting.plan.state == "rocksdb" else FiledRun
+        plan = self._setting.plan
+        course = Course.of(
+            f"{plan.identity}/{uuid.uuid4().hex}", self._pool, plan.shards, self._outlets.channels(self._pool)
+        )
+        kind = StoredRun if plan.state == "rocksdb" else FiledRun
+        sinks = self._outlets.sinks(course, plan.identity)
         self._listener.ended.clear()
-        self._run = self._guarded(lambda: kind(self._setting, course, self._sinks(course), self._listener))
+        self._run = self._guarded(lambda: kind(self._setting, course, sinks, self._listener))
+        self._course = course
         self._listener.query = str(self.query.id)
         self._listen()
 
@@ -286,29 +279,6 @@ class Pipeline:
             self._listening = False
             self._listener.ended.wait(1.0)
             self._session.streams.removeListener(self._listener)
-
-    def _channels(self) -> Sequence[Channel]:
-        schemas = result_schemas(self._pool)
-        own = [Channel(name, schema) for name, schema in schemas.items() if name in self._targets]
-        shared: list[Channel] = []
-        if OTHERS in self._targets:
-            for name, schema in schemas.items():
-                channel = Channel(None, shared_schema(schema))
-                if name not in self._targets and channel not in shared:
-                    shared.append(channel)
-        return own + shared
-
-    def _sinks(self, course: Course) -> tuple[tuple[Sink, ...], ...]:
-        writer, found = self._setting.plan.identity, []
-        for channel in course.channels:
-            name = channel.query or _folder(channel)
-            target = self._targets[channel.query or OTHERS]
-            memory = self._checkpoint.results(name)
-            found.append(sinks_of(name, target, self._base, writer, memory, shared=channel.query is None))
-        paths = [sink.path for sinks in found for sink in sinks if isinstance(sink, Files | Delta)]
-        for path in {path for path in paths if paths.count(path) > 1}:
-            raise BindProblem(f"several queries would write to '{path}'", fix="give each a folder of its own")
-        return tuple(found)
 
     def _watch(self) -> None:
         """Follow what other processes ask for."""
@@ -340,7 +310,7 @@ class Pipeline:
 
         False when it still runs after so many seconds. What made it fail is raised.
         """
-        with _signals(self._gently):
+        with signals(self._gently):
             waited = 0.0
             while timeout is None or waited < timeout:
                 step = _POLL if timeout is None else min(_POLL, timeout - waited)
@@ -401,43 +371,5 @@ class Pipeline:
         self.stop()
 
 
-def _folder(channel: Channel) -> str:
-    """A name for queries with the same columns, the same in every run."""
-    return "together-" + fingerprint({"columns": str(channel.schema)})[:8]
-
-
 def _registers(command: Mapping[str, Any], name: str) -> bool:
     return bool(command["op"] == "register" and command["name"] == name)
-
-
-def _schema_of(pool: Pool, standing: Standing) -> pa.Schema:
-    """The columns of a query's results."""
-    alone = Pool(pool.streams, pool.boundary, pool.policy, pool.host)
-    alone.adopt(standing)
-    return result_schemas(alone)[standing.name]
-
-
-def labels_of(session: SparkSession, shards: int) -> tuple[int, ...]:
-    """Numbers for shards that Spark's hash sends to as many different partitions."""
-    numbers = session.range(64 * shards).select(F.col("id").cast("int").alias("label"))
-    placed = numbers.select("label", F.expr(f"PMOD(HASH(label), {shards})").alias("place"))
-    found: dict[int, int] = {}
-    for row in placed.collect():
-        found.setdefault(row["place"], row["label"])
-    if len(found) < shards:
-        raise StateProblem(f"{shards} shards cannot be spread", fix="use fewer")
-    return tuple(found[place] for place in range(shards))
-
-
-@contextmanager
-def _signals(handler: Any) -> Iterator[None]:
-    """Handle SIGINT and SIGTERM, where this thread may."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)

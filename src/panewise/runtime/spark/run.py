@@ -29,6 +29,7 @@ from panewise.runtime.spark.sinks import Sink
 from panewise.runtime.spark.slicing import MESSAGES
 from panewise.runtime.spark.sources import vanished
 from panewise.runtime.spark.state_files import StateFiles, first_missing, last_batch
+from panewise.runtime.whole import create_whole
 from panewise.time import Domain
 
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -152,6 +153,9 @@ class FiledRun(Run):
             )
 
     def _answered(self, rows: DataFrame, batch: int) -> None:
+        last = self._finishing()
+        if last is not None and batch >= last:
+            raise StateProblem("rows came after the pipeline was finished", fix="start one with an empty checkpoint")
         self._work(self.slicing.messages(rows), batch)
 
     def _work(self, sent: DataFrame | None, batch: int) -> None:
@@ -176,7 +180,19 @@ class FiledRun(Run):
             self.query.processAllAvailable()
         history = self.setting.checkpoint.control.history()
         if history and history[-1][0] > self.followed:
-            self._work(None, last_batch(self.setting.checkpoint.state) + 1)
+            self._finish()
+
+    def _finish(self) -> None:
+        """A batch without rows. Its number is written down first: who is killed in it does the same one again."""
+        checkpoint, batch = self.setting.checkpoint, self._finishing()
+        if batch is None:
+            batch = last_batch(checkpoint.state) + 1
+            create_whole(checkpoint.finishing, str(batch).encode())
+        self._work(None, batch)
+
+    def _finishing(self) -> int | None:
+        path = self.setting.checkpoint.finishing
+        return int(path.read_bytes()) if path.exists() else None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 from panewise.engine import Pool
 from panewise.errors import SourceProblem
 from panewise.lang import Pipeline as Script
-from panewise.runtime.spark.pipeline import OTHERS, Pipeline, stream
+from panewise.runtime.spark.outlets import OTHERS
+from panewise.runtime.spark.pipeline import Pipeline, stream
 from panewise.runtime.spark.sinks import Target
 from panewise.runtime.spark.sources import source
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from panewise.aggregate import Longs
-from panewise.engine.grouping import admitted, arrays_of
+from panewise.engine.grouping import arrays_of
 from panewise.engine.lateness import Tally
 from panewise.engine.routing import shards_of
 from panewise.engine.slicer import Slicer
@@ -91,13 +91,17 @@ class _Task:
         order = np.arange(self.order, self.order + len(times), dtype=np.int64)
         self.order += len(times)
         self._note(int(times.min()), int(times.max()))
-        passing = {None: slice(None)} | {lane.flag: _passing(arrays, lane.flag) for lane in self.crossing.lanes}
+        flags = {flag for lane in self.crossing.lanes for flag in (lane.flag, lane.entering)}
+        passing = {flag: _passing(arrays, flag) for flag in flags}
         for number, lane in enumerate(self.crossing.lanes):
+            if isinstance(lane.plan.window, Landmark | Varying):
+                self._reach(number, lane, times[passing[lane.entering]])
             self._enter(number, lane, arrays, times, order, passing[lane.flag])
-        if self.crossing.tally is not None and len(self.crossing.lanes) > 1:
+        if self.crossing.tally is not None and not self.crossing.counted_by_panes:
             wanted = np.zeros(len(times), np.int64)
-            for bit, flag in enumerate(self.crossing.tallied):
-                wanted[passing[flag]] |= 1 << bit
+            for bit, (flag, (first, last)) in enumerate(self.crossing.tallied):
+                inside = (times >= first) & (times <= last)
+                wanted[passing[flag]] |= inside[passing[flag]].astype(np.int64) << bit
             positions = times + self.layout.boundary.shift
             self.tallies.append(_tally(self.crossing, positions, wanted))
 
@@ -106,8 +110,6 @@ class _Task:
     ) -> None:
         if not len(times[mine]):
             return
-        if isinstance(lane.plan.window, Landmark | Varying):
-            self._reach(number, lane, times[mine])
         table = pa.table([arrays[name] for name in lane.columns.values()], names=list(lane.columns))
         if not lane.columns:
             table = pa.table({TIME: arrays[TIME]})
@@ -123,7 +125,7 @@ class _Task:
 
     def _reach(self, number: int, lane: Lane, times: Longs) -> None:
         """Note how far the items reach that enter windows that do not forget."""
-        first, last = admitted(lane.plan, self.layout.boundary)
+        first, last = lane.span
         inside = times[(times >= first) & (times <= last)]
         if len(inside):
             self.newest[number] = max(self.newest.get(number, -(2**62)), int(inside.max()))
@@ -166,9 +168,9 @@ class _Task:
 
     def _counted(self) -> pa.Table | None:
         """How many rows lie in which pane, and who wants them."""
-        if len(self.crossing.lanes) == 1 and self.slicers:
+        if self.crossing.counted_by_panes:
             return tally_of(self.slicers[0])
-        return _tally_table([entry for t in self.tallies for entry in zip(t.ends, t.wanted, t.rows, strict=True)])
+        return tally_table([entry for t in self.tallies for entry in zip(t.ends, t.wanted, t.rows, strict=True)])
 
 
 def messages_of(
@@ -185,7 +187,7 @@ def messages_of(
         "stream": crossing.stream,
         "seen": list(seen),
         "lanes": names,
-        "tallied": [[lane.signature for lane in crossing.sliced(flag)] for flag in crossing.tallied],
+        "tallied": [[lane.signature for lane in lanes] for lanes in crossing.tallied.values()],
         "newest": [[names[number], last] for number, last in newest.items()],
     }
     found: list[Tree] = [everyone | {"panes": [], "rows": [], "tally": None} for _ in range(layout.shards)]
@@ -226,10 +228,10 @@ def sent(messages: Sequence[Tree], labels: Sequence[int], place: int) -> pa.Reco
 
 def tally_of(slicer: Slicer) -> pa.Table:
     """How many rows lie in each pane of the only family."""
-    return _tally_table([(pane.end, 1, int(pane.states[0][0].sum())) for pane in slicer.open.panes()])
+    return tally_table([(pane.end, 1, int(pane.states[0][0].sum())) for pane in slicer.open.panes()])
 
 
-def _tally_table(entries: Sequence[tuple[int, int, int]]) -> pa.Table:
+def tally_table(entries: Sequence[tuple[int, int, int]]) -> pa.Table:
     columns = list(zip(*entries, strict=True)) or [(), (), ()]
     names = ("ends", "wanted", "rows")
     return pa.table({name: pa.array(c, pa.int64()) for name, c in zip(names, columns, strict=True)})

@@ -6,7 +6,6 @@ before its own, so that it can be done again at any time; what no head of the la
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import pyarrow as pa
 from panewise.engine.parts import parts_of, read_note
 from panewise.runtime.spark.course import Course
 from panewise.runtime.spark.shard import REMEMBERED, Shard, itself, kept, ordered, remember, restored, work
+from panewise.runtime.whole import settled, write_whole
 
 #: So many batches back can be done again.
 PATIENCE = 2
@@ -85,17 +85,10 @@ class Folder:
         shard.version = uuid.uuid4().hex
         change = kept(shard)
         for name, data in change.fresh.items():
-            self._write(name, data)
-        self._write(f"head-{batch:012d}", change.head)
+            write_whole(self.path / name, data)
+        write_whole(self.path / f"head-{batch:012d}", change.head)
+        settled(self.path)
         self._forget(batch)
-
-    def _write(self, name: str, data: bytes) -> None:
-        draft = self.path / f".{uuid.uuid4().hex}"
-        with open(draft, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, self.path / name)
 
     def _forget(self, batch: int) -> None:
         """Remove old heads, and the parts that none of those left refers to."""

@@ -1,0 +1,96 @@
+"""Where the results of each query go: its own sinks, or those it shares with all others that have the same columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from panewise.engine import Pool
+from panewise.engine.pool import Standing
+from panewise.engine.snapshot import fingerprint
+from panewise.errors import BindProblem, did_you_mean
+from panewise.runtime.checkpoint import Checkpoint
+from panewise.runtime.spark.course import Channel, Course, result_schemas, shared_schema
+from panewise.runtime.spark.run import Sinks
+from panewise.runtime.spark.sinks import Delta, Files, Target, batch_column, sinks_of
+from panewise.runtime.spark.types import spark_schema
+
+#: All queries that have no sink of their own.
+OTHERS = "*"
+
+
+@dataclass(frozen=True, eq=False)
+class Outlets:
+    """The sinks of a pipeline by query, with `"*"` for all others."""
+
+    targets: Mapping[str, Target]
+    checkpoint: Checkpoint
+    base: Path
+
+    @classmethod
+    def of(cls, sinks: Target | Mapping[str, Target], pool: Pool, checkpoint: Checkpoint, base: Path) -> Outlets:
+        named = dict(sinks) if isinstance(sinks, Mapping) else {OTHERS: sinks}
+        for name in named:
+            if name != OTHERS and name not in pool.queries:
+                fix = did_you_mean(name, pool.queries)
+                raise BindProblem(f"there is a sink for {name!r}, but no such query", fix=fix)
+        return cls(named, checkpoint, base)
+
+    def channels(self, pool: Pool) -> list[Channel]:
+        """One for each query with its own sink, then one for each set of columns among all others."""
+        schemas = result_schemas(pool)
+        own = [Channel(name, schema) for name, schema in schemas.items() if name in self.targets]
+        shared: list[Channel] = []
+        if OTHERS in self.targets:
+            for name, schema in schemas.items():
+                channel = Channel(None, shared_schema(schema))
+                if name not in self.targets and channel not in shared:
+                    shared.append(channel)
+        return own + shared
+
+    def sinks(self, course: Course, writer: str) -> Sinks:
+        """The sinks of each channel; `writer` names the pipeline to those that remember who wrote."""
+        found = []
+        for channel in course.channels:
+            name = channel.query or _folder(channel)
+            target = self.targets[channel.query or OTHERS]
+            memory = self.checkpoint.results(name)
+            found.append(sinks_of(name, target, self.base, writer, memory, shared=channel.query is None))
+        paths = [sink.path for sinks in found for sink in sinks if isinstance(sink, Files | Delta)]
+        for path in {path for path in paths if paths.count(path) > 1}:
+            raise BindProblem(f"several queries would write to '{path}'", fix="give each a folder of its own")
+        return tuple(found)
+
+    def serve(self, standing: Standing, pool: Pool, course: Course) -> bool:
+        """Whether the channels of a run can take the results of one more query."""
+        schema = shared_schema(_schema_of(pool, standing))
+        return course.channel_of(standing.name, schema) is not None or OTHERS not in self.targets
+
+    def results(self, session: SparkSession, standing: Standing, pool: Pool) -> DataFrame:
+        """What `memory:` has kept of a query."""
+        own, alone = _schema_of(pool, standing), standing.name in self.targets
+        schema = own if alone else shared_schema(own)
+        folder = self.checkpoint.results(standing.name if alone else _folder(Channel(None, schema)))
+        if not any(folder.glob("*/*.parquet")):
+            return session.createDataFrame([], spark_schema(own))
+        found = session.read.parquet(str(folder)).drop(batch_column(schema.names))
+        if alone:
+            return found
+        return found.where(F.col("query") == standing.name).drop("query").toDF(*own.names)
+
+
+def _folder(channel: Channel) -> str:
+    """A name for queries with the same columns, the same in every run."""
+    return "together-" + fingerprint({"columns": str(channel.schema)})[:8]
+
+
+def _schema_of(pool: Pool, standing: Standing) -> pa.Schema:
+    """The columns of a query's results."""
+    alone = Pool(pool.streams, pool.boundary, pool.policy, pool.host)
+    alone.adopt(standing)
+    return result_schemas(alone)[standing.name]

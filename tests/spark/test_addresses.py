@@ -1,0 +1,130 @@
+"""Scripts name sources and sinks by addresses: files of every format, a rate, the console, several at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import panewise as pw
+from panewise.errors import SourceProblem
+from panewise.runtime.local import HOST
+from panewise.runtime.local.script import load
+
+pytestmark = pytest.mark.slow
+
+ROWS = pa.table({"t": [1, 2, 3, 6], "k": ["x", "y", "x", None], "v": [20, 18, 21, None]})
+QUERY = "SELECT k, SUM(v) AS s FROM S [RANGE 4 SLIDE 2] GROUP BY k"
+ANSWER = sorted(map(str, pw.run(QUERY, {"S": ROWS}, time="t").to_pylist()))
+
+
+def script(folder: Path, source: str, into: str = "memory:") -> Path:
+    path = folder / "app.cql"
+    path.write_text(
+        f"CREATE STREAM S (t BIGINT, k STRING, v BIGINT) TIME t DELAY 0 FROM '{source}';\n"
+        f"CREATE QUERY q AS {QUERY} INTO '{into}';"
+    )
+    return path
+
+
+def written(folder: Path, kind: str) -> None:
+    """The rows, and one that is malformed where the format lets it be."""
+    (folder / "in").mkdir()
+    match kind:
+        case "parquet":
+            pa.parquet.write_table(ROWS, folder / "in" / "a.parquet")
+        case "csv":
+            pa.csv.write_csv(ROWS, folder / "in" / "a.csv")
+            with open(folder / "in" / "a.csv", "a") as file:
+                file.write("soon,z,1\n")
+        case "json":
+            lines = ['{"t": 1, "k": "x", "v": 20, "extra": 7}', '{"t": 2, "k": "y", "v": 18}']
+            lines += ['{"t": 3, "k": "x", "v": 21}', '{"t": 6, "k": null}', '{"t": 6, "k']
+            (folder / "in" / "a.json").write_text("\n".join(lines))
+
+
+def launched(spark: SparkSession, path: Path, **options: Any) -> Any:
+    bounded = {"trigger": {"availableNow": True}, "shards": 1}
+    return pw.spark.launched(
+        load(path, HOST), spark, checkpoint=path.parent / "checkpoint", base=path.parent, **(bounded | options)
+    )
+
+
+@pytest.mark.parametrize(("kind", "state"), [("parquet", "rocksdb"), ("csv", "files"), ("json", "rocksdb")])
+def test_files_in_and_out(spark: SparkSession, tmp_path: Path, kind: str, state: str) -> None:
+    written(tmp_path, kind)
+    pipeline = launched(spark, script(tmp_path, f"{kind}:in", f"{kind}:out"), state=state)
+    assert "rows are sliced" in pipeline.explain()
+    pipeline.finish()
+    malformed = int(kind != "parquet")
+    assert (pipeline.metrics.rows_in, pipeline.metrics.rejected) == (ROWS.num_rows + malformed, malformed)
+    schema = "k string, s bigint, w_start bigint, w_end bigint, batch bigint"
+    options = {"header": "true"} if kind == "csv" else {}
+    found = spark.read.format(kind).schema(schema).options(**options).load(str(tmp_path / "out")).drop("batch")
+    assert sorted(str(row.asDict()) for row in found.collect()) == ANSWER
+
+
+def test_several_sinks_at_once(spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    written(tmp_path, "parquet")
+    rows: list[str] = []
+
+    def heard(results: DataFrame, batch: int) -> None:
+        rows.extend(str(row.asDict()) for row in results.collect())
+
+    sinks: Any = {"q": [heard, "console:", "noop:", "memory:", "json:lines"]}
+    pipeline = launched(spark, script(tmp_path, "parquet:in"), sinks=sinks)
+    pipeline.finish()
+    assert sorted(rows) == ANSWER
+    assert sorted(map(str, pipeline.results("q").toArrow().to_pylist())) == ANSWER
+    assert "q, batch " in capfd.readouterr().out
+    assert spark.read.json(str(tmp_path / "lines")).count() == len(ANSWER)
+
+
+def test_a_rate(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "app.cql"
+    path.write_text(
+        "CREATE STREAM S (at TIMESTAMP, n BIGINT) TIME at DELAY 0 SECONDS FROM 'rate:200';\n"
+        "CREATE QUERY q AS SELECT COUNT(*) AS n FROM S [RANGE 1 SECOND];"
+    )
+    pipeline = launched(spark, path, trigger={"processingTime": "1 second"}, state="files")
+    while pipeline.metrics.rows_out < 3:
+        assert not pipeline.await_end(timeout=0.5)
+    pipeline.stop()
+    assert max(pipeline.results("q").toArrow()["n"].to_pylist()) == 200
+
+
+@pytest.mark.parametrize(
+    ("source", "into", "sentence"),
+    [
+        ("ftp:in", "memory:", "'ftp:in' is no address Panewise knows"),
+        ("rate:fast", "memory:", "'rate:fast' is no number of rows a second"),
+        ("parquet:nowhere", "memory:", "'parquet:nowhere' cannot be read"),
+        ("parquet:in", "elsewhere", "'elsewhere' is no address Panewise knows"),
+    ],
+)
+def test_a_wrong_address_is_one_sentence(
+    spark: SparkSession, tmp_path: Path, source: str, into: str, sentence: str
+) -> None:
+    written(tmp_path, "parquet")
+    with pytest.raises(SourceProblem, match=sentence):
+        launched(spark, script(tmp_path, source, into))
+
+
+def test_the_command_runs_a_script_to_its_end(tmp_path: Path) -> None:
+    written(tmp_path, "csv")
+    script(tmp_path, "csv:in")
+    command = [sys.executable, "-c", "from panewise.cli import main; main()", "run", "--spark", "app.cql"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "5 rows in = 4 used + 0 late + 1 rejected" in done.stdout
+    script(tmp_path, "csv:nowhere")
+    failed = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (failed.returncode, failed.stderr.count("\n")) == (1, 1), failed.stderr
+    assert "cannot be read" in failed.stderr
