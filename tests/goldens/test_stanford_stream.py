@@ -48,21 +48,23 @@ SMALL = {
 
 #: A relation that grows with the stream, or many partitions.
 LARGE = {
-    "test2": Case("SELECT A, B FROM (SELECT A div 2 AS A, A AS B FROM S WHERE (A div 2) * 2 = A) VS", {"S": "S1"}),
+    "test2": Case(
+        "SELECT A, B FROM (SELECT A div 2 AS A, A AS B FROM S WHERE (A div 2) * 2 = A) VS", {"S": "S1"}, longest=6_000
+    ),
     "test3": Case(
-        "SELECT X.A, Y.A FROM S1 AS X, S2 AS Y WHERE X.A = Y.A", {"S1": "S1", "S2": "S1"}, quick=500, longest=3_000
+        "SELECT X.A, Y.A FROM S1 AS X, S2 AS Y WHERE X.A = Y.A", {"S1": "S1", "S2": "S1"}, quick=500, longest=2_000
     ),
     "test4": Case(
         "RSTREAM(SELECT S1.A, S2.A FROM S1 [NOW], S2 WHERE S1.A = S2.A)",
         {"S1": "S1", "S2": "S1"},
-        longest=8_000,
+        longest=5_000,
         whole=9_998,
     ),
-    "test5": Case("SELECT G, SUM(A), COUNT(A), MAX(A), MIN(A) FROM S GROUP BY G", {"S": "S2"}, longest=8_000),
-    "test6": Case("SELECT DISTINCT A div 2 FROM S", {"S": "S1"}),
+    "test5": Case("SELECT G, SUM(A), COUNT(A), MAX(A), MIN(A) FROM S GROUP BY G", {"S": "S2"}, longest=6_000),
+    "test6": Case("SELECT DISTINCT A div 2 FROM S", {"S": "S1"}, longest=6_000),
     # A relation of STREAM's is a file of insertions and deletions; here it is the difference of the two.
-    "test9": Case("SELECT A FROM R WHERE s = '+' EXCEPT ALL SELECT A FROM R WHERE s = '-'", {"R": "R1"}),
-    "test10": Case("SELECT G, A FROM S [PARTITION BY G ROWS 1]", {"S": "S2"}),
+    "test9": Case("SELECT A FROM R WHERE s = '+' EXCEPT ALL SELECT A FROM R WHERE s = '-'", {"R": "R1"}, longest=5_000),
+    "test10": Case("SELECT G, A FROM S [PARTITION BY G ROWS 1]", {"S": "S2"}, longest=5_000),
 }
 
 
@@ -79,7 +81,7 @@ def test_growing_relations_over_a_prefix(goldens: Path, name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
 def test_growing_relations_over_whole_files(goldens: Path, name: str) -> None:
-    """Of test3, test4 and test5 as much as ends in about a minute; `make goldens` takes the whole files and an hour."""
+    """As much as ends in half a minute; `make goldens` takes the whole files and an hour."""
     whole = bool(os.environ.get("WHOLE_GOLDENS"))
     agree(goldens, name, LARGE[name], LARGE[name].whole if whole else LARGE[name].longest)
 
