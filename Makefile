@@ -10,6 +10,9 @@ JAVA := JAVA_HOME="$$(tools/java-home)"
 CONNECTORS := .venv/connectors
 # The Spark that Delta is built for, which is older than ours.
 DELTA_SPARK := .venv/delta-spark
+ARCHIVE := .venv/spark-classes.jsa
+# Most of what the JVMs of tests do they do once: the optimising compiler would cost more than it saves, about half.
+QUICK := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 COPY := mvn -q -f tools/connectors.xml dependency:copy-dependencies
 # As root on Debian, installs a package; elsewhere it fails, and the line that called it says what is missing.
 apt = { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install --yes --no-install-recommends $(1); } >/dev/null 2>&1
@@ -54,11 +57,18 @@ $(DELTA_SPARK)/ready: requirements-delta.lock tools/connectors.xml | connectors
 	$(JAVA) $(COPY) -P delta -DoutputDirectory=$(CURDIR)/$(CONNECTORS)/delta
 	@touch $@
 
+# Every test of Spark starts a JVM or several; with its classes archived one starts in half the time.
+$(ARCHIVE): requirements.lock tools/spark_classes.py | connectors
+	@rm -f $@
+	$(JAVA) JDK_JAVA_OPTIONS="$(QUICK)" PYSPARK_PYTHON=$(BIN)/python $(BIN)/spark-submit \
+		--driver-java-options "-XX:ArchiveClassesAtExit=$@ -Xlog:cds=off -Xlog:cds+dynamic=off" tools/spark_classes.py 2>/dev/null
+
 demo: setup java ## Answer a script of standing queries over a generated stream, live
 	$(JAVA) $(BIN)/panewise demo
 
 test: export CI = true # the same cases each time; test-fast draws new ones
-test: setup java connectors delta-spark lint ## Run everything CI runs
+test: setup java connectors delta-spark ## Run everything CI runs
+	@$(MAKE) --no-print-directory --jobs=2 lint $(ARCHIVE)
 	$(JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-fast: setup java ## Run the tests for daily work
