@@ -65,6 +65,8 @@ class Run(ABC):
         settings = {
             "spark.sql.shuffle.partitions": str(setting.plan.shards),
             "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
+            # A batch always has the same shape; planning it again after each stage costs a tenth of it.
+            "spark.sql.adaptive.enabled": "false",
             "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         }
         with configured(setting.session, settings):
@@ -162,9 +164,12 @@ class FiledRun(Run):
         log = [entry for entry in self.setting.checkpoint.control.history() if entry[0] > self.followed]
         entries = [json.dumps({"number": number, "commands": commands}).encode() for number, commands in log]
         told = [(label, -1, entry) for label in self.setting.plan.labels for entry in entries]
-        everything = self.setting.session.createDataFrame(told, MESSAGES)
-        if sent is not None:
-            everything = everything.union(sent)
+        everything = sent
+        if everything is None or told:
+            # In the session of the batch, whose settings are those of the run.
+            session = self.setting.session if sent is None else sent.sparkSession
+            commands = session.createDataFrame(told, MESSAGES)
+            everything = commands if sent is None else commands.union(sent)
         shards = everything.repartition(self.setting.plan.shards, "shard").sortWithinPartitions("shard", "place")
         work = StateFiles(self.course, str(self.setting.checkpoint.state), batch)
         totals = self._delivery().observed(shards.mapInArrow(work, SAID), batch)
