@@ -18,7 +18,7 @@ COPY := mvn -q -f tools/connectors.xml dependency:copy-dependencies
 apt = { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install --yes --no-install-recommends $(1); } >/dev/null 2>&1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java connectors delta-spark demo test test-fast goldens bench lint format lock clean
+.PHONY: help setup java connectors delta-spark demo test test-fast bench lint format lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | column -t -s "$$(printf '\t')"
@@ -73,9 +73,6 @@ test: setup java connectors delta-spark ## Run everything CI runs
 
 test-fast: setup java ## Run the tests for daily work
 	$(JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
-
-goldens: setup ## Compare with other systems over their whole files, which takes about an hour
-	WHOLE_GOLDENS=1 $(BIN)/python -m pytest -n $(WORKERS) tests/goldens
 
 bench: setup java ## Measure every figure of the papers; SIZE=seconds (default) or full
 	$(JAVA) $(BIN)/python -m benchmarks --all --size $(or $(SIZE),seconds)

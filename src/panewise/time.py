@@ -220,6 +220,11 @@ def floor_to_grid(instants: Ticks, origin: int, step: int) -> Ticks:
     return origin + (instants - origin) // step * step
 
 
+def ceil_to_grid(instants: Ticks, origin: int, step: int) -> Ticks:
+    """The first grid point `origin + k * step` that is not before each instant."""
+    return origin - (origin - instants) // step * step
+
+
 def grid_between(first: Ticks, last: Ticks, origin: int, step: int) -> Ticks:
     """Every grid point inside any of the closed intervals `[first[i], last[i]]`, ascending, each once."""
     lows, highs = _grid_runs(first, last, origin, step)

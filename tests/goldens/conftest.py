@@ -49,9 +49,9 @@ def _record(folder: Path, query: str, streams: Mapping[str, Any], options: dict[
     pool = pw.Pool({name: s.schema for name, s in given.items()}, options.get("boundary", "(]"))
     try:
         pool.register("q", query)
+        stream = pool.queries["q"].aggregation.source.stream
     except PanewiseError:
         return
-    stream = pool.queries["q"].plan.source.stream
     case = folder / uuid.uuid4().hex
     case.mkdir(parents=True)
     pyarrow.parquet.write_table(given[stream].arrow, case / "input.parquet")

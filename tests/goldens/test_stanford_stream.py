@@ -2,15 +2,12 @@
 
 STREAM never learns that time goes on after its last item, so our runs stop there too (`until`).
 Views are written as sub-queries, and the time column, which STREAM keeps out of `*`, is left out by name.
-The reference recomputes everything at every instant: an unwindowed stream costs the square of its length, so the
-quick tests run a prefix of those files.
 """
 
 from __future__ import annotations
 
 import csv
 import gzip
-import os
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,80 +20,52 @@ import panewise as pw
 
 @dataclass(frozen=True)
 class Case:
-    """A query, the file each of its streams is read from, and prefixes that run in seconds and in about a minute.
-
-    `whole` is all that can be compared: STREAM's file leaves out the last instant of an Rstream.
-    """
+    """A query, the file each of its streams is read from, and how much of it can be compared if not all."""
 
     query: str
     files: dict[str, str]
-    quick: int = 1_000
-    longest: int | None = None
-    whole: int | None = None
+    prefix: int | None = None
 
 
 #: Names of the columns of each file; STREAM keeps only their types in it.
 COLUMNS = {"S1": "t A", "S2": "t G A", "S3": "t A B C D", "R1": "t s A"}
 READERS = {"i": int, "f": float, "b": str, "c4": str}
 
-#: Windows that stay small, whatever the length of the stream.
-SMALL = {
+CASES = {
     "test1": Case("SELECT A, B, C, D FROM S", {"S": "S3"}),
     "test7": Case("SELECT A FROM S [ROWS 2]", {"S": "S1"}),
     "test8": Case("SELECT A FROM S [NOW]", {"S": "S1"}),
-}
-
-#: A relation that grows with the stream, or many partitions.
-LARGE = {
-    "test2": Case(
-        "SELECT A, B FROM (SELECT A div 2 AS A, A AS B FROM S WHERE (A div 2) * 2 = A) VS", {"S": "S1"}, longest=6_000
-    ),
-    "test3": Case(
-        "SELECT X.A, Y.A FROM S1 AS X, S2 AS Y WHERE X.A = Y.A", {"S1": "S1", "S2": "S1"}, quick=500, longest=2_000
-    ),
+    "test2": Case("SELECT A, B FROM (SELECT A div 2 AS A, A AS B FROM S WHERE (A div 2) * 2 = A) VS", {"S": "S1"}),
+    "test3": Case("SELECT X.A, Y.A FROM S1 AS X, S2 AS Y WHERE X.A = Y.A", {"S1": "S1", "S2": "S1"}),
     "test4": Case(
         "RSTREAM(SELECT S1.A, S2.A FROM S1 [NOW], S2 WHERE S1.A = S2.A)",
         {"S1": "S1", "S2": "S1"},
-        longest=5_000,
-        whole=9_998,
+        prefix=9_998,
     ),
-    "test5": Case("SELECT G, SUM(A), COUNT(A), MAX(A), MIN(A) FROM S GROUP BY G", {"S": "S2"}, longest=6_000),
-    "test6": Case("SELECT DISTINCT A div 2 FROM S", {"S": "S1"}, longest=6_000),
+    "test5": Case("SELECT G, SUM(A), COUNT(A), MAX(A), MIN(A) FROM S GROUP BY G", {"S": "S2"}),
+    "test6": Case("SELECT DISTINCT A div 2 FROM S", {"S": "S1"}),
     # A relation of STREAM's is a file of insertions and deletions; here it is the difference of the two.
-    "test9": Case("SELECT A FROM R WHERE s = '+' EXCEPT ALL SELECT A FROM R WHERE s = '-'", {"R": "R1"}, longest=5_000),
-    "test10": Case("SELECT G, A FROM S [PARTITION BY G ROWS 1]", {"S": "S2"}, longest=5_000),
+    "test9": Case("SELECT A FROM R WHERE s = '+' EXCEPT ALL SELECT A FROM R WHERE s = '-'", {"R": "R1"}),
+    "test10": Case("SELECT G, A FROM S [PARTITION BY G ROWS 1]", {"S": "S2"}),
 }
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_small_windows_over_whole_files(goldens: Path, name: str) -> None:
-    agree(goldens, name, SMALL[name], None)
-
-
-@pytest.mark.parametrize("name", LARGE)
-def test_growing_relations_over_a_prefix(goldens: Path, name: str) -> None:
-    agree(goldens, name, LARGE[name], LARGE[name].quick)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", LARGE)
-def test_growing_relations_over_whole_files(goldens: Path, name: str) -> None:
-    """As much as ends in half a minute; `make goldens` takes the whole files and an hour."""
-    whole = bool(os.environ.get("WHOLE_GOLDENS"))
-    agree(goldens, name, LARGE[name], LARGE[name].whole if whole else LARGE[name].longest)
+@pytest.mark.parametrize("name", CASES)
+def test_whole_files(goldens: Path, name: str) -> None:
+    agree(goldens, name, CASES[name])
 
 
 def test_stream_leaves_out_the_last_instant_of_an_rstream(goldens: Path) -> None:
     """It emits an instant when the next one begins; we emit the last one too. No row of S1 meets an older one."""
     folder = goldens / "stanford_stream"
     tail = read(folder / "data", "S1", None)[-100:]
-    found = pw.run(LARGE["test4"].query, {"S1": tail, "S2": tail}, time="t")
+    found = pw.run(CASES["test4"].query, {"S1": tail, "S2": tail}, time="t")
     assert lines(found) - reported(folder / "sample-out" / "test4.gz", 9_999) == Counter(["[9999]:+:9999, 9999"])
 
 
-def agree(goldens: Path, name: str, case: Case, prefix: int | None) -> None:
+def agree(goldens: Path, name: str, case: Case) -> None:
     folder = goldens / "stanford_stream"
-    streams = {stream: read(folder / "data", file, prefix) for stream, file in case.files.items()}
+    streams = {stream: read(folder / "data", file, case.prefix) for stream, file in case.files.items()}
     last = max(int(table.column("t")[-1].as_py()) for table in streams.values())
     found = pw.run(case.query, streams, time="t", until=last)
     assert lines(found) == reported(folder / "sample-out" / f"{name}.gz", last)

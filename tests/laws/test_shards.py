@@ -53,7 +53,7 @@ def sharded(
 ) -> Shards:
     found = Shards(pooled(queries, s.schema, delay, boundary), shards, restarts)
     for tasks in batches(s, splits):
-        found.batch(tasks)
+        found.batch(S=tasks)
     found.finish()
     return found
 

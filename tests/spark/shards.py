@@ -23,7 +23,7 @@ from panewise.scalar import Scalar
 
 @dataclass
 class Shards:
-    """The shards of a pipeline over one stream `S`; `restarts` says whether each is read from its state every time."""
+    """The shards of a pipeline; `restarts` says whether each is read from its state every time."""
 
     pool: pw.Pool
     count: int
@@ -44,12 +44,13 @@ class Shards:
         ]
         self._numbers = 0
 
-    def batch(self, tasks: Sequence[pa.Table]) -> None:
-        """One batch, read by several tasks."""
+    def batch(self, **streams: Sequence[pa.Table]) -> None:
+        """One batch of each stream, read by several tasks."""
         sent: list[list[tuple[int, bytes]]] = [[] for _ in range(self.count)]
-        for partition, rows in enumerate(tasks):
+        tasks = [(stream, rows) for stream, several in streams.items() for rows in several]
+        for partition, (stream, rows) in enumerate(tasks):
             with patch.object(slicing_module, "whereabouts", return_value=(self.batches, partition)):
-                for shard, place, payload in self._sliced(rows):
+                for shard, place, payload in self._sliced(stream, rows):
                     sent[shard].append((place, payload))
         self.batches += 1
         self._work(sent, self.commands)
@@ -67,8 +68,8 @@ class Shards:
         accounts = [shard.engine.accounting["S"] for shard in self.shards]
         return Accounting(late=sum(a.late for a in accounts), partly_late=sum(a.partly_late for a in accounts))
 
-    def _sliced(self, rows: pa.Table) -> Iterator[tuple[int, int, bytes]]:
-        (crossing,) = self.course.layout.crossings or (None,)
+    def _sliced(self, stream: str, rows: pa.Table) -> Iterator[tuple[int, int, bytes]]:
+        crossing = next((each for each in self.course.layout.crossings if each.stream == stream), None)
         if crossing is None:
             return
         rows = rows.filter(pc.is_valid(rows["t"]))

@@ -123,7 +123,7 @@ def test_stream_with_late_rows(spark: SparkSession, groups: list[Group], tmp_pat
         if group.time == "t" and group.stream == "S" and pa.types.is_integer(group.table.schema.field("t").type):
             shards = Shards(group.pool(), 2, restarts=True)
             for row in range(group.table.num_rows):
-                shards.batch([group.table.slice(row, 1)])
+                shards.batch(S=[group.table.slice(row, 1)])
             shards.finish()
             for name in group.queries:
                 group.check(name, shards.results(name))

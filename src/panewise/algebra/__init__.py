@@ -17,6 +17,7 @@ from panewise.algebra.tree import (
     Query,
     Select,
     Source,
+    Unary,
     Union,
     Windowed,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "Rewrite",
     "Select",
     "Source",
+    "Unary",
     "Union",
     "Windowed",
     "announced",

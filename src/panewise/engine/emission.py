@@ -27,9 +27,11 @@ class Seat:
 class Emission(Mapping[str, pa.Table]):
     """The results of one `advance`, by the name of the query. A query with nothing to say has an empty table."""
 
-    def __init__(self, seats: Mapping[str, Seat], heard: Mapping[int, list[Said]]) -> None:
-        self._seats, self._heard = seats, heard
-        self._tables: dict[str, pa.Table] = {}
+    def __init__(
+        self, seats: Mapping[str, Seat], heard: Mapping[int, list[Said]], relations: Mapping[str, pa.Table]
+    ) -> None:
+        self._seats, self._heard, self._relations = seats, heard, relations
+        self._tables: dict[str, pa.Table] = dict(relations)
 
     def __getitem__(self, name: str) -> pa.Table:
         if name not in self._tables:
@@ -39,23 +41,35 @@ class Emission(Mapping[str, pa.Table]):
         return self._tables[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._seats)
+        return iter({**self._seats, **self._relations})
 
     def __len__(self) -> int:
-        return len(self._seats)
+        return len(self._seats) + len(self._relations)
 
     def together(self, names: Collection[str]) -> pa.Table | None:
         """The results of some queries with the same columns as one table, whose first column names the query."""
         manners: dict[int, dict[str, Seat]] = {}
+        tables = [_named(name, self._relations[name]) for name in names if name in self._relations]
         for name in names:
+            if name in self._relations:
+                continue
             manners.setdefault(id(self._seats[name].manner), {})[name] = self._seats[name]
-        tables = [_attributed(said, seats) for manner, seats in manners.items() for said in self._heard.get(manner, [])]
+        heard = [(said, seats) for manner, seats in manners.items() for said in self._heard.get(manner, [])]
+        tables += [_attributed(said, listeners) for said, listeners in heard]
         return pa.concat_tables(tables) if tables else None
 
     def families(self) -> list[pa.Table]:
         """The same results, one table for all queries that are reported together; `feed` tells windows aseat."""
         seats = {id(seat.manner): seat for seat in self._seats.values()}
         return [family_table(seats[manner], each) for manner, said in self._heard.items() for each in said]
+
+
+def _named(name: str, table: pa.Table) -> pa.Table:
+    """A table with the name of its query as the first column."""
+    columns: dict[str, pa.Array] = {"query": pa.array([name] * table.num_rows, pa.string())}
+    for column, values in zip(table.column_names, table.columns, strict=True):
+        columns[_free(column, columns)] = values
+    return pa.table(list(columns.values()), names=list(columns))
 
 
 def result(seat: Seat, said: Said) -> pa.Table:

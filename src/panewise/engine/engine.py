@@ -17,6 +17,7 @@ from panewise.engine.grouping import Home, home_of
 from panewise.engine.intake import NO_MARK, Intake
 from panewise.engine.lateness import Ledger, Tally
 from panewise.engine.pool import Pool, Standing
+from panewise.engine.relational import Circuit, Inflow
 from panewise.engine.report import Reporter, Said
 from panewise.engine.rows_family import RowsFamily
 from panewise.engine.session_family import SessionFamily
@@ -24,7 +25,7 @@ from panewise.engine.slicer import opened
 from panewise.engine.snapshot import Tree, packed, unpacked
 from panewise.engine.time_family import TimeFamily
 from panewise.errors import BindProblem, SchemaProblem, StateProblem, did_you_mean
-from panewise.plan import Aggregation
+from panewise.plan import Aggregation, Relation
 from panewise.slicing import WindowManager
 from panewise.stores.stairs import NEVER
 from panewise.time import Domain, Instant
@@ -45,6 +46,7 @@ class Engine:
         self._reporters: dict[Home, Reporter] = {}
         self._homes: dict[str, Home] = {}
         self._seats: dict[str, Seat] = {}
+        self._circuit = Circuit(pool.boundary, pool.host)
         #: Queries whose times of day wait for the first item to tell the day.
         self._waiting: dict[str, Standing] = {}
         self._anchors: dict[str, int] = {}
@@ -60,10 +62,10 @@ class Engine:
 
     # ---- rows and time -----------------------------------------------------------------------------------------
 
-    def feed(self, stream: str, batch: Any, only: Home | None = None) -> None:
+    def feed(self, stream: str, batch: Any, only: Home | Inflow | None = None) -> None:
         """Take rows in: a record batch or table with the declared columns. All of it, or nothing on an error.
 
-        With `only`, the rows are for one family alone.
+        With `only`, the rows are for one family or one home alone.
         """
         intake = self._intake(stream)
         arrivals, rejected = intake.admit(batch)
@@ -72,10 +74,15 @@ class Engine:
         if len(arrivals):
             late = arrivals.late()
             on_time = arrivals.times if late is None else arrivals.times[~late]
-            if len(on_time) and self._waiting:
+            if len(on_time):
                 self._anchor(stream, int(on_time.min()))
-            for family in self._families_of(stream) if only is None else self._at(only):
-                family.take(arrivals, ledger)
+            if isinstance(only, Inflow):
+                self._circuit.take(stream, arrivals, ledger, only)
+            else:
+                for family in self._families_of(stream) if only is None else self._at(only):
+                    family.take(arrivals, ledger)
+            if only is None:
+                self._circuit.take(stream, arrivals, ledger)
         lost = ledger.late
         if lost:
             places = np.searchsorted(arrivals.order, np.array(lost, np.int64))
@@ -99,11 +106,13 @@ class Engine:
         """Items of these times have come, here or elsewhere: the first one says which day times of day are on."""
         intake = self._intake(stream)
         intake.newest = max(intake.newest, newest)
-        if self._waiting:
-            self._anchor(stream, first)
+        self._anchor(stream, first)
 
-    def reach(self, home: Home, newest: int) -> None:
+    def reach(self, home: Home | Inflow, newest: int) -> None:
         """An item of this time has entered the windows of a family, here or elsewhere."""
+        if isinstance(home, Inflow):
+            self._circuit.reach(home, newest)
+            return
         for family in self._at(home):
             family.newest = max(family.newest, newest + self.pool.boundary.shift)
 
@@ -124,14 +133,18 @@ class Engine:
             if intake.mark > NO_MARK:
                 for family in self._families_of(intake.name):
                     family.advance(intake.mark - 1 + self.pool.boundary.shift)
-        return self._emitted()
+        shift = self.pool.boundary.shift
+        limits = {i.name: i.mark - 1 + shift for i in self._intakes.values() if i.mark > NO_MARK}
+        return self._emitted(self._circuit.advance(limits))
 
     def finish(self, until: int | str | datetime | None = None) -> Emission:
         """The input is complete: everything until each item has been in all its windows, or until an instant."""
         for family in self._families.values():
             domain = family.plan.query.domain
             family.finish(None if until is None else _tick(until, domain))
-        return self._emitted()
+        domains = {schema.domain for schema in self.pool.streams.values()}
+        last = None if until is None else max(_tick(until, domain) for domain in domains)
+        return self._emitted(self._circuit.finish(last))
 
     # ---- what can be asked -------------------------------------------------------------------------------------
 
@@ -176,7 +189,7 @@ class Engine:
             families.append({"family": family.state(), "said": self._reporters[home].state(), "anchors": anchors})
         late = {name: pa.concat_tables(tables) for name, tables in self._late.items()}
         intakes = {name: intake.state() for name, intake in self._intakes.items()}
-        return {"intakes": intakes, "families": families, "late": late}
+        return {"intakes": intakes, "families": families, "late": late, "relations": self._circuit.state()}
 
     @classmethod
     def restore(cls, data: bytes, host: Host | None = None) -> Engine:
@@ -188,7 +201,11 @@ class Engine:
         for name, saved in tree["intakes"].items():
             self._intakes[name].restore(saved)
         self._late = {name: [table] for name, table in tree["late"].items()}
-        waiting = dict(self.pool.queries)
+        waiting = {name: s for name, s in self.pool.queries.items() if isinstance(s.plan, Aggregation)}
+        relations = {name: s.plan for name, s in self.pool.queries.items() if isinstance(s.plan, Relation)}
+        self._circuit.restore(
+            tree["relations"], {name: (plan, self._instants(plan)) for name, plan in relations.items()}
+        )
         for saved in tree["families"]:
             self._anchors |= dict(saved["anchors"])
             since = dict(saved["family"]["since"])
@@ -201,21 +218,31 @@ class Engine:
             self._reporters[home].restore(saved["said"])
         self._waiting = waiting
 
+    def _instants(self, plan: Relation) -> pa.DataType:
+        """The type of instants in the results of a query."""
+        return next(self._intakes[name].schema.instants for name in sorted(plan.streams))
+
     def _plan_of(self, name: str) -> Aggregation:
         plan = self.pool.queries[name].plan
+        assert isinstance(plan, Aggregation)
         return plan.anchored(self._anchors[name]) if name in self._anchors else plan
 
     # ---- queries come and go -----------------------------------------------------------------------------------
 
     def joined(self, query: Standing) -> None:
         """Called by the pool."""
-        if _of_day(query.plan):
+        if isinstance(query.plan, Relation):
+            self._circuit.join(query.name, query.plan, self._instants(query.plan))
+        elif _of_day(query.plan):
             self._waiting[query.name] = query
         else:
             self._settle(query, query.plan)
 
     def left(self, query: Standing) -> None:
         """Called by the pool."""
+        if isinstance(query.plan, Relation):
+            self._circuit.leave(query.name)
+            return
         if self._waiting.pop(query.name, None):
             return
         home = self._homes.pop(query.name)
@@ -264,11 +291,13 @@ class Engine:
 
     def _anchor(self, stream: str, first: int) -> None:
         """The first item says which day times of day are on."""
+        self._circuit.anchor(stream, first)
         for name, standing in list(self._waiting.items()):
-            if standing.plan.source.stream == stream:
+            plan = standing.plan
+            if isinstance(plan, Aggregation) and plan.source.stream == stream:
                 del self._waiting[name]
                 self._anchors[name] = first
-                self._settle(standing, standing.plan.anchored(first))
+                self._settle(standing, plan.anchored(first))
 
     def _at(self, home: Home) -> Iterable[Family]:
         return [self._families[home]] if home in self._families else []
@@ -278,7 +307,7 @@ class Engine:
 
     # ---- results -----------------------------------------------------------------------------------------------
 
-    def _emitted(self) -> Emission:
+    def _emitted(self, tables: dict[str, pa.Table]) -> Emission:
         for home, family in self._families.items():
             # Chunks are given up when they have become results, so that an overflow loses nothing of any query.
             for manner, said in self._reporters[home].report(family.said).items():
@@ -286,7 +315,7 @@ class Engine:
             family.said = []
             family.tidy()
         heard, self._unheard = self._unheard, {}
-        return Emission(dict(self._seats), heard)
+        return Emission(dict(self._seats), heard, self._circuit.complete(tables))
 
     def _promise(self, to: int | str | datetime) -> None:
         for intake in self._intakes.values():

@@ -13,11 +13,13 @@ from panewise.errors import BindProblem, PanewiseError, SchemaProblem, StateProb
 from panewise.plan import (
     Aggregation,
     FamilyPlan,
+    Relation,
     WindowPlan,
     aggregation,
     explain_pool,
     families,
     picture,
+    relation,
 )
 from panewise.schema import StreamSchema
 from panewise.slicing import Group, Policy, WindowManager
@@ -31,9 +33,21 @@ class Standing:
 
     name: str
     text: str
-    plan: Aggregation
+    plan: Aggregation | Relation
     #: Items up to this tick do not count; None for a query that sees what is kept already.
     since: int | None = None
+
+    @property
+    def aggregation(self) -> Aggregation:
+        """The plan of a query that is answered from panes."""
+        if not isinstance(self.plan, Aggregation):
+            raise BindProblem(f"query {self.name!r} is no grouped aggregate over one window", fix="run it embedded")
+        return self.plan
+
+    @property
+    def streams(self) -> frozenset[str]:
+        """The declared streams it reads."""
+        return frozenset(self.plan.query.root.streams)
 
 
 class Listener(Protocol):
@@ -80,7 +94,9 @@ class Pool:
     def understood(self, name: str, query: str | Query, since: int | None = None) -> Standing:
         """What a query would be in this pool; refuses what the engine cannot answer."""
         plan = self._plan(query)
-        if since is not None and isinstance(plan.window, Rows):
+        if since is not None and isinstance(plan, Relation):
+            raise BindProblem("a relational query always starts with what comes", fix="leave START NOW out")
+        if since is not None and isinstance(plan, Aggregation) and isinstance(plan.window, Rows):
             raise BindProblem("a window of rows cannot start now: it counts rows", fix="let it see the rows kept")
         return Standing(name, query if isinstance(query, str) else "", plan, since)
 
@@ -103,7 +119,7 @@ class Pool:
 
     def families(self) -> list[FamilyPlan]:
         """Queries by the panes they share; as they run, where an engine runs them."""
-        plans = {name: standing.plan for name, standing in self.queries.items()}
+        plans = {name: s.plan for name, s in self.queries.items() if isinstance(s.plan, Aggregation)}
         return families(plans, self.policy, lambda family: next((x.managers(family) for x in self.listeners), None))
 
     def explain(self) -> str:
@@ -153,15 +169,21 @@ class Pool:
             pool.register(name, text, since=since)
         return pool
 
-    def _plan(self, query: str | Query) -> Aggregation:
+    def _plan(self, query: str | Query) -> Aggregation | Relation:
         bound = self.host.read(query, self.streams) if isinstance(query, str) else query
-        plan = aggregation(bound)
+        plan = answerable(bound)
         if isinstance(plan, str):
-            raise BindProblem(
-                f"the engine does not answer this query: {plan}",
-                fix="use pw.run, or group and aggregate over one window of one stream",
-            )
+            raise BindProblem(f"the engine does not answer this query: {plan}", fix="use pw.run")
         return plan
+
+
+def answerable(query: Query) -> Aggregation | Relation | str:
+    """How the engine answers a query, from panes or else from rows; or why it does not."""
+    panes = aggregation(query)
+    if not isinstance(panes, str):
+        return panes
+    rows = relation(query)
+    return panes if isinstance(rows, str) and len(query.windows) == 1 else rows
 
 
 def _policy(policy: str | Policy) -> Policy:

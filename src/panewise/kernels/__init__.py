@@ -10,7 +10,7 @@ import os
 from importlib import import_module
 from typing import Any
 
-#: Every kernel, in the order of the data: times to panes, keys to codes, rows to states.
+#: Every kernel, in the order of the data: times to panes, keys to codes, rows to states, rows to each other.
 KERNELS = (
     "pane_numbers",
     "dense_slots",
@@ -23,6 +23,8 @@ KERNELS = (
     "take_greatest",
     "take_greatest_floats",
     "take_latest",
+    "link",
+    "meet",
 )
 
 

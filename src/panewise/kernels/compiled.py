@@ -161,3 +161,33 @@ def take_latest(slots: Longs, times: Longs, order: Longs, rows: Longs, out: tupl
         slot = slots[i]
         if times[i] > best_time[slot] or (times[i] == best_time[slot] and order[i] >= best_order[slot]):
             best_time[slot], best_order[slot], best_row[slot] = times[i], order[i], rows[i]
+
+
+@_compiled
+def link(codes: Longs, start: int, heads: Longs, links: Longs) -> None:
+    for i in range(len(codes)):
+        links[start + i] = heads[codes[i]]
+        heads[codes[i]] = start + i
+
+
+@_compiled
+def meet(
+    codes: Longs, enter: Longs, leave: Longs, heads: Longs, links: Longs, enters: Longs, leaves: Longs
+) -> tuple[Longs, Longs]:
+    size = max(len(codes), 16)
+    mine, met = np.empty(size, np.int64), np.empty(size, np.int64)
+    found = 0
+    for row in range(len(codes)):
+        code = codes[row]
+        other = heads[code] if code < len(heads) else np.int64(-1)
+        while other >= 0:
+            if max(enter[row], enters[other]) < min(leave[row], leaves[other]):
+                if found == size:
+                    size *= 2
+                    more, others = np.empty(size, np.int64), np.empty(size, np.int64)
+                    more[:found], others[:found] = mine, met
+                    mine, met = more, others
+                mine[found], met[found] = row, other
+                found += 1
+            other = links[other]
+    return mine[:found], met[:found]

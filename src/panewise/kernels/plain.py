@@ -129,3 +129,26 @@ def take_latest(slots: Longs, times: Longs, order: Longs, rows: Longs, out: tupl
         slot = slots[i]
         if (times[i], order[i]) >= (best_time[slot], best_order[slot]):
             best_time[slot], best_order[slot], best_row[slot] = times[i], order[i], rows[i]
+
+
+def link(codes: Longs, start: int, heads: Longs, links: Longs) -> None:
+    """Chain rows `start` and on by code: `heads` is the newest row of each, `links` the one before each row."""
+    for place, code in enumerate(codes.tolist(), start=start):
+        links[place] = heads[code]
+        heads[code] = place
+
+
+def meet(
+    codes: Longs, enter: Longs, leave: Longs, heads: Longs, links: Longs, enters: Longs, leaves: Longs
+) -> tuple[Longs, Longs]:
+    """Rows and the chained rows of their codes that are there at some same instant, as two lists of places."""
+    mine: list[int] = []
+    met: list[int] = []
+    for row, code in enumerate(codes.tolist()):
+        other = int(heads[code]) if code < len(heads) else -1
+        while other >= 0:
+            if max(enter[row], enters[other]) < min(leave[row], leaves[other]):
+                mine.append(row)
+                met.append(other)
+            other = int(links[other])
+    return np.array(mine, np.int64), np.array(met, np.int64)

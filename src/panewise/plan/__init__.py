@@ -5,6 +5,7 @@ from panewise.plan.explain import explain
 from panewise.plan.explain_pool import explain_pool
 from panewise.plan.families import FamilyPlan, WindowPlan, edges_of, families, frame_of, managers, slider
 from panewise.plan.picture import picture
+from panewise.plan.relation import Relation, relation
 from panewise.plan.slices import unsliceable
 from panewise.plan.storage import row_store, storage
 from panewise.plan.store_choice import StoreChoice, choose_store
@@ -12,6 +13,7 @@ from panewise.plan.store_choice import StoreChoice, choose_store
 __all__ = [
     "Aggregation",
     "FamilyPlan",
+    "Relation",
     "Rowwise",
     "StoreChoice",
     "WindowPlan",
@@ -24,6 +26,7 @@ __all__ = [
     "frame_of",
     "managers",
     "picture",
+    "relation",
     "row_store",
     "slider",
     "span",

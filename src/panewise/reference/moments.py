@@ -128,7 +128,11 @@ def _lasts(query: Query) -> bool:
 
 def _grid_points(query: Query, speakers: list[Windowed], parts: Parts, boundary: Boundary) -> set[Moment]:
     """All instants of the periodic windows, from the first change of any window to the next instant after the last."""
-    told = [w.window.instants(part.contents, boundary) for w in query.windows for part in parts(w).values()]
+    told = [
+        (w.window.instants(part.contents, boundary) if w.window.periodic else _heard(w.window, part, boundary))
+        for w in query.windows
+        for part in parts(w).values()
+    ]
     changes = np.unique(np.concatenate([np.empty(0, np.int64), *told]))
     found: set[Moment] = set()
     for grid in (node.window.grid for node in speakers):

@@ -1,6 +1,6 @@
 """Every window kind, as frozen specs with vectorised scope functions."""
 
-from panewise.window.base import Contents, LogicalWindow, Pattern, Window
+from panewise.window.base import FOREVER, Contents, LogicalWindow, Pattern, Window
 from panewise.window.cumulate import Cumulate
 from panewise.window.landmark import Landmark
 from panewise.window.multigranular import MultiGranular
@@ -11,6 +11,7 @@ from panewise.window.sliding import NOW, Sliding, historical, tumbling
 from panewise.window.varying import Extent, Varying
 
 __all__ = [
+    "FOREVER",
     "NOW",
     "Contents",
     "Cumulate",

@@ -112,6 +112,10 @@ class Window(ABC):
         return self
 
 
+#: An instant after all others, at which what never leaves would.
+FOREVER = 2**62 + 1
+
+
 class LogicalWindow(Window):
     """A window that time alone decides: its scope function says which ticks are in."""
 
@@ -122,6 +126,10 @@ class LogicalWindow(Window):
     @abstractmethod
     def scope(self, instants: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
         """First and last tick in scope at each instant, both inclusive; first > last says that nothing is."""
+
+    def lifetimes(self, times: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
+        """The first instant at which items of these times are in, and the first at which they are not any more."""
+        raise TypeError(f"items may come back to a {type(self).__name__} window")
 
     def members(self, contents: Contents, at: int, boundary: Boundary) -> Ticks:
         low, high = self.scope(np.array([at], np.int64), boundary)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from panewise.errors import WindowProblem
-from panewise.time import Boundary, Domain, Instant, Ticks, duration_text, floor_to_grid, grid_between
+from panewise.time import Boundary, Domain, Instant, Ticks, ceil_to_grid, duration_text, floor_to_grid, grid_between
 from panewise.window.base import Contents, LogicalWindow, Pattern, positive
 
 
@@ -68,6 +68,11 @@ class Cumulate(LogicalWindow):
 
     def expires_at(self, times: Ticks, boundary: Boundary) -> Ticks | None:
         return self._period(times + boundary.shift) + self.size + self.step
+
+    def lifetimes(self, times: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
+        enters = times + boundary.shift
+        first, after = ceil_to_grid(enters, self.start, self.step), self._period(enters) + self.size + self.step
+        return first, np.where(times < self.start, first, after) if self.origin else after
 
     def anchored(self, first: int) -> Cumulate:
         return replace(self, origin=Instant(self.origin.on_day_of(first))) if self.origin else self

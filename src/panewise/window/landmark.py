@@ -17,11 +17,12 @@ from panewise.time import (
     Domain,
     Instant,
     Ticks,
+    ceil_to_grid,
     duration_text,
     floor_to_grid,
     grid_between,
 )
-from panewise.window.base import Contents, LogicalWindow, Pattern, positive
+from panewise.window.base import FOREVER, Contents, LogicalWindow, Pattern, positive
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,11 @@ class Landmark(LogicalWindow):
         if self.slide is None:
             return enters
         return grid_between(enters[:1], enters[-1:] + self.slide - 1, *(self.grid or (0, 1)))
+
+    def lifetimes(self, times: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
+        enters = ceil_to_grid(times + boundary.shift, *(self.grid or (0, 1)))
+        upper = self.last - boundary.shift if self.upper else self.last
+        return enters, np.where((times < self.first) | (times > upper), enters, FOREVER)
 
     def bounds(self, at: int) -> tuple[int | None, int | None]:
         return (self.lower.tick if self.lower else None), min(at, self.last)

@@ -35,6 +35,9 @@ class Predicate(LogicalWindow):
     def instants(self, contents: Contents, boundary: Boundary) -> Ticks:
         return _EVERYTHING.instants(contents, boundary)
 
+    def lifetimes(self, times: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
+        return _EVERYTHING.lifetimes(times, boundary)
+
     def bounds(self, at: int) -> tuple[int | None, int | None]:
         return _EVERYTHING.bounds(at)
 

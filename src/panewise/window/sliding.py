@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from panewise.errors import WindowProblem
-from panewise.time import Boundary, Domain, Instant, Ticks, duration_text, floor_to_grid, grid_between
+from panewise.time import Boundary, Domain, Instant, Ticks, ceil_to_grid, duration_text, floor_to_grid, grid_between
 from panewise.window.base import Contents, LogicalWindow, Pattern, positive, unique, whole
 
 
@@ -81,8 +81,12 @@ class Sliding(LogicalWindow):
         return at - self.lag - self.range, at - self.lag
 
     def expires_at(self, times: Ticks, boundary: Boundary) -> Ticks | None:
-        leaves = times + self.lag + boundary.shift + self.range
-        return -floor_to_grid(-leaves, -self.start, self.step)
+        return ceil_to_grid(times + self.lag + boundary.shift + self.range, self.start, self.step)
+
+    def lifetimes(self, times: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
+        enters = times + self.lag + boundary.shift
+        first, after = (ceil_to_grid(instants, self.start, self.step) for instants in (enters, enters + self.range))
+        return first, np.where(times < self.start, first, after) if self.origin else after
 
     def anchored(self, first: int) -> Sliding:
         return replace(self, origin=Instant(self.origin.on_day_of(first))) if self.origin else self

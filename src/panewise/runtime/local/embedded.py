@@ -12,7 +12,7 @@ from panewise import reference
 from panewise.accounting import Outcome
 from panewise.algebra import Host, Query, default_host
 from panewise.engine import Engine, Pool
-from panewise.plan import Aggregation, aggregation
+from panewise.engine.pool import answerable
 from panewise.schema import Stream
 from panewise.time import Boundary
 
@@ -53,33 +53,35 @@ def execute(
 ) -> Outcome:
     """The results of one SELECT, with the account of what was used, late and rejected.
 
-    The engine answers grouped aggregates over one window; other queries are answered by their meaning.
+    The engine answers nearly all queries; the few others are answered by their meaning.
     """
     host = host or default_host()
     bound, given = reference.understood(query, streams, time, host)
-    plan = aggregation(bound)
-    if isinstance(plan, str):
+    if isinstance(answerable(bound), str):
         return reference.execute(bound, given, boundary=boundary, until=until, host=host, progress=progress)
-    return _answered(plan, given[plan.source.stream], Boundary.of(boundary), until, host, progress)
+    return _answered(bound, given, Boundary.of(boundary), until, host, progress)
 
 
 def _answered(
-    plan: Aggregation,
-    stream: Stream,
+    query: Query,
+    streams: Mapping[str, Stream],
     boundary: Boundary,
     until: int | str | datetime | None,
     host: Host,
     progress: Callable[[int, int], None],
 ) -> Outcome:
-    name = plan.source.stream
-    pool = Pool({name: stream.schema}, boundary, host=host)
-    pool.register("query", plan.query)
+    read = {name: streams[name] for name in sorted(query.root.streams)}
+    pool = Pool({name: stream.schema for name, stream in read.items()}, boundary, host=host)
+    pool.register("query", query)
     engine = Engine(pool)
-    for done in fed(engine, name, stream):
-        progress(done, 2 * stream.arrow.num_rows)
+    total, before = sum(stream.arrow.num_rows for stream in read.values()), 0
+    for name, stream in read.items():
+        for done in fed(engine, name, stream):
+            progress(before + done, 2 * total)
+        before += stream.arrow.num_rows
     found = engine.finish(until)["query"]
     progress(1, 1)
-    return Outcome(found, engine.accounting, {name: engine.late(name)})
+    return Outcome(found, engine.accounting, {name: engine.late(name) for name in read})
 
 
 def fed(engine: Engine, name: str, stream: Stream) -> Iterator[int]:

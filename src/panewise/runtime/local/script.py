@@ -9,9 +9,9 @@ from pathlib import Path
 
 from panewise.accounting import Outcome
 from panewise.engine import Engine, Pool
+from panewise.engine.pool import answerable
 from panewise.errors import SourceProblem
 from panewise.lang import NamedQuery, Pipeline, bind_script
-from panewise.plan import Aggregation, aggregation
 from panewise.runtime.local.embedded import execute, fed
 from panewise.runtime.local.files import read, write
 from panewise.runtime.local.host import DuckDBHost
@@ -41,7 +41,7 @@ def shared(pipeline: Pipeline, host: DuckDBHost, boundary: str = "(]") -> Pool:
     """The queries of a script that the engine answers together."""
     pool = Pool(pipeline.streams, boundary, host=host)
     for query in pipeline.queries.values():
-        if isinstance(aggregation(query.query), Aggregation):
+        if not isinstance(answerable(query.query), str):
             pool.register(query.name, query.query)
     return pool
 
@@ -86,7 +86,7 @@ def _together(
     """All queries that the engine answers, in one pass over each stream."""
     pool = shared(pipeline, host, boundary)
     engine = Engine(pool)
-    read = sorted({standing.plan.source.stream for standing in pool.queries.values()})
+    read = sorted({stream for standing in pool.queries.values() for stream in standing.streams})
     for name in read:
         for done in fed(engine, name, streams[name]):
             progress(f"feeding {name}: {done:,} rows")
@@ -94,9 +94,10 @@ def _together(
     results = engine.finish(until)
     late = {name: engine.late(name) for name in read}
     return {
-        name: Outcome(results[name], {s: engine.accounting[s]}, {s: late[s]})
+        name: Outcome(
+            results[name], {s: engine.accounting[s] for s in standing.streams}, {s: late[s] for s in standing.streams}
+        )
         for name, standing in pool.queries.items()
-        for s in (standing.plan.source.stream,)
     }
 
 

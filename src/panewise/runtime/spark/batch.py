@@ -67,7 +67,7 @@ def _pool(text: str, streams: Mapping[str, DataFrame], time: str | None, boundar
 def _read(pool: Pool) -> list[str]:
     if not pool.queries:
         raise SchemaProblem("the pool has no queries", fix="register one first")
-    return sorted({standing.plan.source.stream for standing in pool.queries.values()})
+    return sorted({stream for standing in pool.queries.values() for stream in standing.streams})
 
 
 def _found(name: str, streams: Mapping[str, DataFrame], pool: Pool) -> DataFrame:

@@ -19,15 +19,16 @@ from panewise.aggregate.columns.sums import FloatSums, IntegerSums
 from panewise.algebra import Project, Select
 from panewise.engine import Pool
 from panewise.engine.grouping import Grouping, Home, admitted, expiry, home_of
+from panewise.engine.relational import Inflow
 from panewise.engine.snapshot import fingerprint
 from panewise.lang import inlined
-from panewise.plan import Aggregation, Rowwise, edges_of, span, unsliceable
+from panewise.plan import Aggregation, Relation, Rowwise, edges_of, span, unsliceable
 from panewise.runtime.spark.types import quoted, spark_type
 from panewise.scalar import Scalar
 from panewise.schema import StreamSchema
 from panewise.slicing.cuts import Cuts, cuts
 from panewise.time import FIRST_TICK, LAST_TICK, Boundary, Domain
-from panewise.window import Rows, Session
+from panewise.window import Landmark, Rows, Session, Varying
 
 #: Times outside of these years are absurd: rejected and counted.
 EARLIEST, LATEST = -5_364_662_400_000_000, 10_413_792_000_000_000  # 1800-01-01, 2300-01-01
@@ -42,12 +43,16 @@ TALLIED = 62
 
 @dataclass(frozen=True, eq=False)
 class Lane:
-    """One family of queries: where its columns are among those that cross, and who gets its rows or panes."""
+    """One family of queries: where its columns are among those that cross, and who gets its rows or panes.
+
+    Relational queries have a lane for every place at which they read a stream; their rows travel as they are.
+    """
 
     #: The same for the same family in every run.
     signature: str
-    home: Home
-    plan: Aggregation
+    home: Home | Inflow
+    #: What is asked of the family; None where relational queries read the stream.
+    plan: Aggregation | None
     #: How rows are cut; None where they travel as they are, for the reason given.
     cuts: Cuts | None
     reason: str | None
@@ -62,6 +67,14 @@ class Lane:
     #: The columns whose values decide the shard, and the shard where there is none.
     routed: tuple[str, ...]
     shard: int
+
+    @property
+    def endless(self) -> bool:
+        """Whether it matters how far the items reach: nothing leaves the windows by itself."""
+        if self.plan is None:
+            # Where all rows meet in one shard, it sees for itself.
+            return bool(self.routed)
+        return isinstance(self.plan.window, Landmark | Varying)
 
 
 @dataclass(frozen=True)
@@ -124,8 +137,12 @@ class Layout:
         """The lane of a family; None once its last query has gone."""
         return next((lane for lane in self.lanes if lane.signature == signature), None)
 
-    def covers(self, plan: Aggregation) -> bool:
+    def covers(self, plan: Aggregation | Relation) -> bool:
         """Whether a query can join without changing what crosses."""
+        if isinstance(plan, Relation):
+            lanes = {lane.home: lane for lane in self.lanes}
+            inflows = {Inflow(plan.home, source.alias): names for source, names in plan.read.items()}
+            return all(home in lanes and set(names) <= set(lanes[home].columns) for home, names in inflows.items())
         lane = next((lane for lane in self.lanes if lane.home == home_of(plan)), None)
         if lane is None:
             return False
@@ -137,14 +154,28 @@ class Layout:
 
 def laid_out(pool: Pool, shards: int) -> Layout:
     """The layout for all queries of a pool."""
-    families: dict[Home, list[Aggregation]] = {}
+    families: dict[str, dict[Home, list[Aggregation]]] = {}
+    read: dict[str, dict[Inflow, Reading]] = {}
     for standing in pool.queries.values():
-        families.setdefault(home_of(standing.plan), []).append(standing.plan)
-    by_stream: dict[str, dict[Home, list[Aggregation]]] = {}
-    for home, plans in families.items():
-        by_stream.setdefault(plans[0].source.stream, {})[home] = plans
-    crossings = [_Draft(name, pool, shards).crossing(homes) for name, homes in by_stream.items()]
+        plan = standing.plan
+        if isinstance(plan, Aggregation):
+            families.setdefault(plan.source.stream, {}).setdefault(home_of(plan), []).append(plan)
+        else:
+            for source, names in plan.read.items():
+                homes = read.setdefault(source.stream, {})
+                reading = homes.setdefault(Inflow(plan.home, source.alias), Reading({}, plan.routes[source]))
+                reading.names.update(dict.fromkeys(names))
+    streams = [name for name in pool.streams if name in families or name in read]
+    crossings = [_Draft(n, pool, shards).crossing(families.get(n, {}), read.get(n, {})) for n in streams]
     return Layout(pool.boundary, shards, tuple(crossings))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What relational queries of one home read of a stream, and the column by which its rows are spread."""
+
+    names: dict[str, None]
+    route: str | None
 
 
 @dataclass
@@ -156,18 +187,21 @@ class _Draft:
     shards: int
     names: dict[str, str] = field(default_factory=dict)
 
-    def crossing(self, homes: Mapping[Home, list[Aggregation]]) -> Crossing:
+    def crossing(self, homes: Mapping[Home, list[Aggregation]], read: Mapping[Inflow, Reading]) -> Crossing:
         schema = self.pool.streams[self.stream]
-        lanes = tuple(self._lane(home, plans) for home, plans in homes.items())
+        lanes = (
+            *(self._lane(home, plans) for home, plans in homes.items()),
+            *(self._inflow(home, reading) for home, reading in read.items()),
+        )
         packing = self._packing(lanes, schema) if len(lanes) == 1 else None
         time = _time(schema)
         select = [(TIME, time), *((name, sql) for sql, name in self.names.items())]
         if packing:
             packed = _packed(time, lanes[0], packing, self.pool.boundary)
             select = [(PACKED, packed), *((name, sql) for sql, name in self.names.items() if sql != packing.sql)]
-        sliced = [plan for lane, plans in zip(lanes, homes.values(), strict=True) if lane.cuts for plan in plans]
+        sliced = [plan for lane, plans in zip(lanes, homes.values(), strict=False) if lane.cuts for plan in plans]
         edges = [e for plan in sliced for _, window in plan.levels for e in edges_of(window)]
-        needed = _needed(homes.values(), schema)
+        needed = _needed([*(_used(p) for p in homes.values()), *(r.names for r in read.values())], schema)
         usable = _usable(time, schema.domain)
         tally = cuts(edges) if edges else None
         return Crossing(self.stream, schema, needed, time, usable, tuple(select), lanes, packing, tally)
@@ -192,6 +226,18 @@ class _Draft:
         routed = tuple(map(self._name, keys))
         return Lane(signature, home, plan, cuts(edges), None, columns, flag, entering, span, routed, home_shard)
 
+    def _inflow(self, home: Inflow, reading: Reading) -> Lane:
+        """A place at which relational queries read the stream."""
+        told = sorted(f"{stream} {alias} {column}" for stream, alias, column in home.home)
+        signature = fingerprint({"home": told, "alias": home.alias})
+        # All streams of a home meet in one shard where they cannot be spread.
+        shard = zlib.crc32(fingerprint({"home": told}).encode()) % self.shards
+        columns = {name: self._name(quoted(name)) for name in reading.names}
+        routed = (self._name(quoted(reading.route)),) if reading.route is not None else ()
+        reason = "relations compare rows with each other"
+        span = (FIRST_TICK, LAST_TICK)
+        return Lane(signature, home, None, None, reason, columns, None, None, span, routed, shard)
+
     def _flagged(self, plan: Aggregation, sliced: bool) -> str | None:
         flag = _flag(plan, sliced)
         return self._name(flag) if flag else None
@@ -200,7 +246,7 @@ class _Draft:
         """How key and pane share a number; None where they cannot."""
         lane = lanes[0]
         plan = lane.plan
-        if lane.cuts is None or not lane.cuts.uniform or len(plan.group.keys) != 1:
+        if plan is None or lane.cuts is None or not lane.cuts.uniform or len(plan.group.keys) != 1:
             return None
         (key,) = plan.group.keys
         grouping = Grouping(plan)
@@ -265,8 +311,8 @@ def _used(plans: Sequence[Aggregation]) -> list[str]:
     return list(dict.fromkeys([time, *wanted]))
 
 
-def _needed(families: Iterable[Sequence[Aggregation]], schema: StreamSchema) -> tuple[str, ...]:
-    wanted = {schema.time, *(name for plans in families for name in _used(plans))}
+def _needed(read: Iterable[Iterable[str]], schema: StreamSchema) -> tuple[str, ...]:
+    wanted = {schema.time, *(name for names in read for name in names)}
     return tuple(name for name in schema.schema.names if name in wanted)
 
 

@@ -79,6 +79,7 @@ def aggregated(layout: Layout, crossing: Crossing, labels: tuple[int, ...]) -> A
     lane = crossing.lanes[0]
     if len(crossing.lanes) != 1 or lane.cuts is None or not lane.cuts.uniform:
         return None
+    assert lane.plan is not None
     grouping = Grouping(lane.plan)
     if grouping.expiry or lane.span != (FIRST_TICK, LAST_TICK):
         return None
@@ -109,6 +110,7 @@ class Aggregated:
         """One row for each group and pane; `rows` has the columns that cross, unpacked."""
         (lane,) = self.crossing.lanes
         assert lane.cuts is not None
+        assert lane.plan is not None
         pane = pane_number(TIME, lane.cuts, self.layout.boundary)
         sums = [F.expr(sql).alias(f"s{n}") for n, sql in enumerate(s for part in self.parts for s in part)]
         names = [lane.columns[key] for key in lane.plan.group.keys]
@@ -124,6 +126,7 @@ class Aggregated:
         if not filled:
             return
         assert lane.cuts is not None
+        assert lane.plan is not None
         slicer = Slicer(lane.plan, lane.cuts, self.layout.boundary)
         arrays = arrays_of(pa.Table.from_batches(filled))
         numbers: Longs = arrays["pane"].to_numpy()

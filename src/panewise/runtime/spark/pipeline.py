@@ -207,7 +207,7 @@ class Pipeline:
             raise BindProblem(f"start {command['start']!r} is unknown", fix="use 'backfill' or 'now'")
         since = 0 if command["start"] == "now" else None
         standing = self._pool.understood(command["name"], command["text"], since)
-        if (stream := standing.plan.source.stream) not in self._setting.frames:
+        for stream in sorted(standing.streams - set(self._setting.frames)):
             raise SchemaProblem(f"there is no DataFrame for stream {stream!r}", fix="restart with one")
         return standing
 

@@ -32,7 +32,7 @@ def launched(
 ) -> Pipeline:
     """Start a script. Queries without a target keep their results in the checkpoint; `sinks` replaces targets."""
     pool = pooled(script, boundary)
-    used = sorted({standing.plan.source.stream for standing in pool.queries.values()})
+    used = sorted({stream for standing in pool.queries.values() for stream in standing.streams})
     for name in used:
         if name not in script.sources:
             raise SourceProblem(f"stream {name!r} has no source to read", fix="add FROM 'parquet:...' to it")

@@ -21,6 +21,7 @@ from panewise.engine import Engine
 from panewise.engine.emission import Emission
 from panewise.engine.lateness import Tally
 from panewise.engine.parts import Parts, read_note, read_parts
+from panewise.engine.relational import Inflow
 from panewise.engine.snapshot import Tree, table_bytes, unframed
 from panewise.errors import StateProblem
 from panewise.runtime.spark.course import Course, shared_schema
@@ -168,7 +169,7 @@ def _follow(shard: Shard, course: Course, label: int, command: Mapping[str, Any]
         case "register" if command["name"] not in pool.queries:
             standing = course.standing(pool, command["name"], command["text"])
             if command.get("start") == "now":
-                standing = replace(standing, since=shard.engine.newest(standing.plan.source.stream))
+                standing = replace(standing, since=shard.engine.newest(standing.aggregation.source.stream))
             # What no slicer prepares for has been revoked again by a later command.
             if course.layout.covers(standing.plan):
                 pool.adopt(standing)
@@ -196,10 +197,11 @@ def opened(payload: Any) -> Tree:
 
 def _take(shard: Shard, course: Course, message: Tree) -> None:
     stream, engine = message["stream"], shard.engine
-    homes = {name: lane.home for name in message["lanes"] if (lane := course.layout.lane(name)) is not None}
+    lanes = {name: lane for name in message["lanes"] if (lane := course.layout.lane(name)) is not None}
+    homes = {name: lane.home for name, lane in lanes.items() if not isinstance(lane.home, Inflow)}
     for name, newest in message["newest"]:
-        if name in homes:
-            engine.reach(homes[name], newest)
+        if name in lanes:
+            engine.reach(lanes[name].home, newest)
     if message["tally"] is not None and message["tally"].num_rows:
         ends, wanted, rows = (column.to_numpy() for column in message["tally"].columns)
         families = [[homes[name] for name in names if name in homes] for names in message["tallied"]]
@@ -208,8 +210,8 @@ def _take(shard: Shard, course: Course, message: Tree) -> None:
         if name in homes:
             engine.take(homes[name], parcel)
     for name, table in message["rows"]:
-        if name in homes:
-            engine.feed(stream, _declared(table, course.streams[stream].schema), homes[name])
+        if name in lanes:
+            engine.feed(stream, _declared(table, course.streams[stream].schema), lanes[name].home)
 
 
 def _declared(table: pa.Table, schema: pa.Schema) -> pa.Table:

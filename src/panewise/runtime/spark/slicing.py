@@ -22,7 +22,6 @@ from panewise.engine.routing import shards_of
 from panewise.engine.slicer import Slicer
 from panewise.engine.snapshot import FORMAT, Tree, framed
 from panewise.runtime.spark.layout import KEY_BITS, PACKED, PANE_BITS, TIME, Crossing, Lane, Layout
-from panewise.window import Landmark, Varying
 
 #: Rows looked at together; Spark's own batches are smaller.
 TOGETHER = 1 << 18
@@ -71,7 +70,7 @@ class _Task:
         self.slicers = {
             number: Slicer(lane.plan, lane.cuts, self.layout.boundary)
             for number, lane in enumerate(self.crossing.lanes)
-            if lane.cuts is not None
+            if lane.cuts is not None and lane.plan is not None
         }
         self.rows: dict[int, list[pa.Table]] = {}
         self.newest: dict[int, int] = {}
@@ -94,7 +93,7 @@ class _Task:
         flags = {flag for lane in self.crossing.lanes for flag in (lane.flag, lane.entering)}
         passing = {flag: _passing(arrays, flag) for flag in flags}
         for number, lane in enumerate(self.crossing.lanes):
-            if isinstance(lane.plan.window, Landmark | Varying):
+            if lane.endless:
                 self._reach(number, lane, times[passing[lane.entering]])
             self._enter(number, lane, arrays, times, order, passing[lane.flag])
         if self.crossing.tally is not None and not self.crossing.counted_by_panes:

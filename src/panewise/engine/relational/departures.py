@@ -1,0 +1,55 @@
+"""Rows that know when they leave, until they do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.aggregate import Longs
+
+
+class Departures:
+    """A calendar: what leaves at which instant."""
+
+    def __init__(self) -> None:
+        self.chunks: list[tuple[Longs, Longs]] = []
+
+    def add(self, codes: Longs, leave: Longs) -> None:
+        """Rows of these codes leave at these instants."""
+        if len(codes):
+            order = np.argsort(leave, kind="stable")
+            self.chunks.append((leave[order], codes[order]))
+            if len(self.chunks) > 16:
+                self._merge()
+
+    def upto(self, limit: int) -> tuple[Longs, Longs]:
+        """Codes and instants of all that leave up to an instant; they are forgotten."""
+        gone, rest = [(np.zeros(0, np.int64), np.zeros(0, np.int64))], []
+        for leave, codes in self.chunks:
+            cut = int(np.searchsorted(leave, limit, side="right"))
+            gone.append((codes[:cut], leave[:cut]))
+            if cut < len(leave):
+                rest.append((leave[cut:], codes[cut:]))
+        self.chunks = rest
+        return np.concatenate([c for c, _ in gone]), np.concatenate([at for _, at in gone])
+
+    def recode(self, codes: Longs) -> None:
+        self.chunks = [(leave, codes[some]) for leave, some in self.chunks]
+
+    def codes(self) -> Longs:
+        return np.concatenate([np.zeros(0, np.int64), *(codes for _, codes in self.chunks)])
+
+    def _merge(self) -> None:
+        leave, codes = (np.concatenate(words) for words in zip(*self.chunks, strict=True))
+        order = np.argsort(leave, kind="stable")
+        self.chunks = [(leave[order], codes[order])]
+
+    def state(self) -> pa.Table:
+        if len(self.chunks) > 1:
+            self._merge()
+        leave, codes = self.chunks[0] if self.chunks else (np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return pa.table({"leave": leave, "codes": codes})
+
+    def restore(self, table: pa.Table) -> None:
+        if table.num_rows:
+            self.chunks = [tuple(np.array(c.to_numpy(), np.int64) for c in table.columns)]  # type: ignore[list-item]

@@ -1,0 +1,194 @@
+"""Grouped aggregation over any relation: a row of the result for each group and each stretch between its changes.
+
+States that can be taken apart again are carried on from turn to turn. Others are computed anew for the groups that
+changed: every row covers a stretch of its group's changes, and is added to the few nodes of a tree that make it up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.aggregate import Columns, CountAll, Items, Longs, Min, Words, runs
+from panewise.aggregate.columns.base import placed
+from panewise.aggregate.columns.counts import Counts
+from panewise.algebra import Group
+from panewise.engine.keys import Keys
+from panewise.engine.relational.leaves import columns_of
+from panewise.engine.relational.multisets import Steps
+from panewise.engine.relational.operators import Operator, counted, schema_of
+from panewise.engine.relational.spans import NEVER_SAID, NONE, OPEN, Spans, Turn, ended, no_spans
+from panewise.engine.snapshot import Tree
+
+#: More rows that are gone than are there, and at least so many, are dropped.
+FEW = 1024
+
+
+class Grouped(Operator):
+    """Groups and their aggregates; a group without rows is no group."""
+
+    def __init__(self, node: Group) -> None:
+        self.node, self.schema, self.orders = node, schema_of(node), counted(node)
+        types = {column.name: column.type for column in node.child.columns}
+        self.keys = Keys([types[key] for key in node.keys])
+        self.calls = [call for call in node.calls if not isinstance(call.aggregate, CountAll)]
+        self.columns: list[Columns] = [Counts(), *(call.aggregate.columns() for call in self.calls)]
+        #: When the first row of a group leaves, by time and by the orders of counted windows.
+        self.earliest: list[Columns] = [Min(pa.int64()).columns() for _ in range(1 + self.orders)]
+        self.rows: Spans | None = None
+        self.codes = NONE
+        #: The number under which each group is in the result, -1 where it is not.
+        self.standing = NONE
+        self.passed = -OPEN
+        self.serial = 0
+
+    def turn(self, limit: int, inputs: Sequence[Turn]) -> Turn:
+        (given,) = inputs
+        self._take(given)
+        steps, before = self._steps(limit), self.passed
+        self.passed = limit
+        if not len(steps):
+            return Turn(no_spans(self.schema, self.orders))
+        states = self._states(steps, before)
+        turn = self._said(steps, states)
+        self._forget(limit)
+        return turn
+
+    def _take(self, given: Turn) -> None:
+        rows = given.opened
+        codes = self.keys.encode(columns_of(rows.table, self.node.keys), len(rows))
+        self.rows = rows if self.rows is None else Spans.together([ended(self.rows, given), rows])
+        self.codes = np.concatenate((self.codes, codes))
+        if len(self.keys) > len(self.standing):
+            self.standing = np.concatenate((self.standing, np.full(len(self.keys) - len(self.standing), -1)))
+
+    def _steps(self, limit: int) -> Steps:
+        """Where groups change in this turn."""
+        assert self.rows is not None
+        enters, leaves = self.rows.enter > self.passed, self.rows.leave <= limit
+        return Steps.of(
+            np.concatenate((self.codes[enters], self.codes[leaves])),
+            np.concatenate((self.rows.enter[enters], self.rows.leave[leaves])),
+        )
+
+    def _states(self, steps: Steps, before: int) -> list[Words]:
+        """The state of each group from each step on, until the next one."""
+        assert self.rows is not None
+        mine = np.flatnonzero(np.isin(self.codes, steps.codes) & (self.rows.leave > before + 1))
+        rows, codes = self.rows.at(mine), self.codes[mine]
+        starts, stops = runs(steps.codes)
+        group = np.searchsorted(steps.codes[starts], codes)
+        low, high = (_within(steps, starts[group], stops[group], instants) for instants in (rows.enter, rows.leave))
+        nodes, places = _covered(low, high, len(steps))
+        return [
+            _spread(column, column.gather(nodes, items.at(places), 2 * _width(len(steps))), len(steps))
+            for column, items in zip((*self.columns, *self.earliest), self._items(rows), strict=True)
+        ]
+
+    def _items(self, rows: Spans) -> list[Items]:
+        def items(*arguments: pa.Array) -> Items:
+            return Items(arguments, rows.time, rows.order)
+
+        found = [items()]
+        found += [items(*columns_of(rows.table, call.arguments)) for call in self.calls]
+        return found + [items(pa.array(word, mask=word == NEVER_SAID)) for word in (rows.expires, *rows.orders)]
+
+    def _said(self, steps: Steps, states: Sequence[Words]) -> Turn:
+        there = states[0][0] > 0
+        last = np.ones(len(steps), bool)
+        last[:-1] = np.diff(steps.codes) != 0
+        until = np.where(last, OPEN, np.concatenate((steps.at[1:], [OPEN])))
+        first = np.ones(len(steps), bool)
+        first[1:] = np.diff(steps.codes) != 0
+        stood = first & (self.standing[steps.codes] >= 0)
+        closed, closed_at = self.standing[steps.codes[stood]], steps.at[stood]
+        shown = np.flatnonzero(there)
+        ids = np.arange(self.serial, self.serial + len(shown), dtype=np.int64)
+        self.serial += len(shown)
+        self.standing[steps.codes[stood]] = -1
+        staying = until[shown] == OPEN
+        self.standing[steps.codes[shown[staying]]] = ids[staying]
+        return Turn(self._rows(steps, states, shown, until[shown], ids), closed, closed_at)
+
+    def _rows(self, steps: Steps, states: Sequence[Words], shown: Longs, until: Longs, ids: Longs) -> Spans:
+        answers = [column.lower(placed(words, shown)) for column, words in zip(self.columns, states, strict=False)]
+        named = dict(zip((call.name for call in self.calls), answers[1:], strict=True))
+        calls = [answers[0] if isinstance(call.aggregate, CountAll) else named[call.name] for call in self.node.calls]
+        table = pa.table([*self.keys.take(steps.codes[shown]), *calls], names=self.schema.names).cast(self.schema)
+        leaving = [
+            column.lower(placed(words, shown)).fill_null(NEVER_SAID).to_numpy(zero_copy_only=False)
+            for column, words in zip(self.earliest, states[len(self.columns) :], strict=True)
+        ]
+        at = steps.at[shown]
+        return Spans(table, at, until, ids, at, ids, leaving[0], tuple(leaving[1:]))
+
+    def _forget(self, limit: int) -> None:
+        assert self.rows is not None
+        alive = self.rows.leave > limit
+        if np.count_nonzero(alive) < len(alive) // 2 or len(alive) < FEW:
+            self.rows, self.codes = self.rows.where(alive), self.codes[alive]
+
+    def state(self) -> Tree:
+        return {
+            "rows": None if self.rows is None else self.rows.state(),
+            "keys": self.keys.state(),
+            "standing": pa.table({"ids": self.standing}),
+            "passed": self.passed,
+            "serial": self.serial,
+        }
+
+    def restore(self, state: Tree) -> None:
+        self.keys.restore(state["keys"])
+        self.standing = np.array(state["standing"].column(0).to_numpy(), np.int64)
+        self.passed, self.serial = state["passed"], state["serial"]
+        if state["rows"] is not None:
+            rows = Spans.restored(state["rows"])
+            self.rows = rows
+            self.codes = self.keys.encode(columns_of(rows.table, self.node.keys), len(rows))
+
+
+def _within(steps: Steps, first: Longs, stop: Longs, instants: Longs) -> Longs:
+    """For each instant, the first step of a group that is not before it."""
+    low, high = first.copy(), stop.copy()
+    while (open_ := low < high).any():
+        middle = (low + high) // 2
+        before = open_ & (steps.at[np.minimum(middle, len(steps) - 1)] < instants)
+        low = np.where(before, middle + 1, low)
+        high = np.where(open_ & ~before, middle, high)
+    return low
+
+
+def _width(count: int) -> int:
+    return 1 << max(count - 1, 0).bit_length()
+
+
+def _covered(low: Longs, high: Longs, count: int) -> tuple[Longs, Longs]:
+    """The nodes of a tree over all steps that make up each stretch, and which stretch each is for."""
+    left, right = low + _width(count), high + _width(count)
+    nodes, places = [NONE], [NONE]
+    mine = np.flatnonzero(left < right)
+    left, right = left[mine], right[mine]
+    while len(mine):
+        for odd, node in ((left % 2 == 1, left), (right % 2 == 1, right - 1)):
+            nodes.append(node[odd])
+            places.append(mine[odd])
+        left, right = (left + 1) // 2, right // 2
+        keep = left < right
+        mine, left, right = mine[keep], left[keep], right[keep]
+    return np.concatenate(nodes), np.concatenate(places)
+
+
+def _spread(column: Columns, words: Words, count: int) -> Words:
+    """The state at each step: that of its leaf and of all nodes above."""
+    width = _width(count)
+    level = 1
+    while level < width:
+        above = placed(words, np.repeat(np.arange(level, 2 * level), 2))
+        below = slice(2 * level, 4 * level)
+        both = column.combine(placed(words, below), above)
+        for word, value in zip(words, both, strict=True):
+            word[below] = value
+        level *= 2
+    return placed(words, slice(width, width + count))

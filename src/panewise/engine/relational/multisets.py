@@ -1,0 +1,275 @@
+"""Operators that count equal rows: duplicate elimination and difference.
+
+How often a row is there changes at instants; between them it stands. A row of the result is said when its count rises
+and ended when it falls. Departures that are known wait for their instant, others are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.aggregate import Longs, runs
+from panewise.algebra import Distinct, Except
+from panewise.engine.keys import Keys
+from panewise.engine.relational.departures import Departures
+from panewise.engine.relational.operators import Operator, counted, schema_of
+from panewise.engine.relational.spans import NEVER_SAID, NONE, OPEN, Spans, Turn, ends, no_spans
+from panewise.engine.snapshot import Tree
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Where counts change: the code and the instant, ordered by both, and the place of every change among them."""
+
+    codes: Longs
+    at: Longs
+    slots: Longs
+
+    @classmethod
+    def of(cls, codes: Longs, at: Longs) -> Steps:
+        """Changes of one code at one instant are one step."""
+        order = np.lexsort((at, codes))
+        fresh = np.ones(len(codes), bool)
+        fresh[1:] = (np.diff(codes[order]) != 0) | (np.diff(at[order]) != 0)
+        slots = np.empty(len(codes), np.int64)
+        slots[order] = np.cumsum(fresh) - 1
+        return cls(codes[order][fresh], at[order][fresh], slots)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def heights(self, places: Longs, by: Longs, before: Longs) -> Longs:
+        """The count after each step, from the changes at some places; `before` holds every code's count up to then."""
+        change = np.bincount(self.slots[places], weights=by, minlength=len(self)).astype(np.int64)
+        starts, stops = runs(self.codes)
+        total = np.cumsum(change)
+        return before[self.codes] + total - np.repeat(total[starts] - change[starts], stops - starts)
+
+    def before(self, heights: Longs, standing: Longs) -> Longs:
+        """The height before each step; `standing` is that before the first step of its code."""
+        first = np.ones(len(self), bool)
+        first[1:] = np.diff(self.codes) != 0
+        return np.where(first, standing, np.concatenate(([0], heights[:-1])))
+
+    def last(self) -> Longs:
+        """The place of the last step of each code."""
+        return runs(self.codes)[1] - 1
+
+
+class Counted:
+    """How often each row of one input is there."""
+
+    def __init__(self) -> None:
+        self.count = NONE
+        self.departures = Departures()
+        #: The codes of rows whose end is not known, by their numbers.
+        self.ids, self.codes = NONE, NONE
+
+    def gone(self, codes: Longs, given: Turn, limit: int, size: int) -> tuple[Longs, Longs]:
+        """Take rows in; codes and instants of those that leave up to an instant."""
+        opened = given.opened
+        told = self._told(given)
+        unknown, known = opened.leave == OPEN, opened.leave < OPEN
+        if unknown.any():
+            self.ids = np.concatenate((self.ids, opened.ids[unknown]))
+            self.codes = np.concatenate((self.codes, codes[unknown]))
+        self.departures.add(codes[known], opened.leave[known])
+        if size > len(self.count):
+            self.count = np.concatenate((self.count, np.zeros(max(size, 2 * len(self.count)) - len(self.count), int)))
+        return tuple(np.concatenate(each) for each in zip(told, self.departures.upto(limit), strict=True))  # type: ignore[return-value]
+
+    def _told(self, given: Turn) -> tuple[Longs, Longs]:
+        """Codes and instants of rows whose end has been said."""
+        if not len(given.closed) or not len(self.ids):
+            return NONE, NONE
+        at = ends(self.ids, given)
+        mine = at < OPEN
+        found = self.codes[mine], at[mine]
+        self.ids, self.codes = self.ids[~mine], self.codes[~mine]
+        return found
+
+    def state(self) -> Tree:
+        present = np.flatnonzero(self.count)
+        return {
+            "counts": pa.table({"codes": present, "counts": self.count[present]}),
+            "departures": self.departures.state(),
+            "open": pa.table({"ids": self.ids, "codes": self.codes}),
+        }
+
+    def restore(self, state: Tree, size: int) -> None:
+        codes, counts = (np.array(column.to_numpy(), np.int64) for column in state["counts"].columns)
+        self.count = np.zeros(size, np.int64)
+        self.count[codes] = counts
+        self.departures.restore(state["departures"])
+        self.ids, self.codes = (np.array(column.to_numpy(), np.int64) for column in state["open"].columns)
+
+
+class Multiset(Operator):
+    """Counts of equal rows in, rows out."""
+
+    def __init__(self, node: Distinct | Except) -> None:
+        self.schema, self.orders = schema_of(node), counted(node)
+        self.keys = Keys(self.schema.types)
+        self.inputs = [Counted() for _ in node.children]
+        self.serial = 0
+
+    def _coded(self, rows: Spans) -> Longs:
+        return self.keys.encode([column.combine_chunks() for column in rows.table.columns], len(rows))
+
+    def _numbered(self, count: int) -> Longs:
+        first, self.serial = self.serial, self.serial + count
+        return np.arange(first, self.serial, dtype=np.int64)
+
+    def state(self) -> Tree:
+        return {"keys": self.keys.state(), "inputs": [each.state() for each in self.inputs], "serial": self.serial}
+
+    def restore(self, state: Tree) -> None:
+        self.keys.restore(state["keys"])
+        for each, saved in zip(self.inputs, state["inputs"], strict=True):
+            each.restore(saved, len(self.keys))
+        self.serial = state["serial"]
+
+
+class Once(Multiset):
+    """Each different row once: while it is there at all."""
+
+    def __init__(self, node: Distinct) -> None:
+        super().__init__(node)
+        #: The number under which each code is in the result, -1 where it is not.
+        self.standing = NONE
+
+    def turn(self, limit: int, inputs: Sequence[Turn]) -> Turn:
+        (given,), (rows,) = inputs, self.inputs
+        codes = self._coded(given.opened)
+        left, at = rows.gone(codes, given, limit, len(self.keys))
+        if len(rows.count) > len(self.standing):
+            self.standing = np.concatenate((self.standing, np.full(len(rows.count) - len(self.standing), -1)))
+        mine = self._changing(codes, left)
+        steps = Steps.of(np.concatenate((codes[mine], left)), np.concatenate((given.opened.enter[mine], at)))
+        quiet = np.ones(len(codes), bool)
+        quiet[mine] = False
+        rows.count += np.bincount(codes[quiet], minlength=len(rows.count))
+        if not len(steps):
+            return Turn(no_spans(self.schema, self.orders))
+        by = np.repeat([1, -1], [len(mine), len(left)])
+        heights = steps.heights(np.arange(len(by)), by, rows.count)
+        before = steps.before(heights, rows.count[steps.codes])
+        rows.count[steps.codes[steps.last()]] = heights[steps.last()]
+        return self._said(steps, before, heights, given.opened.at(mine))
+
+    def _changing(self, codes: Longs, left: Longs) -> Longs:
+        """Arrivals that may change the result: of rows that are not there, or of which some leave."""
+        count = self.inputs[0].count
+        affected = count == 0
+        affected[left] = True
+        return np.flatnonzero(affected[codes])
+
+    def _said(self, steps: Steps, before: Longs, heights: Longs, arrived: Spans) -> Turn:
+        up, down = np.flatnonzero((before == 0) & (heights > 0)), np.flatnonzero((before > 0) & (heights == 0))
+        ids = self._numbered(len(up))
+        # Rises and falls of a code take turns: the fall after a rise ends it, one without ends what stood before.
+        after = np.searchsorted(down, up)
+        following = down[np.minimum(after, len(down) - 1)] if len(down) else up
+        ends_here = (after < len(down)) & (steps.codes[following] == steps.codes[up]) if len(down) else up < 0
+        leave = np.where(ends_here, steps.at[following], OPEN)
+        unpaired = np.setdiff1d(np.arange(len(down)), after[ends_here], assume_unique=True)
+        closed, closed_at = self.standing[steps.codes[down[unpaired]]], steps.at[down[unpaired]]
+        self.standing[steps.codes[down]] = -1
+        self.standing[steps.codes[up[~ends_here]]] = ids[~ends_here]
+        return Turn(self._spans(steps, up, leave, ids, arrived), closed, closed_at)
+
+    def _spans(self, steps: Steps, up: Longs, leave: Longs, ids: Longs, arrived: Spans) -> Spans:
+        """Rows with the time and expiry of the youngest of those that entered with them."""
+        order = np.lexsort((arrived.order, arrived.time, steps.slots[: len(arrived)]))
+        slots = steps.slots[: len(arrived)][order]
+        youngest = order[np.searchsorted(slots, up, side="right") - 1]
+        table = pa.table(self.keys.take(steps.codes[up]), schema=self.schema)
+        words = (arrived.time[youngest], arrived.order[youngest], arrived.expires[youngest])
+        return Spans(table, steps.at[up], leave, ids, *words, tuple(order[youngest] for order in arrived.orders))
+
+    def state(self) -> Tree:
+        return super().state() | {"standing": pa.table({"ids": self.standing})}
+
+    def restore(self, state: Tree) -> None:
+        super().restore(state)
+        self.standing = np.array(state["standing"].column(0).to_numpy(), np.int64)
+        size = max(len(self.standing), len(self.keys))
+        self.standing = np.concatenate((self.standing, np.full(size - len(self.standing), -1)))
+        count = self.inputs[0].count
+        self.inputs[0].count = np.concatenate((count, np.zeros(size - len(count), np.int64)))
+
+
+class Rest(Multiset):
+    """Multiset difference: multiplicities are subtracted, never below zero."""
+
+    def __init__(self, node: Except) -> None:
+        super().__init__(node)
+        #: The rows of the result that are there; of equal ones the youngest comes last.
+        self.codes, self.ids = NONE, NONE
+
+    def turn(self, limit: int, inputs: Sequence[Turn]) -> Turn:
+        coded = [self._coded(given.opened) for given in inputs]
+        gone = [
+            each.gone(codes, given, limit, len(self.keys))
+            for each, codes, given in zip(self.inputs, coded, inputs, strict=True)
+        ]
+        codes = [some for arrived, (left, _) in zip(coded, gone, strict=True) for some in (arrived, left)]
+        at = [some for given, (_, left) in zip(inputs, gone, strict=True) for some in (given.opened.enter, left)]
+        steps = Steps.of(np.concatenate(codes), np.concatenate(at))
+        if not len(steps):
+            return Turn(no_spans(self.schema, self.orders))
+        heights, start = [], 0
+        for each, arrived, (left, _) in zip(self.inputs, coded, gone, strict=True):
+            by = np.repeat([1, -1], [len(arrived), len(left)])
+            heights.append(steps.heights(np.arange(start, start + len(by)), by, each.count))
+            start += len(by)
+            each.count[steps.codes[steps.last()]] = heights[-1][steps.last()]
+        return self._said(steps, np.maximum(heights[0] - heights[1], 0))
+
+    def _said(self, steps: Steps, height: Longs) -> Turn:
+        """Rises as rows that enter, falls as rows that leave: of equal ones the youngest leaves first."""
+        mine = np.isin(self.codes, steps.codes)
+        codes, ids = self.codes[mine], self.ids[mine]
+        now = np.bincount(codes, minlength=len(self.keys))
+        before = steps.before(height, now[steps.codes])
+        up, down = (np.repeat(np.arange(len(height)), np.maximum(by, 0)) for by in (height - before, before - height))
+        fresh = self._numbered(len(up))
+        rows, row_ids = np.concatenate((codes, steps.codes[up])), np.concatenate((ids, fresh))
+        ended_at = _brackets(rows, np.repeat([-1], len(codes)), up, steps.codes[down], down, steps.at)
+        known = len(codes)
+        closed = ended_at[:known] < OPEN
+        alive = ended_at >= OPEN
+        self.codes = np.concatenate((self.codes[~mine], rows[alive]))
+        self.ids = np.concatenate((self.ids[~mine], row_ids[alive]))
+        table = pa.table(self.keys.take(steps.codes[up]), schema=self.schema)
+        at, nothing = steps.at[up], np.full(len(up), NEVER_SAID)
+        opened = Spans(table, at, ended_at[known:], fresh, at, fresh, nothing)
+        return Turn(opened, ids[closed], ended_at[:known][closed])
+
+    def state(self) -> Tree:
+        return super().state() | {"standing": pa.table({"codes": self.codes, "ids": self.ids})}
+
+    def restore(self, state: Tree) -> None:
+        super().restore(state)
+        self.codes, self.ids = (np.array(column.to_numpy(), np.int64) for column in state["standing"].columns)
+
+
+def _brackets(rows: Longs, known: Longs, up: Longs, down_codes: Longs, down: Longs, at: Longs) -> Longs:
+    """When each row ends: falls end rows like closing brackets, of one code the last that was opened."""
+    codes = np.concatenate((rows, down_codes))
+    place = np.concatenate((known, up, down))
+    falls = np.repeat([False, True], [len(rows), len(down)])
+    order = np.lexsort((falls, place, codes))
+    step = np.where(falls[order], -1, 1)
+    starts, stops = runs(codes[order])
+    total = np.cumsum(step)
+    depth = total - np.repeat(total[starts] - step[starts], stops - starts) + (step < 0)
+    mine = order[np.lexsort((np.arange(len(order)), depth, codes[order]))]
+    ending = np.flatnonzero(falls[mine])
+    found = np.full(len(rows), OPEN)
+    found[mine[ending - 1]] = at[place[mine[ending]]]
+    return found

@@ -1,0 +1,91 @@
+"""Session windows as relations: all items of a session are there at the one instant at which it ends."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from panewise.aggregate import Longs, runs
+from panewise.algebra import Host, Windowed
+from panewise.engine.keys import Keys
+from panewise.engine.lateness import Ledger, Verdict
+from panewise.engine.relational.leaves import Leaf, Waiting, all_waiting, columns_of
+from panewise.engine.relational.spans import NONE, Spans, Turn
+from panewise.engine.snapshot import Tree
+from panewise.time import Boundary
+from panewise.window import Contents, Session
+
+NO_MARK = int(np.iinfo(np.int64).min)
+
+
+class SessionLeaf(Leaf):
+    """Items wait until their session has ended; late ones join only what was open when they came."""
+
+    def __init__(self, node: Windowed, boundary: Boundary, host: Host) -> None:
+        super().__init__(node, boundary, host)
+        assert isinstance(node.window, Session)
+        self.session = node.window
+        #: Where every session is reported for itself, each has an instant of its own: its number.
+        self.apart = False
+        self.number = 0
+        #: The instants at which sessions ended in the last turn, and in which bounds.
+        self.ended, self.spans = NONE, np.zeros((0, 2), np.int64)
+        types = {column.name: column.type for column in node.columns}
+        self.partitions = Keys([types[name] for name in node.window.partition_by])
+
+    def turn(self, limit: int) -> Turn:
+        items = all_waiting(self.waiting, self.schema)
+        codes, firsts, ends, joined = self._assigned(items)
+        ready, later = joined & (ends <= limit), joined & (ends > limit)
+        self.waiting = [items.where(later)] if later.any() else []
+        mine, firsts, ends = items.where(ready), firsts[ready], ends[ready]
+        self._changed(ends)
+        at = self._instants(codes[ready], firsts, ends)
+        ids = self._numbered(len(mine))
+        return Turn(Spans(mine.table, at, at + 1, ids, mine.times, mine.order, ends + 1))
+
+    def _instants(self, codes: Longs, firsts: Longs, ends: Longs) -> Longs:
+        """The instant of each item's session."""
+        if not self.apart:
+            self.ended = np.unique(ends)
+            return ends
+        both = np.stack((ends, firsts, codes), axis=1)
+        sessions, where = np.unique(both, axis=0, return_inverse=True)
+        self.spans = np.stack((sessions[:, 1], sessions[:, 0]), axis=1)
+        first, self.number = self.number, self.number + len(sessions)
+        self.ended = np.arange(first, self.number, dtype=np.int64)
+        return first + where.ravel()
+
+    def bounds(self, at: int) -> tuple[int | None, int | None]:
+        if not self.apart:
+            return super().bounds(at)
+        first, end = self.spans[at - (self.number - len(self.spans))]
+        return int(first), int(end)
+
+    def _assigned(self, items: Waiting) -> tuple[Longs, Longs, Longs, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+        """The partition of each item, first time and end of its session, and which items came in time for one."""
+        codes = self.partitions.encode(columns_of(items.table, self.session.partition_by), len(items))
+        order = np.lexsort((items.order, items.times, codes))
+        firsts, ends = np.zeros(len(items), np.int64), np.zeros(len(items), np.int64)
+        joined = np.zeros(len(items), bool)
+        late = items.visible > items.times + self.boundary.shift
+        marks = np.where(late, items.visible - self.boundary.shift, NO_MARK)
+        for start, stop in zip(*runs(codes[order]), strict=True):
+            mine = order[start:stop]
+            contents = Contents(items.times[mine], items.order[mine], marks[mine])
+            firsts[mine], ends[mine], joined[mine] = self.session.assign(contents, self.boundary)
+        return codes, firsts, ends, joined
+
+    def reach(self, newest: int) -> None:
+        self._changed(np.array([newest + self.session.gap]))
+
+    def _judge(self, late: Waiting, ledger: Ledger) -> None:
+        """Whether a session is still open for them turns out when it ends, so they count as seen."""
+        yes = np.ones(len(late), bool)
+        ledger.add(Verdict(late.order, yes, yes, yes))
+
+    def state(self) -> Tree:
+        return super().state() | {"number": self.number}
+
+    def restore(self, state: Tree) -> None:
+        super().restore(state)
+        self.number = state["number"]

@@ -1,0 +1,109 @@
+"""Rows of a relation that changes with time, each with the instants at which it is there.
+
+A row is there from `enter` on and before `leave`. Where time decides, both are known from the beginning, and nobody has
+to say that a row leaves. Where tuples are counted, or where groups and multiplicities change, `leave` is OPEN at first
+and is said later: those are the negative tuples, by the number of the row instead of its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.aggregate import Longs
+
+#: A row leaves at an instant that will be said. What never leaves does so after that, at `window.FOREVER`.
+OPEN = 2**62
+#: No time of expiry is known.
+NEVER_SAID = 2**62
+
+NONE = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """Rows with their lifetimes. `ids` tells the rows of one operator apart."""
+
+    table: pa.Table
+    enter: Longs
+    leave: Longs
+    ids: Longs
+    #: The time and arrival of the youngest item a row came from.
+    time: Longs
+    order: Longs
+    #: When a row says it will leave, by time and by the order of each counted window.
+    expires: Longs
+    orders: tuple[Longs, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.enter)
+
+    @property
+    def words(self) -> tuple[Longs, ...]:
+        """All that is known of the rows besides their values."""
+        return (self.enter, self.leave, self.ids, self.time, self.order, self.expires, *self.orders)
+
+    @classmethod
+    def of(cls, table: pa.Table, words: Sequence[Longs]) -> Spans:
+        enter, leave, ids, time, order, expires, *orders = words
+        return cls(table, enter, leave, ids, time, order, expires, tuple(orders))
+
+    @classmethod
+    def together(cls, parts: Sequence[Spans]) -> Spans:
+        """Several sets of rows as one; there must be at least one."""
+        filled = [part for part in parts if len(part)] or list(parts[:1])
+        if len(filled) == 1:
+            return filled[0]
+        words = [np.concatenate(some) for some in zip(*(part.words for part in filled), strict=True)]
+        return cls.of(pa.concat_tables([part.table for part in filled]).combine_chunks(), words)
+
+    def at(self, places: Longs) -> Spans:
+        """The rows at some places."""
+        return self.of(self.table.take(pa.array(places)), [word[places] for word in self.words])
+
+    def where(self, keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Spans:
+        return self if keep.all() else self.at(np.flatnonzero(keep))
+
+    def state(self) -> pa.Table:
+        """The rows as one table."""
+        extra = {f"#{number}": pa.array(word) for number, word in enumerate(self.words)}
+        return pa.table([*self.table.columns, *extra.values()], names=[*self.table.column_names, *extra])
+
+    @classmethod
+    def restored(cls, table: pa.Table) -> Spans:
+        """What `state` wrote."""
+        names = [name for name in table.column_names if not (name.startswith("#") and name[1:].isdigit())]
+        words = [np.array(table.column(f"#{n}").to_numpy(), np.int64) for n in range(table.num_columns - len(names))]
+        return cls.of(table.select(names), words)
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """What became known of a relation up to an instant: rows that entered, and rows whose end was not known before."""
+
+    opened: Spans
+    closed: Longs = field(default_factory=lambda: NONE)
+    closed_at: Longs = field(default_factory=lambda: NONE)
+
+
+def no_spans(schema: pa.Schema, orders: int = 0) -> Spans:
+    return Spans.of(schema.empty_table(), [NONE] * (6 + orders))
+
+
+def ends(ids: Longs, turn: Turn) -> Longs:
+    """When rows of these numbers end, as a turn says; OPEN where it does not."""
+    if not len(turn.closed) or not len(ids):
+        return np.full(len(ids), OPEN)
+    order = np.argsort(turn.closed, kind="stable")
+    closed = turn.closed[order]
+    places = np.minimum(np.searchsorted(closed, ids), len(closed) - 1)
+    return np.where(closed[places] == ids, turn.closed_at[order][places], OPEN)
+
+
+def ended(spans: Spans, turn: Turn) -> Spans:
+    """The same rows, those that a turn closes with the instant at which they leave."""
+    at = ends(spans.ids, turn)
+    return replace(spans, leave=np.where(at < OPEN, np.minimum(spans.leave, at), spans.leave))

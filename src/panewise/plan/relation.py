@@ -1,0 +1,188 @@
+"""The shape of query the engine answers from rows with lifetimes: any tree of relational operators over windows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from panewise.algebra import (
+    Derived,
+    Distinct,
+    Group,
+    Join,
+    Node,
+    Project,
+    Query,
+    Select,
+    Source,
+    Union,
+    Windowed,
+)
+from panewise.plan.aggregation import Rowwise
+from panewise.plan.routes import routes
+from panewise.scalar import column
+from panewise.window import MultiGranular, Predicate, Varying
+
+
+@dataclass(frozen=True)
+class Inlet:
+    """One stream below a window, and the row-wise steps its items pass before they enter."""
+
+    source: Source | Derived
+    steps: tuple[Rowwise, ...]
+
+    @property
+    def stream(self) -> str | None:
+        """The declared stream; None where another query makes the items."""
+        return self.source.stream if isinstance(self.source, Source) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """A query with each level of its multi-granular windows apart, and only the columns it needs."""
+
+    query: Query
+    levels: tuple[tuple[int | None, Query], ...]
+
+    @cached_property
+    def streams(self) -> frozenset[str]:
+        return frozenset(self.query.root.streams)
+
+    @cached_property
+    def routes(self) -> dict[Source, str | None]:
+        """The column by which the rows of each stream are spread over shards."""
+        return routes(self.levels[0][1])
+
+    @property
+    def home(self) -> Quarter:
+        """Queries with the same home hear the same rows."""
+        return frozenset((s.stream, s.alias, column) for s, column in self.routes.items())
+
+    @cached_property
+    def read(self) -> dict[Source, tuple[str, ...]]:
+        """The columns of each stream that the query looks at."""
+        found: dict[Source, dict[str, None]] = {}
+        for _, query in self.levels:
+            for node in _everything(query):
+                for inlet in inlets(node) if isinstance(node, Windowed) else ():
+                    if isinstance(inlet.source, Source):
+                        found.setdefault(inlet.source, {}).update(dict.fromkeys(_read(inlet.source, inlet.steps)))
+        return {source: tuple(names) for source, names in found.items()}
+
+
+#: Streams, the aliases under which they are read, and the columns by which their rows are spread.
+Quarter = frozenset[tuple[str, str, str | None]]
+
+
+def _read(source: Source, steps: tuple[Rowwise, ...]) -> list[str]:
+    """The columns that steps over a stream look at: all, unless a projection says which."""
+    prefix = f"{source.alias}."
+    wanted: list[str] = [source.time]
+    for step in steps:
+        match step:
+            case Select(predicate=predicate):
+                wanted += predicate.inputs
+            case Project(items=items):
+                wanted += [name for _, scalar in items for name in scalar.inputs]
+                return [name.removeprefix(prefix) for name in wanted]
+    return [column.name.removeprefix(prefix) for column in source.columns]
+
+
+def relation(query: Query) -> Relation | str:
+    """The query as the engine answers it, or the reason why it cannot."""
+    if query.revise is not None:
+        return "LATE REVISE revises grouped aggregates of one window only"
+    if query.empty:
+        return "EMIT EMPTY reports grouped aggregates of one window only"
+    for each in [query, *(node.query for node in _everything(query) if isinstance(node, Derived))]:
+        if len({w.window for w in each.windows if isinstance(w.window, MultiGranular)}) > 1:
+            return "two different multi-granular windows meet in one query"
+    for node in _everything(query):
+        if isinstance(node, Windowed) and (reason := _unanswered(node)):
+            return reason
+    return Relation(query, levels(query))
+
+
+def levels(query: Query) -> tuple[tuple[int | None, Query], ...]:
+    """The query once for each level of its multi-granular window, or once."""
+    depth = next((len(w.window.levels) for w in query.windows if isinstance(w.window, MultiGranular)), None)
+    numbers: list[int | None] = [None] if depth is None else [*range(depth)]
+    return tuple((number, _at_level(query, number)) for number in numbers)
+
+
+def _everything(query: Query) -> list[Node]:
+    nodes = list(query.root.walk())
+    return nodes + [n for node in nodes if isinstance(node, Derived) for n in _everything(node.query)]
+
+
+def _unanswered(node: Windowed) -> str | None:
+    if isinstance(node.window, Varying):
+        return "items may come back to a window whose extent changes"
+    if any(isinstance(below, Distinct) for below in node.child.walk()):
+        return "DISTINCT stands below a window"
+    return None
+
+
+def _at_level(query: Query, number: int | None) -> Query:
+    return replace(query, root=pruned(_levelled(query.root, number)))
+
+
+def _levelled(node: Node, number: int | None) -> Node:
+    node = node.with_children(*(_levelled(child, number) for child in node.children))
+    if isinstance(node, Windowed) and isinstance(node.window, MultiGranular):
+        assert number is not None
+        return replace(node, window=node.window.levels[number])
+    return node
+
+
+def inlets(node: Windowed) -> tuple[Inlet, ...]:
+    """The streams below a window."""
+    child = Select(node.child, node.window.condition) if isinstance(node.window, Predicate) else node.child
+    return tuple(_inlets(child))
+
+
+def _inlets(node: Node) -> list[Inlet]:
+    match node:
+        case Source() | Derived():
+            return [Inlet(node, ())]
+        case Union(left, right):
+            return _inlets(left) + [_renamed(inlet, right, left) for inlet in _inlets(right)]
+        case Select(child) | Project(child):
+            return [Inlet(inlet.source, (*inlet.steps, node)) for inlet in _inlets(child)]
+    raise TypeError(f"a window cannot look at {type(node).__name__}")
+
+
+def _renamed(inlet: Inlet, right: Node, left: Node) -> Inlet:
+    """The columns of a union have the names of its left side."""
+    items = tuple((a.name, column(b.name, b.type)) for a, b in zip(left.columns, right.columns, strict=True))
+    return Inlet(inlet.source, (*inlet.steps, Project(right, items)))
+
+
+# ---- only the columns that are needed ----------------------------------------------------------------------------
+
+
+def pruned(root: Node) -> Node:
+    """The tree with narrow windows: nobody keeps columns that nobody looks at."""
+    return _pruned(root, {c.name for c in root.columns})
+
+
+def _pruned(node: Node, needed: set[str]) -> Node:
+    match node:
+        case Windowed(child, window):
+            looked_at = {*window.partition_by, *(window.condition.inputs if isinstance(window, Predicate) else ())}
+            wanted = [c for c in node.columns if c.name in needed | looked_at]
+            if len(wanted) == len(node.columns) or not wanted:
+                return node
+            return replace(node, child=Project(child, tuple((c.name, column(c.name, c.type)) for c in wanted)))
+        case Select(child, predicate):
+            return replace(node, child=_pruned(child, needed | set(predicate.inputs)))
+        case Project(child, items):
+            kept = tuple(item for item in items if item[0] in needed) or items[:1]
+            return Project(_pruned(child, {name for _, scalar in kept for name in scalar.inputs}), kept)
+        case Group(child, keys, calls):
+            return replace(node, child=_pruned(child, {*keys, *(a for call in calls for a in call.arguments)}))
+        case Join(left, right, on, residual):
+            wanted_names = needed | {name for pair in on for name in pair} | set(residual.inputs if residual else ())
+            return replace(node, left=_pruned(left, wanted_names), right=_pruned(right, wanted_names))
+    # Equal rows are equal in all their columns.
+    return node.with_children(*(_pruned(child, {c.name for c in child.columns}) for child in node.children))

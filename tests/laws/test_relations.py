@@ -1,0 +1,195 @@
+"""Any tree of relational operators over any windows: the engine says what the reference says, however rows come."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import panewise as pw
+from panewise.errors import PanewiseError
+from tests.laws.test_engine import same
+from tests.spark.shards import Shards
+
+BOUNDARIES = st.sampled_from(["(]", "[)"])
+SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
+WINDOWS = (
+    "[RANGE 5]",
+    "[RANGE 3 SLIDE 2]",
+    "[RANGE 4 SLIDE 4]",
+    "[RANGE 2 SLIDE 5]",
+    "[NOW]",
+    "[UNBOUNDED]",
+    "[UNBOUNDED SLIDE 4]",
+    "[FROM 3 UNTIL 12]",
+    "[WHERE v > 1]",
+    "[ROWS 2]",
+    "[ROWS 3 LAG 1]",
+    "[PARTITION BY k ROWS 1]",
+    "[RANGE 4 LAG 3]",
+    "[RANGE 5 SLIDE 3 START AT 4]",
+    "[CUMULATE 6 STEP 2]",
+    "[SESSION 2]",
+    "[PARTITION BY k SESSION 3]",
+    "[RANGES 8, 4 SLIDES 3, 2]",
+)
+#: Over the results of queries no window counts rows: those of one instant have no order among each other.
+TIMED = tuple(window for window in WINDOWS if "ROWS" not in window)
+windows = st.sampled_from(WINDOWS)
+emits = st.sampled_from(["", "ISTREAM", "DSTREAM", "RSTREAM"])
+
+
+@st.composite
+def rows(draw: st.DrawFn, ordered: bool = False) -> pa.Table:
+    times = draw(st.lists(st.integers(0, 20), max_size=9))
+    times = sorted(times) if ordered else times
+    keys, values = (
+        draw(st.lists(st.sampled_from(some), min_size=len(times), max_size=len(times)))
+        for some in ([None, "a", "b", "c"], [None, 1, 2, 3])
+    )
+    return pa.table([pa.array(times, pa.int64()), pa.array(keys, pa.string()), pa.array(values, pa.int64())], SCHEMA)
+
+
+@st.composite
+def singles(draw: st.DrawFn) -> str:
+    """Rows of one window."""
+    where = draw(st.sampled_from(["", "", "", " WHERE v > 1", " WHERE k <> 'a'"]))
+    distinct = draw(st.sampled_from(["", "DISTINCT "]))
+    stream = draw(st.sampled_from(["S", "T", "(SELECT * FROM S WHERE v < 3) AS P"]))
+    return f"SELECT {distinct}k, v FROM {stream} {draw(windows)}{where}"
+
+
+@st.composite
+def joins(draw: st.DrawFn) -> str:
+    """Two or three windows joined, with or without a further condition; as `k` and `v`."""
+    distinct = draw(st.sampled_from(["", "DISTINCT "]))
+    more = draw(st.sampled_from(["", " AND A.v <= B.v"]))
+    two = f"S {draw(windows)} AS A, T {draw(windows)} AS B"
+    if draw(st.booleans()):
+        return f"SELECT {distinct}A.k, B.v FROM {two} WHERE A.k = B.k{more}"
+    return f"SELECT {distinct}A.k, C.v FROM {two}, S {draw(windows)} AS C WHERE A.k = B.k AND B.v = C.v{more}"
+
+
+@st.composite
+def relations(draw: st.DrawFn, depth: int = 2) -> str:
+    """A relation with the columns `k` and `v`."""
+    kind = draw(st.sampled_from(["single", "join", "union", "except", "distinct", "inner"][: 6 if depth else 2]))
+    match kind:
+        case "single":
+            return draw(singles())
+        case "join":
+            return draw(joins())
+        case "union" | "except":
+            operator = "UNION ALL" if kind == "union" else "EXCEPT ALL"
+            return f"{draw(relations(depth - 1))} {operator} {draw(singles())}"
+        case "inner":
+            emitted = draw(st.sampled_from(["ISTREAM", "RSTREAM", "DSTREAM"]))
+            inner = f"SELECT {emitted} k, v FROM ({draw(relations(depth - 1))}) AS X"
+            return f"SELECT k, v FROM ({inner}) AS I {draw(st.sampled_from(TIMED))}"
+    return f"SELECT DISTINCT k, v FROM ({draw(relations(depth - 1))}) AS D"
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> str:
+    inner, emit = draw(relations()), draw(emits)
+    if draw(st.booleans()):
+        calls = draw(st.sampled_from(["COUNT(*) AS n", "SUM(v) AS n, MAX(v) AS m", "MIN(v) AS n, COUNT(v) AS m"]))
+        return f"SELECT {emit} k, {calls} FROM ({inner}) AS G GROUP BY k"
+    return f"{emit}({inner})" if emit else inner
+
+
+def answered(query: str, s: pa.Table, t: pa.Table, delay: int | None, boundary: str, until: int | None) -> pa.Table:
+    streams = {"S": pw.Stream(s, "t", delay), "T": pw.Stream(t, "t", delay)}
+    try:
+        return pw.reference.run(query, streams, boundary=boundary, until=until)
+    except PanewiseError:
+        pytest.skip("no such query")
+
+
+def known(table: pa.Table) -> pa.Table:
+    """Without expiry. The reference counts orders anew at every moment, also of rows that late ones have pushed aside;
+    and which of two equal rows with the same time is the youngest is nobody's business."""
+    return table.drop_columns([name for name in table.column_names if name.startswith("expires")])
+
+
+@settings(max_examples=300)
+@given(queries(), rows(), rows(), st.sampled_from([None, 0, 2, 5]), BOUNDARIES, st.sampled_from([None, None, 9]))
+def test_the_engine_says_what_the_reference_says(
+    query: str, s: pa.Table, t: pa.Table, delay: int | None, boundary: str, until: int | None
+) -> None:
+    wanted = answered(query, s, t, delay, boundary, until)
+    streams = {"S": pw.Stream(s, "t", delay), "T": pw.Stream(t, "t", delay)}
+    found = pw.run(query, streams, boundary=boundary, until=until)
+    same(known(found), known(wanted))
+
+
+def pool_of(query: str, boundary: str, delay: int | None) -> pw.Pool:
+    schema = pw.StreamSchema(SCHEMA, "t", delay)
+    pool = pw.Pool({"S": schema, "T": schema}, boundary)
+    try:
+        pool.register("q", query)
+    except PanewiseError:
+        pytest.skip("no such query")
+    return pool
+
+
+def pieces(table: pa.Table, cuts: Sequence[int]) -> list[pa.Table]:
+    edges = [0, *sorted(min(cut, table.num_rows) for cut in cuts), table.num_rows]
+    return [table.slice(a, b - a) for a, b in pairwise(edges)]
+
+
+@settings(max_examples=200)
+@given(
+    queries(),
+    rows(ordered=True),
+    rows(ordered=True),
+    st.lists(st.integers(0, 9), min_size=2, max_size=2),
+    BOUNDARIES,
+    st.booleans(),
+    st.randoms(use_true_random=False),
+)
+def test_any_split_and_restart_say_the_same(
+    query: str, s: pa.Table, t: pa.Table, cuts: list[int], boundary: str, restarts: bool, chance: random.Random
+) -> None:
+    """Streams in order, fed in pieces, one before the other or not, with a look at what is final in between."""
+    wanted = answered(query, s, t, None, boundary, None)
+    engine = pw.Engine(pool_of(query, boundary, 0))
+    said = []
+    fed = [("S", piece) for piece in pieces(s, cuts)] + [("T", piece) for piece in pieces(t, cuts)]
+    for _ in range(3):
+        # Pieces of one stream stay in their order; those of the two streams meet in any.
+        place = chance.randrange(len(fed) + 1)
+        fed = sorted(fed[:place], key=lambda each: each[0]) + fed[place:]
+    for stream, piece in fed:
+        engine.feed(stream, piece)
+        said.append(engine.advance()["q"])
+        if restarts:
+            engine = pw.Engine.restore(engine.snapshot())
+    said.append(engine.finish()["q"])
+    same(known(pa.concat_tables(said)), known(wanted))
+
+
+@settings(max_examples=150)
+@given(
+    queries(),
+    rows(ordered=True),
+    rows(ordered=True),
+    st.lists(st.integers(0, 9), min_size=2, max_size=2),
+    st.integers(1, 3),
+    BOUNDARIES,
+    st.booleans(),
+)
+def test_shards_say_the_same(
+    query: str, s: pa.Table, t: pa.Table, cuts: list[int], shards: int, boundary: str, restarts: bool
+) -> None:
+    wanted = answered(query, s, t, None, boundary, None)
+    found = Shards(pool_of(query, boundary, 0), shards, restarts)
+    for one, other in zip(pieces(s, cuts), pieces(t, cuts), strict=True):
+        found.batch(S=[one], T=[other])
+    found.finish()
+    same(known(found.results("q")), known(wanted))
