@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -51,6 +52,23 @@ def test_an_unknown_stream_and_an_unknown_query() -> None:
         e.pool.revoke("p")
     with pytest.raises(pw.PanewiseError, match="the name 'q' is taken"):
         e.pool.register("q", COUNT)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("SELECT DISTINCT k FROM S [UNBOUNDED]", "DISTINCT remembers every different row of [UNBOUNDED]"),
+        ("SELECT a.v FROM S AS a [UNBOUNDED], S AS b [RANGE 5] WHERE a.k = b.k", "the join keeps every row of"),
+        ("SELECT k FROM S [WHERE v > 1] EXCEPT ALL SELECT k FROM S [RANGE 5]", "EXCEPT ALL remembers"),
+        ("SELECT RSTREAM v FROM S [UNBOUNDED SLIDE 3]", "RSTREAM repeats everything that was ever in"),
+    ],
+)
+def test_a_state_that_grows_for_ever_must_be_allowed(text: str, reason: str) -> None:
+    pool = engine().pool
+    with pytest.raises(pw.PanewiseError, match="grows for ever: " + re.escape(reason)):
+        pool.register("endless", text)
+    pool.register("endless", f"{text} ALLOW UNBOUNDED")
+    pool.register("bounded", "SELECT ISTREAM v FROM S [UNBOUNDED]")
 
 
 def test_a_query_the_engine_does_not_answer_is_refused_with_the_reason() -> None:

@@ -204,6 +204,8 @@ class Query:
     domain: Domain
     empty: bool = False
     revise: int | None = None
+    #: Whether what it must remember may grow for ever.
+    unbounded: bool = False
 
     @property
     def windows(self) -> tuple[Windowed, ...]:

@@ -21,6 +21,7 @@ from panewise.plan import (
     picture,
     relation,
 )
+from panewise.plan.bounds import unbounded
 from panewise.schema import StreamSchema
 from panewise.slicing import Group, Policy, WindowManager
 from panewise.time import Boundary
@@ -64,7 +65,7 @@ class Pool:
     """Streams and the queries over them.
 
     `boundary` is `"(]"` as in the papers or `"[)"` as in Spark. `policy` says how windows are grouped: by cost, or
-    exactly as the paper's Algorithm 1 does.
+    exactly as the paper's Algorithm 1 does. Where streams are `bounded`, so is what queries must remember of them.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Pool:
         boundary: str | Boundary = "(]",
         policy: str | Policy = Policy.COST,
         host: Host | None = None,
+        bounded: bool = False,
     ) -> None:
         if not isinstance(streams, Mapping) or not all(isinstance(s, StreamSchema) for s in streams.values()):
             raise SchemaProblem("streams are not declared", fix='pass {"S": pw.StreamSchema(schema, time="t")}')
@@ -80,6 +82,7 @@ class Pool:
         self.boundary = Boundary.of(boundary)
         self.policy = _policy(policy)
         self.host = host or default_host()
+        self.bounded = bounded
         self.queries: dict[str, Standing] = {}
         self.listeners: list[Listener] = []
 
@@ -124,7 +127,8 @@ class Pool:
 
     def explain(self) -> str:
         """Families, groups, seeds, enclosing and piggybacked windows, stairs, stores and bounds, with reasons."""
-        return explain_pool(self.families())
+        relations = {name: s.plan for name, s in self.queries.items() if isinstance(s.plan, Relation)}
+        return explain_pool(self.families(), relations)
 
     def windows(self) -> list[WindowPlan]:
         """Every window of every query, and the place its family gave it."""
@@ -174,6 +178,10 @@ class Pool:
         plan = answerable(bound)
         if isinstance(plan, str):
             raise BindProblem(f"the engine does not answer this query: {plan}", fix="use pw.run")
+        if isinstance(plan, Relation) and not (self.bounded or bound.unbounded) and (reason := unbounded(bound)):
+            raise BindProblem(
+                f"what this query must remember grows for ever: {reason}", fix="use another window, or ALLOW UNBOUNDED"
+            )
         return plan
 
 

@@ -69,7 +69,7 @@ class Binder:
             raise BindProblem(
                 "LATE REVISE cannot reopen a session", fix="use a longer DELAY, or leave it out", place=syntax.place
             )
-        return Query(root, emit, domain, syntax.empty, revise)
+        return Query(root, emit, domain, syntax.empty, revise, syntax.unbounded)
 
     def _revise(self, syntax: QuerySyntax, domain: Domain) -> int | None:
         if syntax.revise is None:
@@ -182,8 +182,8 @@ class Binder:
                 ),
                 place=ref.place,
             )
-        if syntax.empty or syntax.revise:
-            suffix = "EMIT EMPTY" if syntax.empty else "LATE REVISE"
+        if syntax.empty or syntax.revise or syntax.unbounded:
+            suffix = "EMIT EMPTY" if syntax.empty else "LATE REVISE" if syntax.revise else "ALLOW UNBOUNDED"
             raise BindProblem(f"{suffix} cannot stand in a view", fix="put it into the query", place=syntax.place)
         if syntax.emit:
             node: Node = Derived(self.query(syntax), alias)

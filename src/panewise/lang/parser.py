@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from sqlglot import Token, TokenType
 
@@ -115,7 +116,7 @@ def _without_into(source: Source, tokens: list[Token]) -> tuple[list[Token], str
 
 
 def _query(source: Source, tokens: list[Token], place: Place) -> QuerySyntax:
-    tokens, empty, revise, late = _suffixes(source, tokens)
+    tokens, said = _suffixes(source, tokens)
     emit = None
     if word(tokens[0]) in EMITS and len(tokens) > 1 and tokens[1].token_type is TokenType.L_PAREN:
         if tokens[-1].token_type is not TokenType.R_PAREN:
@@ -127,29 +128,47 @@ def _query(source: Source, tokens: list[Token], place: Place) -> QuerySyntax:
         raise SyntaxProblem(f"expected a SELECT, but found {found}", fix=fix, place=place)
     if len(tokens) > 1 and word(tokens[0]) == "SELECT" and word(tokens[1]) in EMITS:
         emit = word(tokens[1])
-    return QuerySyntax(parse_select(source, tokens), emit, empty, revise, place, late)
+    body = parse_select(source, tokens)
+    return QuerySyntax(body, emit, said.empty, said.revise, said.unbounded, place, said.late)
 
 
-def _suffixes(source: Source, tokens: list[Token]) -> tuple[list[Token], bool, Duration | None, Place | None]:
-    """The tokens without EMIT EMPTY and LATE at their end, what those said, and where LATE REVISE stands."""
-    cut, empty, revise, late = len(tokens), False, None, None
+@dataclass
+class _Suffixes:
+    """What stands after a SELECT, and where LATE REVISE does."""
+
+    empty: bool = False
+    revise: Duration | None = None
+    unbounded: bool = False
+    late: Place | None = None
+
+
+_SUFFIXES = ("EMIT", "LATE", "ALLOW")
+
+
+def _suffixes(source: Source, tokens: list[Token]) -> tuple[list[Token], _Suffixes]:
+    """The tokens without EMIT EMPTY, LATE and ALLOW UNBOUNDED at their end, and what those said."""
+    cut, said = len(tokens), _Suffixes()
     for at, depth in _depths(tokens):
-        if depth or word(tokens[at]) not in ("EMIT", "LATE") or at == 0:
+        if depth or word(tokens[at]) not in _SUFFIXES or at == 0:
             continue
         cursor = Cursor(source, tokens[at:], tokens[-1].end + 1, word(tokens[at]))
         if cursor.take("EMIT", "EMPTY"):
-            empty = True
+            said.empty = True
+        elif cursor.take("ALLOW", "UNBOUNDED"):
+            said.unbounded = True
         elif cursor.take("LATE", "REVISE"):
-            late, revise = source.place(tokens[at].start, "LATE"), cursor.duration()
+            said.late, said.revise = source.place(tokens[at].start, "LATE"), cursor.duration()
         elif not cursor.take("LATE", "DROP"):
             if at > 1 and at == len(tokens) - 2 and word(tokens[at - 1]) not in ("FROM", "JOIN", ",", "AS"):
                 cursor.at = 1
-                raise cursor.problem("expected EMIT EMPTY, LATE DROP or LATE REVISE", "write one of these at the end")
+                raise cursor.problem(
+                    "expected EMIT EMPTY, LATE DROP, LATE REVISE or ALLOW UNBOUNDED", "write one of these at the end"
+                )
             continue
         cut = min(cut, at)
-        if cursor.token and word(cursor.token) not in ("EMIT", "LATE"):
-            raise cursor.problem("nothing more was expected", "put EMIT EMPTY and LATE at the very end")
-    return tokens[:cut], empty, revise, late
+        if cursor.token and word(cursor.token) not in _SUFFIXES:
+            raise cursor.problem("nothing more was expected", "put EMIT EMPTY, LATE and ALLOW at the very end")
+    return tokens[:cut], said
 
 
 def _depths(tokens: list[Token]) -> list[tuple[int, int]]:

@@ -39,9 +39,10 @@ def render(script: Script | Statement) -> str:
             return f"CREATE VIEW {_name(name)} AS {render(query)}"
         case CreateQuery(name, query, into):
             return f"CREATE QUERY {_name(name)} AS {render(query)}{f' INTO {_quoted(into)}' if into else ''}"
-        case QuerySyntax(body, emit, empty, revise):
+        case QuerySyntax(body, emit, empty, revise, unbounded):
             text = f"{emit}({_body(body)})" if emit else _body(body)
-            return text + (" EMIT EMPTY" if empty else "") + (f" LATE REVISE {revise}" if revise else "")
+            text += (" EMIT EMPTY" if empty else "") + (f" LATE REVISE {revise}" if revise else "")
+            return text + (" ALLOW UNBOUNDED" if unbounded else "")
 
 
 def _body(body: Body, emit: str | None = None) -> str:

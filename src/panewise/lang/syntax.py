@@ -141,6 +141,7 @@ class QuerySyntax:
     emit: str | None = None
     empty: bool = False
     revise: Duration | None = None
+    unbounded: bool = False
     place: Place | None = field(default=None, compare=False, repr=False)
     late: Place | None = field(default=None, compare=False, repr=False)
 

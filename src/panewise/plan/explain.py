@@ -24,6 +24,7 @@ from panewise.algebra import (
 from panewise.plan.aggregation import aggregation
 from panewise.plan.storage import storage
 from panewise.time import Domain, duration_text
+from panewise.window import Pattern, Rows
 
 _EMITS = {
     Emit.RSTREAM: "the whole result",
@@ -53,6 +54,28 @@ def _tree(node: Node, query: Query, depth: int) -> Iterator[str]:
         yield from _tree(child, query, depth + 1)
     if isinstance(node, Derived):
         yield from _tree(node.query.root, node.query, depth + 1)
+
+
+def told_ends(root: Node) -> list[tuple[Node, str]]:
+    """The operators whose rows do not know when they leave, so that it must be told, and why."""
+    return [(node, reason) for node in root.walk() if (reason := _told(node))]
+
+
+def _told(node: Node) -> str | None:
+    if pattern(node) is Pattern.MONOTONIC:
+        return None
+    match node:
+        case Windowed(window=Rows()):
+            return "tuples are counted, nobody knows when enough will have come"
+        case Distinct():
+            return "a row stays until the last of its equals has left"
+        case Group():
+            return "a group changes with every row"
+        case Except():
+            return "the other side decides"
+        case Join() if any(_told(child) for child in node.children):
+            return "a pair ends with its first part, and the end of one is told"
+    return None
 
 
 def _call(call: Call, query: Query) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
-from panewise.plan.explain import call_text, words
+from panewise.plan.explain import call_text, told_ends, words
 from panewise.plan.families import FamilyPlan
+from panewise.plan.relation import Relation
 from panewise.plan.storage import storage
 from panewise.slicing import Frame, Group
 from panewise.time import Domain, duration_text
@@ -15,9 +16,19 @@ from panewise.time import Domain, duration_text
 LISTED = 12
 
 
-def explain_pool(families: Sequence[FamilyPlan]) -> str:
-    """One fact a line."""
-    return "\n".join(line for family in families for line in _family(family))
+def explain_pool(families: Sequence[FamilyPlan], relations: Mapping[str, Relation]) -> str:
+    """One fact a line: queries that share panes, then those answered from rows."""
+    lines = [line for family in families for line in _family(family)]
+    return "\n".join(lines + [line for name, plan in relations.items() for line in _relation(name, plan)])
+
+
+def _relation(name: str, plan: Relation) -> Iterator[str]:
+    yield f"{name}: answered from rows that know when they are there"
+    for number, (node, reason) in enumerate(told_ends(plan.query.root)):
+        lead = "  negative tuples, by number: " if not number else "    and "
+        yield f"{lead}{words(node, plan.query.domain)}: {reason}"
+    spread = [f"{source.alias} by {column}" for source, column in plan.routes.items() if column is not None]
+    yield f"  on shards: {', '.join(spread) if spread else 'all rows meet in one'}"
 
 
 def _family(family: FamilyPlan) -> Iterator[str]:

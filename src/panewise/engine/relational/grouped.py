@@ -18,7 +18,7 @@ from panewise.algebra import Group
 from panewise.engine.keys import Keys
 from panewise.engine.relational.leaves import columns_of
 from panewise.engine.relational.multisets import Steps
-from panewise.engine.relational.operators import Operator, counted, schema_of
+from panewise.engine.relational.operators import Operator, counted, crowded, schema_of
 from panewise.engine.relational.spans import NEVER_SAID, NONE, OPEN, Spans, Turn, ended, no_spans
 from panewise.engine.snapshot import Tree
 
@@ -129,6 +129,12 @@ class Grouped(Operator):
         alive = self.rows.leave > limit
         if np.count_nonzero(alive) < len(alive) // 2 or len(alive) < FEW:
             self.rows, self.codes = self.rows.where(alive), self.codes[alive]
+        if crowded(len(self.keys), len(self.codes)):
+            kept = self.keys.kept([self.codes, np.flatnonzero(self.standing >= 0)])
+            live = np.flatnonzero(kept.codes >= 0)
+            standing = np.full(len(kept.keys), -1)
+            standing[kept.codes[live]] = self.standing[live]
+            self.keys, self.codes, self.standing = kept.keys, kept.codes[self.codes], standing
 
     def state(self) -> Tree:
         return {

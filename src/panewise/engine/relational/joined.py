@@ -17,7 +17,7 @@ from panewise.aggregate import Longs
 from panewise.algebra import Host, Join, Select
 from panewise.engine.keys import Keys
 from panewise.engine.relational.leaves import columns_of
-from panewise.engine.relational.operators import Operator, counted, schema_of
+from panewise.engine.relational.operators import Operator, counted, crowded, schema_of
 from panewise.engine.relational.spans import NONE, OPEN, Spans, Turn, ended, ends, no_spans
 from panewise.engine.rowwise import passed
 from panewise.engine.snapshot import Tree
@@ -50,10 +50,17 @@ class Side:
         alive = self.rows.leave > limit + 1
         if 2 * np.count_nonzero(alive) > len(alive):
             return
-        rows, codes = self.rows.where(alive), self.codes[alive]
+        self._relink(self.rows.where(alive), self.codes[alive], len(self.heads))
+
+    def recode(self, codes: Longs, keys: int) -> None:
+        """Keys have new codes."""
+        if self.rows is not None:
+            self._relink(self.rows, codes[self.codes], keys)
+
+    def _relink(self, rows: Spans, codes: Longs, keys: int) -> None:
         self.rows, self.codes, self.links = None, NONE, NONE
-        self.heads = np.full(len(self.heads), -1)
-        self.add(rows, codes, len(self.heads))
+        self.heads = np.full(keys, -1)
+        self.add(rows, codes, keys)
 
 
 @dataclass(eq=False)
@@ -103,7 +110,16 @@ class Joined(Operator):
         found = [self._met(1, right.opened), self._met(0, left.opened)]
         for side in self.sides:
             side.forget(limit)
+        self._tidy()
         return Turn(self._numbered(Spans.together(found), limit), closed, closed_at)
+
+    def _tidy(self) -> None:
+        """Forget keys that no row has any more."""
+        if crowded(len(self.keys), sum(len(side.codes) for side in self.sides)):
+            kept = self.keys.kept([side.codes for side in self.sides])
+            self.keys = kept.keys
+            for side in self.sides:
+                side.recode(kept.codes, len(kept.keys))
 
     def _met(self, number: int, fresh: Spans) -> Spans:
         """Pairs of new rows of one side with the rows of the other; then the new rows are there to be met, too."""

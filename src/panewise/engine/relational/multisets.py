@@ -16,7 +16,7 @@ from panewise.aggregate import Longs, runs
 from panewise.algebra import Distinct, Except
 from panewise.engine.keys import Keys
 from panewise.engine.relational.departures import Departures
-from panewise.engine.relational.operators import Operator, counted, schema_of
+from panewise.engine.relational.operators import Operator, counted, crowded, schema_of
 from panewise.engine.relational.spans import NEVER_SAID, NONE, OPEN, Spans, Turn, ends, no_spans
 from panewise.engine.snapshot import Tree
 
@@ -92,6 +92,14 @@ class Counted:
         self.ids, self.codes = self.ids[~mine], self.codes[~mine]
         return found
 
+    def recode(self, codes: Longs, size: int) -> None:
+        """Only the codes that are not -1 are left."""
+        live = np.flatnonzero(self.count)
+        count = np.zeros(size, np.int64)
+        count[codes[live]] = self.count[live]
+        self.count, self.codes = count, codes[self.codes]
+        self.departures.recode(codes)
+
     def state(self) -> Tree:
         present = np.flatnonzero(self.count)
         return {
@@ -123,6 +131,17 @@ class Multiset(Operator):
     def _numbered(self, count: int) -> Longs:
         first, self.serial = self.serial, self.serial + count
         return np.arange(first, self.serial, dtype=np.int64)
+
+    def _forgotten(self) -> Longs | None:
+        """Forget rows that are in no input; the new codes of the others, or None where nothing was done."""
+        live = [np.flatnonzero(each.count) for each in self.inputs]
+        if not crowded(len(self.keys), sum(map(len, live))):
+            return None
+        kept = self.keys.kept(live)
+        self.keys = kept.keys
+        for each in self.inputs:
+            each.recode(np.append(kept.codes, np.full(len(each.count) - len(kept.codes), -1)), len(kept.keys))
+        return kept.codes
 
     def state(self) -> Tree:
         return {"keys": self.keys.state(), "inputs": [each.state() for each in self.inputs], "serial": self.serial}
@@ -159,7 +178,13 @@ class Once(Multiset):
         heights = steps.heights(np.arange(len(by)), by, rows.count)
         before = steps.before(heights, rows.count[steps.codes])
         rows.count[steps.codes[steps.last()]] = heights[steps.last()]
-        return self._said(steps, before, heights, given.opened.at(mine))
+        turn = self._said(steps, before, heights, given.opened.at(mine))
+        if (fewer := self._forgotten()) is not None:
+            standing = np.full(len(self.keys), -1)
+            live = np.flatnonzero(fewer >= 0)
+            standing[fewer[live]] = self.standing[live]
+            self.standing = standing
+        return turn
 
     def _changing(self, codes: Longs, left: Longs) -> Longs:
         """Arrivals that may change the result: of rows that are not there, or of which some leave."""
@@ -228,7 +253,10 @@ class Rest(Multiset):
             heights.append(steps.heights(np.arange(start, start + len(by)), by, each.count))
             start += len(by)
             each.count[steps.codes[steps.last()]] = heights[-1][steps.last()]
-        return self._said(steps, np.maximum(heights[0] - heights[1], 0))
+        turn = self._said(steps, np.maximum(heights[0] - heights[1], 0))
+        if (fewer := self._forgotten()) is not None:
+            self.codes = fewer[self.codes]
+        return turn
 
     def _said(self, steps: Steps, height: Longs) -> Turn:
         """Rises as rows that enter, falls as rows that leave: of equal ones the youngest leaves first."""

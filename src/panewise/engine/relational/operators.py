@@ -38,6 +38,14 @@ def schema_of(node: Node) -> pa.Schema:
     return pa.schema([(column.name, column.type) for column in node.columns])
 
 
+#: Keys are forgotten once there are so many, and most of them belong to no row any more.
+FEW = 4096
+
+
+def crowded(keys: int, live: int) -> bool:
+    return keys > FEW and 4 * live < keys
+
+
 def counted(node: Node) -> int:
     """By how many orders of counted windows the rows of a node say when they leave."""
     match node:

@@ -21,7 +21,7 @@ from panewise.engine.relational.sessions import SessionLeaf
 from panewise.engine.relational.spans import NEVER_SAID, NONE, OPEN, Spans, Turn, ended, no_spans
 from panewise.engine.snapshot import Tree
 from panewise.time import ceil_to_grid, grid_between
-from panewise.window import Landmark, Predicate, Rows
+from panewise.window import FOREVER, Landmark, Predicate, Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +134,8 @@ class Saying:
         unseen &= ~self.said
         fresh = ~self.said & (came < OPEN) & ~unseen
         ups, downs = np.flatnonzero(fresh), np.flatnonzero((went < OPEN) & ~unseen)
-        alive = (went == OPEN) & ~unseen
+        # What never leaves is never spoken of again.
+        alive = (went == OPEN) & ~unseen & ((rows.leave < FOREVER) | ~(self.said | fresh))
         self.rows, self.said = rows.where(alive), (self.said | fresh)[alive]
         self.moments = self.moments[self.moments > limit]
         ups, downs = self._netted(rows, ups, came[ups], downs, went[downs])

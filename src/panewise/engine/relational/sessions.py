@@ -30,7 +30,7 @@ class SessionLeaf(Leaf):
         #: The instants at which sessions ended in the last turn, and in which bounds.
         self.ended, self.spans = NONE, np.zeros((0, 2), np.int64)
         types = {column.name: column.type for column in node.columns}
-        self.partitions = Keys([types[name] for name in node.window.partition_by])
+        self.types = [types[name] for name in node.window.partition_by]
 
     def turn(self, limit: int) -> Turn:
         items = all_waiting(self.waiting, self.schema)
@@ -63,7 +63,7 @@ class SessionLeaf(Leaf):
 
     def _assigned(self, items: Waiting) -> tuple[Longs, Longs, Longs, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
         """The partition of each item, first time and end of its session, and which items came in time for one."""
-        codes = self.partitions.encode(columns_of(items.table, self.session.partition_by), len(items))
+        codes = Keys(self.types).encode(columns_of(items.table, self.session.partition_by), len(items))
         order = np.lexsort((items.order, items.times, codes))
         firsts, ends = np.zeros(len(items), np.int64), np.zeros(len(items), np.int64)
         joined = np.zeros(len(items), bool)

@@ -71,7 +71,7 @@ def _answered(
     progress: Callable[[int, int], None],
 ) -> Outcome:
     read = {name: streams[name] for name in sorted(query.root.streams)}
-    pool = Pool({name: stream.schema for name, stream in read.items()}, boundary, host=host)
+    pool = Pool({name: stream.schema for name, stream in read.items()}, boundary, host=host, bounded=True)
     pool.register("query", query)
     engine = Engine(pool)
     total, before = sum(stream.arrow.num_rows for stream in read.values()), 0

@@ -39,7 +39,7 @@ def load(path: Path, host: DuckDBHost) -> Pipeline:
 
 def shared(pipeline: Pipeline, host: DuckDBHost, boundary: str = "(]") -> Pool:
     """The queries of a script that the engine answers together."""
-    pool = Pool(pipeline.streams, boundary, host=host)
+    pool = Pool(pipeline.streams, boundary, host=host, bounded=True)
     for query in pipeline.queries.values():
         if not isinstance(answerable(query.query), str):
             pool.register(query.name, query.query)

@@ -59,7 +59,7 @@ def batch(
 def _pool(text: str, streams: Mapping[str, DataFrame], time: str | None, boundary: str | Boundary) -> Pool:
     if time is None:
         raise SchemaProblem("the time column is not named", fix='pass time="..." or a pw.Pool')
-    pool = Pool({name: declared(name, frame, time) for name, frame in streams.items()}, boundary)
+    pool = Pool({name: declared(name, frame, time) for name, frame in streams.items()}, boundary, bounded=True)
     pool.register("query", text)
     return pool
 

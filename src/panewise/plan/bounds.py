@@ -1,0 +1,47 @@
+"""Whether the windows of a query bound what it must remember."""
+
+from __future__ import annotations
+
+from panewise.algebra import Derived, Distinct, Emit, Except, Group, Join, Node, Query, Windowed
+from panewise.window import Landmark, Predicate, Window
+
+
+def unbounded(query: Query) -> str | None:
+    """Why the state of a relational query grows for ever; None where its windows bound it."""
+    for node in query.root.walk():
+        if isinstance(node, Derived) and (reason := unbounded(node.query)):
+            return reason
+        if (reason := _remembers(node)) and (window := next(filter(None, map(_endless, node.children)), None)):
+            return f"{reason} [{window.text(query.domain)}]"
+    window = _endless(query.root)
+    if query.emit is Emit.RSTREAM and window is not None:
+        return f"RSTREAM repeats everything that was ever in [{window.text(query.domain)}]"
+    return None
+
+
+def _remembers(node: Node) -> str | None:
+    match node:
+        case Join():
+            return "the join keeps every row of"
+        case Distinct():
+            return "DISTINCT remembers every different row of"
+        case Except():
+            return "EXCEPT ALL remembers every different row of"
+        case Group():
+            return "the groups keep every row of"
+    return None
+
+
+def _endless(node: Node) -> Window | None:
+    """A window from which the rows of a node never leave."""
+    match node:
+        case Windowed(window=Landmark(upper=None) | Predicate() as window):
+            return window
+        case Windowed():
+            return None
+        case Join(left, right):
+            # A pair leaves with its first part.
+            return _endless(left) and _endless(right)
+        case Except(left):
+            return _endless(left)
+    return next(filter(None, map(_endless, node.children)), None)
