@@ -23,7 +23,6 @@ KERNELS = (
     "take_greatest",
     "take_greatest_floats",
     "take_latest",
-    "link",
     "meet",
 )
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
-from panewise.kernels.plain import Bytes, Doubles, Flags, Longs, Table
+from panewise.kernels.plain import Bytes, Chain, Doubles, Flags, Longs, Table
 
 _BODY = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 _INFINITY, _NAN = np.int64(0x7FF0_0000_0000_0000), np.int64(0x7FF8_0000_0000_0000)
@@ -164,30 +164,38 @@ def take_latest(slots: Longs, times: Longs, order: Longs, rows: Longs, out: tupl
 
 
 @_compiled
-def link(codes: Longs, start: int, heads: Longs, links: Longs) -> None:
-    for i in range(len(codes)):
-        links[start + i] = heads[codes[i]]
-        heads[codes[i]] = start + i
-
-
-@_compiled
-def meet(
-    codes: Longs, enter: Longs, leave: Longs, heads: Longs, links: Longs, enters: Longs, leaves: Longs
-) -> tuple[Longs, Longs]:
-    size = max(len(codes), 16)
-    mine, met = np.empty(size, np.int64), np.empty(size, np.int64)
-    found = 0
-    for row in range(len(codes)):
-        code = codes[row]
-        other = heads[code] if code < len(heads) else np.int64(-1)
+def meet(left: Chain, right: Chain) -> tuple[Longs, Longs]:
+    codes_a, start_a, enter_a, leave_a, heads_a, links_a, in_order_a = left
+    codes_b, start_b, enter_b, leave_b, heads_b, links_b, in_order_b = right
+    size = max(len(codes_a) + len(codes_b), 16)
+    ours, theirs = np.empty(size, np.int64), np.empty(size, np.int64)
+    found, i, j = 0, 0, 0
+    while i < len(codes_a) or j < len(codes_b):
+        first = j >= len(codes_b) or (i < len(codes_a) and enter_a[start_a + i] <= enter_b[start_b + j])
+        if first:
+            row, code = start_a + i, codes_a[i]
+            enter, leave, other = enter_a[row], leave_a[row], heads_b[code]
+        else:
+            row, code = start_b + j, codes_b[j]
+            enter, leave, other = enter_b[row], leave_b[row], heads_a[code]
         while other >= 0:
-            if max(enter[row], enters[other]) < min(leave[row], leaves[other]):
+            since = enter_b[other] if first else enter_a[other]
+            until = leave_b[other] if first else leave_a[other]
+            if until <= enter and (in_order_b if first else in_order_a):
+                break
+            if max(enter, since) < min(leave, until):
                 if found == size:
                     size *= 2
                     more, others = np.empty(size, np.int64), np.empty(size, np.int64)
-                    more[:found], others[:found] = mine, met
-                    mine, met = more, others
-                mine[found], met[found] = row, other
+                    more[:found], others[:found] = ours, theirs
+                    ours, theirs = more, others
+                ours[found], theirs[found] = (row, other) if first else (other, row)
                 found += 1
-            other = links[other]
-    return mine[:found], met[:found]
+            other = links_b[other] if first else links_a[other]
+        if first:
+            links_a[row], heads_a[code] = heads_a[code], row
+            i += 1
+        else:
+            links_b[row], heads_b[code] = heads_b[code], row
+            j += 1
+    return ours[:found], theirs[:found]

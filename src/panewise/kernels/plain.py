@@ -131,24 +131,29 @@ def take_latest(slots: Longs, times: Longs, order: Longs, rows: Longs, out: tupl
             best_time[slot], best_order[slot], best_row[slot] = times[i], order[i], rows[i]
 
 
-def link(codes: Longs, start: int, heads: Longs, links: Longs) -> None:
-    """Chain rows `start` and on by code: `heads` is the newest row of each, `links` the one before each row."""
-    for place, code in enumerate(codes.tolist(), start=start):
-        links[place] = heads[code]
-        heads[code] = place
+#: One side of a join: codes of new rows, where they begin, when all rows enter and leave, and the chains of codes:
+#: `heads` is the newest row of each, `links` the one before each row. The last says whether rows leave as they came.
+Chain = tuple[Longs, int, Longs, Longs, Longs, Longs, bool]
 
 
-def meet(
-    codes: Longs, enter: Longs, leave: Longs, heads: Longs, links: Longs, enters: Longs, leaves: Longs
-) -> tuple[Longs, Longs]:
-    """Rows and the chained rows of their codes that are there at some same instant, as two lists of places."""
-    mine: list[int] = []
-    met: list[int] = []
-    for row, code in enumerate(codes.tolist()):
-        other = int(heads[code]) if code < len(heads) else -1
-        while other >= 0:
-            if max(enter[row], enters[other]) < min(leave[row], leaves[other]):
-                mine.append(row)
-                met.append(other)
-            other = int(links[other])
-    return np.array(mine, np.int64), np.array(met, np.int64)
+def meet(left: Chain, right: Chain) -> tuple[Longs, Longs]:
+    """Pairs of rows with equal codes that are there at some same instant, as two lists of places.
+
+    New rows of both sides, ordered by when they enter, are chained one after the other; each meets those that are.
+    """
+    found: list[tuple[int, int]] = []
+    events = []
+    for which, (codes, start, enters, *_) in enumerate((left, right)):
+        events += [(int(enters[start + n]), which, n) for n in range(len(codes))]
+    for _, which, n in sorted(events):
+        codes, start, enters, leaves, heads, links, _ = (left, right)[which]
+        _, _, others_enter, others_leave, other_heads, other_links, in_order = (left, right)[1 - which]
+        row, code = start + n, codes[n]
+        other = int(other_heads[code])
+        while other >= 0 and not (in_order and others_leave[other] <= enters[row]):
+            if max(enters[row], others_enter[other]) < min(leaves[row], others_leave[other]):
+                found.append((other, row) if which else (row, other))
+            other = int(other_links[other])
+        links[row], heads[code] = heads[code], row
+    pairs = np.array(found, np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]

@@ -55,7 +55,8 @@ class CountedLeaf(Leaf):
         ready = items.visible <= limit
         self.waiting = [items.where(~ready)] if not ready.all() else []
         items = items.where(ready)
-        self.heard = np.unique(items.visible)
+        if self.watched:
+            self.heard = np.unique(items.visible)
         if not len(items):
             return Turn(no_spans(self.schema, orders=1))
         fresh = Spans(

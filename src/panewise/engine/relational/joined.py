@@ -21,46 +21,56 @@ from panewise.engine.relational.operators import Operator, counted, crowded, sch
 from panewise.engine.relational.spans import NONE, OPEN, Spans, Turn, ended, ends, no_spans
 from panewise.engine.rowwise import passed
 from panewise.engine.snapshot import Tree
+from panewise.kernels.plain import Chain
 
 
 class Side:
-    """The rows of one side that may still meet others, linked by key, the youngest first."""
+    """The rows of one side that may still meet others, chained by key, the youngest first."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], nothing: Spans) -> None:
         self.names = names
-        self.rows: Spans | None = None
+        self.rows = nothing
         self.codes = NONE
         #: The newest row of each key, and for every row the one before it.
         self.heads, self.links = NONE, NONE
+        #: Whether rows have left in the order in which they came, so far.
+        self.in_order = True
 
-    def add(self, rows: Spans, codes: Longs, keys: int) -> None:
-        """Take rows in that have been coded."""
-        start = 0 if self.rows is None else len(self.rows)
-        self.rows = rows if self.rows is None else Spans.together([self.rows, rows])
+    def add(self, rows: Spans, codes: Longs, keys: int) -> Chain:
+        """Take rows in that have been coded; they are chained when they meet others."""
+        order = np.argsort(rows.enter, kind="stable")
+        if (np.diff(order) != 1).any():
+            rows, codes = rows.at(order), codes[order]
+        start = len(self.rows)
+        leaves = np.concatenate((self.rows.leave[-1:], rows.leave))
+        self.in_order &= bool((np.diff(leaves) >= 0).all())
+        self.rows = Spans.together([self.rows, rows])
         self.codes = np.concatenate((self.codes, codes))
         if keys > len(self.heads):
             self.heads = np.concatenate((self.heads, np.full(max(keys, 2 * len(self.heads)) - len(self.heads), -1)))
         self.links = np.concatenate((self.links, np.full(len(codes), -1)))
-        kernels.link(codes, start, self.heads, self.links)
+        return codes, start, self.rows.enter, self.rows.leave, self.heads, self.links, self.in_order
+
+    def ended(self, turn: Turn) -> None:
+        """Rows whose end has been told."""
+        if len(turn.closed):
+            self.rows = ended(self.rows, turn)
+            self.in_order = bool((np.diff(self.rows.leave) >= 0).all())
 
     def forget(self, limit: int) -> None:
         """Drop rows that no later one can meet, once they are more than the others."""
-        if self.rows is None:
-            return
         alive = self.rows.leave > limit + 1
-        if 2 * np.count_nonzero(alive) > len(alive):
-            return
-        self._relink(self.rows.where(alive), self.codes[alive], len(self.heads))
+        if 2 * np.count_nonzero(alive) <= len(alive):
+            self.rows, self.codes = self.rows.where(alive), self.codes[alive]
+            self.chain(len(self.heads))
 
-    def recode(self, codes: Longs, keys: int) -> None:
-        """Keys have new codes."""
-        if self.rows is not None:
-            self._relink(self.rows, codes[self.codes], keys)
-
-    def _relink(self, rows: Spans, codes: Longs, keys: int) -> None:
-        self.rows, self.codes, self.links = None, NONE, NONE
-        self.heads = np.full(keys, -1)
-        self.add(rows, codes, keys)
+    def chain(self, keys: int) -> None:
+        """Chain all rows anew."""
+        self.heads, self.links = np.full(keys, -1), np.full(len(self.codes), -1)
+        leave = self.rows.leave
+        self.in_order = bool((np.diff(leave) >= 0).all())
+        mine = (self.codes, 0, self.rows.enter, leave, self.heads, self.links, self.in_order)
+        kernels.meet(mine, (NONE, 0, NONE, NONE, np.full(keys, -1), NONE, True))
 
 
 @dataclass(eq=False)
@@ -95,7 +105,8 @@ class Joined(Operator):
         self.node, self.host = node, host
         types = {column.name: column.type for column in node.left.columns}
         self.keys = Keys([types[name] for name, _ in node.on])
-        self.sides = (Side([name for name, _ in node.on]), Side([name for _, name in node.on]))
+        empty = [no_spans(schema_of(side), counted(side)) for side in (node.left, node.right)]
+        self.sides = [Side([pair[n] for pair in node.on], empty[n]) for n in (0, 1)]
         self.pairs = Pairs(NONE, NONE, NONE, NONE)
         self.serial = 0
 
@@ -105,13 +116,15 @@ class Joined(Operator):
         closed, closed_at = self.pairs.ids[at < OPEN], at[at < OPEN]
         self.pairs = self.pairs.where(at >= OPEN)
         for side, given in zip(self.sides, inputs, strict=True):
-            if side.rows is not None:
-                side.rows = ended(side.rows, given)
-        found = [self._met(1, right.opened), self._met(0, left.opened)]
+            side.ended(given)
+        coded = [self._coded(side, given.opened) for side, given in zip(self.sides, inputs, strict=True)]
+        chains = [side.add(*rows, len(self.keys)) for side, rows in zip(self.sides, coded, strict=True)]
+        one, other = kernels.meet(*self._widened(chains))
+        found = self._paired(self.sides[0].rows.at(one), self.sides[1].rows.at(other))
         for side in self.sides:
             side.forget(limit)
         self._tidy()
-        return Turn(self._numbered(Spans.together(found), limit), closed, closed_at)
+        return Turn(self._numbered(found, limit), closed, closed_at)
 
     def _tidy(self) -> None:
         """Forget keys that no row has any more."""
@@ -119,28 +132,25 @@ class Joined(Operator):
             kept = self.keys.kept([side.codes for side in self.sides])
             self.keys = kept.keys
             for side in self.sides:
-                side.recode(kept.codes, len(kept.keys))
+                side.codes = kept.codes[side.codes]
+                side.chain(len(kept.keys))
 
-    def _met(self, number: int, fresh: Spans) -> Spans:
-        """Pairs of new rows of one side with the rows of the other; then the new rows are there to be met, too."""
-        mine, other = self.sides[number], self.sides[1 - number]
-        columns = columns_of(fresh.table, mine.names)
-        codes = self.keys.encode(columns, len(fresh))
-        known = np.ones(len(fresh), bool)
+    def _widened(self, chains: Sequence[Chain]) -> Sequence[Chain]:
+        """Both sides must have a head for every key: the second may have brought new ones."""
+        size = max(len(side.heads) for side in self.sides)
+        for side in self.sides:
+            side.heads = np.concatenate((side.heads, np.full(size - len(side.heads), -1)))
+        return [(*chain[:4], side.heads, *chain[5:]) for chain, side in zip(chains, self.sides, strict=True)]
+
+    def _coded(self, side: Side, rows: Spans) -> tuple[Spans, Longs]:
+        """Rows with the codes of their keys; NULL agrees with nothing."""
+        columns = columns_of(rows.table, side.names)
+        codes = self.keys.encode(columns, len(rows))
+        known = np.ones(len(rows), bool)
         for column in columns:
             if column.null_count:
                 known &= column.is_valid().to_numpy(zero_copy_only=False)
-        if not known.all():
-            # NULL agrees with nothing.
-            fresh, codes = fresh.where(known), codes[known]
-        mine.add(fresh, codes, len(self.keys))
-        if other.rows is None:
-            return self._nothing()
-        new, old = kernels.meet(
-            codes, fresh.enter, fresh.leave, other.heads, other.links, other.rows.enter, other.rows.leave
-        )
-        sides = (fresh.at(new), other.rows.at(old)) if number == 0 else (other.rows.at(old), fresh.at(new))
-        return self._paired(*sides)
+        return rows.where(known), codes[known]
 
     def _paired(self, left: Spans, right: Spans) -> Spans:
         table = pa.table(
@@ -163,9 +173,6 @@ class Joined(Operator):
         _, kept = passed([Select(self.node, self.node.residual)], table, self.host)
         return pairs if kept is None else pairs.at(kept)
 
-    def _nothing(self) -> Spans:
-        return no_spans(schema_of(self.node), 3 + counted(self.node))
-
     def _numbered(self, pairs: Spans, limit: int) -> Spans:
         """Pairs under their own numbers; those that may end before they have to are remembered."""
         first, self.serial = self.serial, self.serial + len(pairs)
@@ -180,15 +187,16 @@ class Joined(Operator):
 
     def state(self) -> Tree:
         return {
-            "sides": [None if side.rows is None else side.rows.state() for side in self.sides],
+            "sides": [side.rows.state() for side in self.sides],
             "pairs": pa.table(dict(zip(("ids", "left", "right", "last"), self.pairs.words, strict=True))),
             "serial": self.serial,
         }
 
     def restore(self, state: Tree) -> None:
         for side, saved in zip(self.sides, state["sides"], strict=True):
-            if saved is not None:
-                rows = Spans.restored(saved)
-                side.add(rows, self.keys.encode(columns_of(rows.table, side.names), len(rows)), len(self.keys))
+            side.rows = Spans.restored(saved)
+            side.codes = self.keys.encode(columns_of(side.rows.table, side.names), len(side.rows))
+        for side in self.sides:
+            side.chain(len(self.keys))
         self.pairs = Pairs(*(np.array(column.to_numpy(), np.int64) for column in state["pairs"].columns))
         self.serial = state["serial"]

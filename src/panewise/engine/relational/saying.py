@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from panewise.aggregate import Longs
 from panewise.algebra import Emit, Except, Query, Union, announced
-from panewise.engine.keys import Keys
+from panewise.engine.keys import Keys, Numbers
 from panewise.engine.relational.leaves import Leaf
 from panewise.engine.relational.operators import counted, schema_of
 from panewise.engine.relational.sessions import SessionLeaf
@@ -22,6 +22,8 @@ from panewise.engine.relational.spans import NEVER_SAID, NONE, OPEN, Spans, Turn
 from panewise.engine.snapshot import Tree
 from panewise.time import ceil_to_grid, grid_between
 from panewise.window import FOREVER, Landmark, Predicate, Rows
+
+Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,22 +169,29 @@ class Saying:
 
     def _netted(self, rows: Spans, ups: Longs, came: Longs, downs: Longs, went: Longs) -> tuple[Longs, Longs]:
         """Equal rows that come and go at the same instant are no change; of those that came, the youngest are said."""
-        both = np.intersect1d(came, went)
-        if not len(both):
+        if not len(ups) or not len(downs):
             return ups, downs
-        in_ups, in_downs = np.isin(came, both), np.isin(went, both)
-        places = np.concatenate((ups[in_ups], downs[in_downs]))
-        at = np.searchsorted(both, np.concatenate((came[in_ups], went[in_downs])))
-        arrays = [column.combine_chunks() for column in rows.table.take(pa.array(places)).columns]
-        codes = Keys([array.type for array in arrays]).encode(arrays, len(places))
-        slots = np.unique(np.stack((at, codes)), axis=1, return_inverse=True)[1].ravel()
-        risen = np.count_nonzero(in_ups)
-        signs = np.repeat(np.array([1, -1]), [risen, len(places) - risen])
-        net = np.bincount(slots, weights=signs).astype(np.int64)
-        kept_ups = _last_ones(slots[:risen], np.maximum(net, 0), rows.time[places[:risen]])
-        kept_downs = _last_ones(slots[risen:], np.maximum(-net, 0), rows.time[places[risen:]])
-        fewer_ups = np.concatenate((ups[~in_ups], places[:risen][kept_ups]))
-        return fewer_ups, np.concatenate((downs[~in_downs], places[risen:][kept_downs]))
+        places = np.concatenate((ups, downs))
+        slots = self._slots(rows, places, np.concatenate((came, went)))
+        risen, fallen = (np.bincount(some, minlength=slots.max() + 1) for some in np.split(slots, [len(ups)]))
+        meets = (risen > 0) & (fallen > 0)
+        if not meets.any():
+            return ups, downs
+        net = risen - fallen
+        return (
+            _fewer(ups, slots[: len(ups)], meets, np.maximum(net, 0), rows.time),
+            _fewer(downs, slots[len(ups) :], meets, np.maximum(-net, 0), rows.time),
+        )
+
+    def _slots(self, rows: Spans, places: Longs, at: Longs) -> Longs:
+        """A number for each different row and instant."""
+        arrays = [column.combine_chunks() for column in rows.table.columns]
+        keys = Keys([array.type for array in arrays])
+        codes = keys.encode(arrays, len(rows))[places]
+        since = at - at.min()
+        if int(since.max()) * len(keys) < OPEN:
+            return Numbers().encode(since * len(keys) + codes)
+        return Numbers().encode(Numbers().encode(since) * len(keys) + codes)
 
     # ---- restarts ----------------------------------------------------------------------------------------------
 
@@ -198,6 +207,13 @@ class Saying:
         self.rows = Spans.restored(state["rows"])
         self.said, self.moments = np.array(state["said"], bool), np.array(state["moments"], np.int64)
         self.passed = state["passed"]
+
+
+def _fewer(places: Longs, slots: Longs, meets: Flags, wanted: Longs, time: Longs) -> Longs:
+    """Places without those of rows that came and went at once, of which only some are wanted."""
+    mine = meets[slots]
+    some, theirs = places[mine], slots[mine]
+    return np.concatenate((places[~mine], some[_last_ones(theirs, wanted, time[some])]))
 
 
 def _last_ones(slots: Longs, wanted: Longs, time: Longs) -> Longs:
@@ -247,6 +263,12 @@ def _expiry(query: Query, told: Told, kind: pa.DataType) -> dict[str, pa.Array]:
         (order,) = told.rows.orders
         added["expires_order"] = pa.array(order, pa.int64(), mask=gone | (order == NEVER_SAID))
     elif orders > 1:
-        listed = [None if g else list(some) for g, some in zip(gone, zip(*told.rows.orders, strict=True), strict=True)]
-        added["expires_order"] = pa.array(listed, pa.list_(pa.int64()))
+        added["expires_order"] = _lists(told.rows.orders, gone)
     return added
+
+
+def _lists(orders: Sequence[Longs], gone: Flags) -> pa.Array:
+    """The orders of each row as one value, NULL for rows that are gone."""
+    values = np.stack(orders, axis=1).ravel()
+    offsets = np.arange(0, len(values) + 1, len(orders), dtype=np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values), mask=pa.array(gone))
