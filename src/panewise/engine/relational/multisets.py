@@ -32,7 +32,7 @@ class Steps:
     @classmethod
     def of(cls, codes: Longs, at: Longs) -> Steps:
         """Changes of one code at one instant are one step."""
-        order = np.lexsort((at, codes))
+        order = _by_both(codes, at)
         fresh = np.ones(len(codes), bool)
         fresh[1:] = (np.diff(codes[order]) != 0) | (np.diff(at[order]) != 0)
         slots = np.empty(len(codes), np.int64)
@@ -58,6 +58,17 @@ class Steps:
     def last(self) -> Longs:
         """The place of the last step of each code."""
         return runs(self.codes)[1] - 1
+
+
+def _by_both(codes: Longs, at: Longs) -> Longs:
+    """The order by code, then by instant; one number for both is sorted in half the time, where there is room."""
+    if not len(codes):
+        return NONE
+    since = at - at.min()
+    width = int(since.max()) + 1
+    if int(codes.max()) * width >= OPEN - width:
+        return np.lexsort((at, codes))
+    return np.argsort(codes * width + since, kind="stable")
 
 
 class Counted:
