@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +61,7 @@ class Part:
         return frozenset(stream for stream, _, _ in self.home)
 
     def __post_init__(self) -> None:
+        self.plans: dict[str, Relation] = {}
         self.leaves: dict[object, Leaf] = {}
         self.operators: dict[object, Operator] = {}
         self.sayings: dict[str, list[tuple[int | None, Saying]]] = {}
@@ -73,7 +74,18 @@ class Part:
         self._order = 0
 
     def join(self, name: str, plan: Relation) -> None:
+        self.plans[name] = plan
         self.sayings[name] = [(level, self._saying(query)) for level, query in plan.levels]
+
+    def leave(self, name: str) -> None:
+        """Let a query go, with what it alone needed; the others are left as if it had never been there."""
+        del self.plans[name], self.sayings[name]
+        rest = Part(self.home, self.boundary, self.host)
+        for other, plan in self.plans.items():
+            rest.join(other, plan)
+        self.leaves = {key: self.leaves[key] for key in rest.leaves}
+        self.operators = {key: self.operators[key] for key in rest.operators}
+        self.inner = {query: self.inner[query] for query in rest.inner}
 
     def _saying(self, query: Query) -> Saying:
         windows = [node for node in query.root.walk() if isinstance(node, Windowed)]
@@ -209,14 +221,16 @@ class Part:
 
     def restore(self, state: Tree) -> None:
         sayings = [saying for levels in self.sayings.values() for _, saying in levels]
-        for whole, saved in (
-            (list(self.leaves.values()), state["leaves"]),
-            (list(self.operators.values()), state["operators"]),
+        inner = [saying for several in self.inner.values() for saying in several]
+        parts: list[tuple[Iterable[Leaf | Operator | Saying], list[Tree]]] = [
+            (self.leaves.values(), state["leaves"]),
+            (self.operators.values(), state["operators"]),
             (sayings, state["sayings"]),
-            ([saying for sayings in self.inner.values() for saying in sayings], state["inner"]),
-        ):
+            (inner, state["inner"]),
+        ]
+        for whole, saved in parts:
             for each, one in zip(whole, saved, strict=True):
-                each.restore(one)  # type: ignore[attr-defined]
+                each.restore(one)
         self.passed, self._order = state["passed"], state["order"]
 
 
@@ -253,8 +267,8 @@ class Circuit:
         part.join(name, plan)
 
     def leave(self, name: str) -> None:
-        part = self.parts.pop(name)
-        del part.sayings[name], self._instants[name]
+        self.parts.pop(name).leave(name)
+        del self._instants[name]
 
     def _each(self) -> dict[int, tuple[Part, pa.DataType]]:
         return {id(part): (part, self._instants[name]) for name, part in self.parts.items()}

@@ -52,4 +52,5 @@ class Departures:
 
     def restore(self, table: pa.Table) -> None:
         if table.num_rows:
-            self.chunks = [tuple(np.array(c.to_numpy(), np.int64) for c in table.columns)]  # type: ignore[list-item]
+            leave, codes = (np.array(column.to_numpy(), np.int64) for column in table.columns)
+            self.chunks = [(leave, codes)]

@@ -91,7 +91,8 @@ class Counted:
         self.departures.add(codes[known], opened.leave[known])
         if size > len(self.count):
             self.count = np.concatenate((self.count, np.zeros(max(size, 2 * len(self.count)) - len(self.count), int)))
-        return tuple(np.concatenate(each) for each in zip(told, self.departures.upto(limit), strict=True))  # type: ignore[return-value]
+        left, at = self.departures.upto(limit)
+        return np.concatenate((told[0], left)), np.concatenate((told[1], at))
 
     def _told(self, given: Turn) -> tuple[Longs, Longs]:
         """Codes and instants of rows whose end has been said."""

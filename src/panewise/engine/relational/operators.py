@@ -30,8 +30,9 @@ class Operator(ABC):
     def state(self) -> Tree:
         return {}
 
-    def restore(self, state: Tree) -> None:  # noqa: B027
-        """Take over what `state` gave; nothing, unless an operator says otherwise."""
+    def restore(self, state: Tree) -> None:
+        """Take over what `state` gave."""
+        assert not state
 
 
 def schema_of(node: Node) -> pa.Schema:
