@@ -19,6 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import panewise as pw
 from panewise.errors import PanewiseError, SourceProblem, StateProblem
+from panewise.runtime.checkpoint import Checkpoint
+from panewise.runtime.spark.labels import labels_of
 
 from .streams import parts, plain, pooled, reader, stream, written
 
@@ -167,6 +169,17 @@ def test_the_end_is_come_to_again(spark: SparkSession, tmp_path: Path, state: st
         run(spark, tmp_path, state, sinks=[failing, "memory:"])
     with pytest.raises(StateProblem, match="the pipeline is finished"):
         run(spark, tmp_path, state, sinks=[failing, "memory:"], query=QUERY.replace("SUM", "MAX"))
+
+
+@STATES
+def test_a_draft_of_the_first_offsets(spark: SparkSession, tmp_path: Path, state: str) -> None:
+    """Killed while Spark wrote them, nothing had begun yet."""
+    written(tmp_path / "in", PIECES)
+    checkpoint = Checkpoint(tmp_path / "checkpoint")
+    checkpoint.create(pooled(TABLE.schema, {"q": QUERY}), labels_of(spark, 2), state)
+    (checkpoint.spark / "offsets").mkdir(parents=True)
+    (checkpoint.spark / "offsets" / ".0.draft.tmp").write_text("v1")
+    complete(spark, tmp_path, state)
 
 
 def test_a_control_log_that_cannot_be_written(spark: SparkSession, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import uuid
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -56,6 +57,12 @@ class Checkpoint:
     def state(self) -> Path:
         """The state of the shards, where Spark does not keep it."""
         return self.folder / "state"
+
+    def clear_drafts(self) -> None:
+        """Remove what a run left that was killed before its first batch: Spark refuses a folder that is not empty."""
+        batches = (path for name in ("offsets", "commits") for path in (self.spark / name).glob("[0-9]*"))
+        if not any(batches) and not (self.spark / "state").exists() and not self.begun.exists():
+            shutil.rmtree(self.spark, ignore_errors=True)
 
     @property
     def begun(self) -> Path:

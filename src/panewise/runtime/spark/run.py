@@ -65,12 +65,11 @@ class Run(ABC):
         settings = {
             "spark.sql.shuffle.partitions": str(setting.plan.shards),
             "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
-            # Who is killed while writing its first offsets leaves a draft there. Whose the checkpoint is, we know.
-            "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
             # A batch always has the same shape; planning it again after each stage costs a tenth of it.
             "spark.sql.adaptive.enabled": "false",
             "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         }
+        setting.checkpoint.clear_drafts()
         with configured(setting.session, settings):
             writer = self._writer().outputMode("append").queryName(setting.name)
             writer = writer.option("checkpointLocation", str(setting.checkpoint.spark))
