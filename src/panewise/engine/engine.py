@@ -36,17 +36,18 @@ class Engine:
     """Runs a pool in this process, incrementally.
 
     `feed` takes rows in any split and, within the declared delay, in any order. `advance` returns what has become
-    final. Queries may be registered with the pool, and revoked, at any moment.
+    final. Queries may be registered with the pool, and revoked, at any moment. A `shard` is one of several engines that
+    run the same pool, and hears of each query the rows that are meant for it.
     """
 
-    def __init__(self, pool: Pool, state: Tree | None = None) -> None:
+    def __init__(self, pool: Pool, state: Tree | None = None, *, shard: bool = False) -> None:
         self.pool = pool
         self._intakes = {name: Intake(name, schema) for name, schema in pool.streams.items()}
         self._families: dict[Home, Family] = {}
         self._reporters: dict[Home, Reporter] = {}
         self._homes: dict[str, Home] = {}
         self._seats: dict[str, Seat] = {}
-        self._circuit = Circuit(pool.boundary, pool.host)
+        self._circuit = Circuit(pool.boundary, pool.host, shard)
         #: Queries whose times of day wait for the first item to tell the day.
         self._waiting: dict[str, Standing] = {}
         self._anchors: dict[str, int] = {}

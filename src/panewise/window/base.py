@@ -131,6 +131,11 @@ class LogicalWindow(Window):
         """The first instant at which items of these times are in, and the first at which they are not any more."""
         raise TypeError(f"items may come back to a {type(self).__name__} window")
 
+    @property
+    def lasts(self) -> int:
+        """How long after its time an item is in at most."""
+        raise TypeError(f"nobody knows how long items stay in a {type(self).__name__} window")
+
     def members(self, contents: Contents, at: int, boundary: Boundary) -> Ticks:
         low, high = self.scope(np.array([at], np.int64), boundary)
         first = int(np.searchsorted(contents.times, low[0], side="left"))

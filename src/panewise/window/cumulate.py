@@ -74,6 +74,10 @@ class Cumulate(LogicalWindow):
         first, after = ceil_to_grid(enters, self.start, self.step), self._period(enters) + self.size + self.step
         return first, np.where(times < self.start, first, after) if self.origin else after
 
+    @property
+    def lasts(self) -> int:
+        return self.size + self.step
+
     def anchored(self, first: int) -> Cumulate:
         return replace(self, origin=Instant(self.origin.on_day_of(first))) if self.origin else self
 

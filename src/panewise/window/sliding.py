@@ -88,6 +88,10 @@ class Sliding(LogicalWindow):
         first, after = (ceil_to_grid(instants, self.start, self.step) for instants in (enters, enters + self.range))
         return first, np.where(times < self.start, first, after) if self.origin else after
 
+    @property
+    def lasts(self) -> int:
+        return self.lag + self.range + self.step - 1
+
     def anchored(self, first: int) -> Sliding:
         return replace(self, origin=Instant(self.origin.on_day_of(first))) if self.origin else self
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,14 +28,17 @@ from panewise.engine.lateness import Ledger
 from panewise.engine.relational.counted import CountedLeaf
 from panewise.engine.relational.grouped import Grouped
 from panewise.engine.relational.joined import Joined
-from panewise.engine.relational.leaves import Leaf, TimeLeaf, Waiting
+from panewise.engine.relational.leaves import Leaf, TimeLeaf, View, Waiting
+from panewise.engine.relational.memberships import JoinKin
 from panewise.engine.relational.multisets import Once, Rest
 from panewise.engine.relational.operators import Operator, Rowwise, United
-from panewise.engine.relational.saying import Saying, told_table
+from panewise.engine.relational.saying import Manner, Saying, Told, silence, told_table
 from panewise.engine.relational.sessions import SessionLeaf
 from panewise.engine.relational.spans import Turn
+from panewise.engine.relational.stairs import DistinctKin
 from panewise.engine.snapshot import Tree
-from panewise.plan.relation import Quarter, Relation, inlets, levels
+from panewise.plan.kinship import Kin, Place, kinships
+from panewise.plan.relation import Quarter, Relation, levels
 from panewise.time import LAST_TICK, Boundary
 from panewise.window import Rows, Session
 
@@ -48,9 +51,15 @@ class Inflow:
     alias: str
 
 
+Key = tuple[Node, Manner]
+
+
 @dataclass(eq=False)
 class Part:
-    """The operators of queries over the same streams: they are all as far as the slowest of these."""
+    """The operators of queries over the same streams: they are all as far as the slowest of these.
+
+    Queries join until the part is founded, when the first rows come; then it is known who is whose kin.
+    """
 
     home: Quarter
     boundary: Boundary
@@ -62,78 +71,127 @@ class Part:
 
     def __post_init__(self) -> None:
         self.plans: dict[str, Relation] = {}
-        self.leaves: dict[object, Leaf] = {}
-        self.operators: dict[object, Operator] = {}
+        self.founded = False
+        self.kin: list[Kin] = []
+        self.families: list[JoinKin | DistinctKin] = []
+        #: The family of each operator that has kin.
+        self.belongs: dict[Node, JoinKin | DistinctKin] = {}
+        self.leaves: dict[Key, Leaf] = {}
+        self.operators: dict[Key, Operator] = {}
         self.sayings: dict[str, list[tuple[int | None, Saying]]] = {}
         #: The queries below others, whose results are streams.
-        self.inner: dict[object, list[Saying]] = {}
+        self.inner: dict[Query, list[Saying]] = {}
         self.passed = -LAST_TICK
         self.finishing = False
-        self._turns: dict[object, Turn] = {}
-        self._told: dict[object, pa.Table] = {}
+        self._turns: dict[Key, Turn] = {}
+        self._told: dict[Query, pa.Table] = {}
         self._order = 0
 
-    def join(self, name: str, plan: Relation) -> None:
-        self.plans[name] = plan
-        self.sayings[name] = [(level, self._saying(query)) for level, query in plan.levels]
+    def found(self, kin: Sequence[Kin] | None = None) -> None:
+        """Make the operators of all queries that have joined; kin are those that were, or are found."""
+        if self.founded:
+            return
+        self.founded = True
+        self.kin = list(kinships(self.plans) if kin is None else kin)
+        for some in self.kin:
+            family = _family(self._nodes(some), self.boundary, self.host)
+            self.families.append(family)
+            self.belongs |= dict.fromkeys(family.members, family)
+            for leaf in family.leaves:
+                self._feeders(leaf)
+        related = {(place.query, place.level) for some in self.kin for place in some}
+        for name, plan in self.plans.items():
+            self.sayings[name] = [
+                (level, self._saying(query, (name, number) in related))
+                for number, (level, query) in enumerate(plan.levels)
+            ]
+
+    def _nodes(self, kin: Kin) -> list[Node]:
+        """The different operators among kin."""
+        return list(dict.fromkeys(place.node(self.plans) for place in kin))
 
     def leave(self, name: str) -> None:
         """Let a query go, with what it alone needed; the others are left as if it had never been there."""
-        del self.plans[name], self.sayings[name]
+        del self.plans[name]
+        if not self.founded:
+            return
+        del self.sayings[name]
+        staying = [tuple(place for place in kin if place.query != name) for kin in self.kin]
+        for family, kin in zip(self.families, staying, strict=True):
+            if kin:
+                family.leave(self._nodes(kin))
+        self.families = [family for family, kin in zip(self.families, staying, strict=True) if kin]
+        self.kin = [kin for kin in staying if kin]
         rest = Part(self.home, self.boundary, self.host)
-        for other, plan in self.plans.items():
-            rest.join(other, plan)
+        rest.plans = self.plans
+        rest.found(self.kin)
+        self.belongs = {node: family for family in self.families for node in family.members}
         self.leaves = {key: self.leaves[key] for key in rest.leaves}
         self.operators = {key: self.operators[key] for key in rest.operators}
         self.inner = {query: self.inner[query] for query in rest.inner}
 
-    def _saying(self, query: Query) -> Saying:
+    def _saying(self, query: Query, related: bool = False) -> Saying:
         windows = [node for node in query.root.walk() if isinstance(node, Windowed)]
         alone = query.emit is Emit.RSTREAM and len(windows) == 1 and isinstance(windows[0].window, Session)
-        leaves = [self._leaf(node, alone) for node in windows]
-        for leaf in leaves:
-            leaf.watched = leaf.watched or (query.emit is Emit.RSTREAM and not query.periodic)
-        self._found(query.root, alone)
-        return Saying(query, leaves)
+        manner = Manner.APART if alone else Manner.KIN if related else Manner.PLAIN
+        held = {below for node in query.root.walk() if self._in_family(node, manner) for below in node.walk()}
+        views = [View(node.window) if node in held else self._leaf(node, manner) for node in windows]
+        for view in views:
+            view.watched = view.watched or (query.emit is Emit.RSTREAM and not query.periodic)
+        self._operated(query.root, manner)
+        return Saying(query, views, manner)
 
-    def _leaf(self, node: Windowed, alone: bool) -> Leaf:
-        if (node, alone) not in self.leaves:
-            self.leaves[node, alone] = self._made(node, alone)
-            for inlet in inlets(node):
-                if isinstance(inlet.source, Derived) and inlet.source.query not in self.inner:
-                    query = inlet.source.query
-                    self.inner[query] = [self._saying(level) for _, level in levels(query)]
-        return self.leaves[node, alone]
+    def _in_family(self, node: Node, manner: Manner) -> bool:
+        return manner is Manner.KIN and node in self.belongs
 
-    def _made(self, node: Windowed, alone: bool) -> Leaf:
+    def _leaf(self, node: Windowed, manner: Manner) -> Leaf:
+        if (node, manner) not in self.leaves:
+            self.leaves[node, manner] = self._made(node, manner)
+            self._feeders(self.leaves[node, manner])
+        return self.leaves[node, manner]
+
+    def _feeders(self, leaf: Leaf) -> None:
+        """Have the queries whose results enter a window."""
+        for inlet in leaf.inlets:
+            if isinstance(inlet.source, Derived) and inlet.source.query not in self.inner:
+                query = inlet.source.query
+                self.inner[query] = [self._saying(level) for _, level in levels(query)]
+
+    def _made(self, node: Windowed, manner: Manner) -> Leaf:
         match node.window:
             case Rows():
                 return CountedLeaf(node, self.boundary, self.host)
             case Session():
                 leaf = SessionLeaf(node, self.boundary, self.host)
-                leaf.apart = alone
+                leaf.apart = manner is Manner.APART
                 return leaf
         return TimeLeaf(node, self.boundary, self.host)
 
-    def _found(self, node: Node, alone: bool) -> None:
+    def _operated(self, node: Node, manner: Manner) -> None:
         """Have an operator for a node and all below it."""
-        if isinstance(node, Windowed) or (node, alone) in self.operators:
+        if isinstance(node, Windowed) or (node, manner) in self.operators or self._in_family(node, manner):
             return
         for child in node.children:
-            self._found(child, alone)
-        self.operators[node, alone] = _operator(node, self.host)
+            self._operated(child, manner)
+        self.operators[node, manner] = _operator(node, self.host)
+
+    @property
+    def _all_leaves(self) -> Iterator[Leaf]:
+        yield from self.leaves.values()
+        for family in self.families:
+            yield from family.leaves
 
     def take(self, stream: str, arrivals: Arrivals, ledger: Ledger, alias: str | None = None) -> None:
-        for leaf in self.leaves.values():
+        for leaf in self._all_leaves:
             leaf.take(stream, arrivals, ledger, alias)
 
     def reach(self, alias: str, newest: int) -> None:
-        for leaf in self.leaves.values():
+        for leaf in self._all_leaves:
             if any(inlet.stream and inlet.source.alias == alias for inlet in leaf.inlets):
                 leaf.reach(newest)
 
     def anchor(self, stream: str, first: int) -> None:
-        for leaf in self.leaves.values():
+        for leaf in self._all_leaves:
             if any(inlet.stream == stream for inlet in leaf.inlets):
                 leaf.anchor(first)
 
@@ -150,36 +208,45 @@ class Part:
 
     def silence(self, name: str, instants: pa.DataType) -> pa.Table:
         """What a query says that has nothing to say."""
-        level, saying = self.sayings[name][0]
-        return told_table(saying.query, saying.silence(), level, instants)
+        level, query = self.plans[name].levels[0]
+        return told_table(query, silence(query), level, instants)
 
     def _said(self, saying: Saying, limit: int, level: int | None, instants: pa.DataType) -> pa.Table:
-        alone = any(isinstance(leaf, SessionLeaf) and leaf.apart for leaf in saying.leaves)
-        given = self._turn(saying.query.root, alone, limit, instants)
-        reached = self._reached(saying, limit, alone)
-        return told_table(saying.query, saying.turn(reached, given, self.finishing), level, instants)
+        return told_table(saying.query, self._told_by(saying, limit, instants), level, instants)
 
-    def _reached(self, saying: Saying, limit: int, alone: bool) -> int:
+    def _told_by(self, saying: Saying, limit: int, instants: pa.DataType) -> Told:
+        given = self._turn(saying.query.root, saying.manner, limit, instants)
+        return saying.turn(self._reached(saying, limit), given, self.finishing)
+
+    def _reached(self, saying: Saying, limit: int) -> int:
         """Where sessions are numbered, the last of them."""
-        (first, *_) = saying.leaves
-        return first.number - 1 if alone and isinstance(first, SessionLeaf) else limit
+        (first, *_) = saying.views
+        return first.number - 1 if saying.manner is Manner.APART and isinstance(first, SessionLeaf) else limit
 
-    def _turn(self, node: Node, alone: bool, limit: int, instants: pa.DataType) -> Turn:
-        key = (node, alone)
+    def _turn(self, node: Node, manner: Manner, limit: int, instants: pa.DataType) -> Turn:
+        key = (node, manner)
         if key not in self._turns:
-            if isinstance(node, Windowed):
-                leaf = self.leaves[key]
-                self._fill(leaf, limit, instants)
-                self._turns[key] = leaf.turn(limit)
+            if self._in_family(node, manner):
+                self._turns |= self._family_turns(self.belongs[node], limit, instants)
+            elif isinstance(node, Windowed):
+                self._turns[key] = self._leaf_turn(self.leaves[key], limit, instants)
             else:
-                inputs = [self._turn(child, alone, limit, instants) for child in node.children]
-                reached = self._session_limit(node) if alone else limit
+                inputs = [self._turn(child, manner, limit, instants) for child in node.children]
+                reached = self._session_limit(node) if manner is Manner.APART else limit
                 self._turns[key] = self.operators[key].turn(reached, inputs)
         return self._turns[key]
 
+    def _family_turns(self, family: JoinKin | DistinctKin, limit: int, instants: pa.DataType) -> dict[Key, Turn]:
+        given = [self._leaf_turn(leaf, limit, instants) for leaf in family.leaves]
+        return {(node, Manner.KIN): turn for node, turn in family.turn(limit, given).items()}
+
+    def _leaf_turn(self, leaf: Leaf, limit: int, instants: pa.DataType) -> Turn:
+        self._fill(leaf, limit, instants)
+        return leaf.turn(limit)
+
     def _session_limit(self, node: Node) -> int:
         (below,) = [n for n in node.walk() if isinstance(n, Windowed)]
-        leaf = self.leaves[below, True]
+        leaf = self.leaves[below, Manner.APART]
         assert isinstance(leaf, SessionLeaf)
         return leaf.number - 1
 
@@ -201,37 +268,40 @@ class Part:
     def _inner(self, query: Query, limit: int, instants: pa.DataType) -> pa.Table:
         tables = []
         for saying in self.inner[query]:
-            alone = any(isinstance(leaf, SessionLeaf) and leaf.apart for leaf in saying.leaves)
-            given = self._turn(saying.query.root, alone, limit, instants)
-            told = saying.turn(self._reached(saying, limit, alone), given, self.finishing)
-            tables.append(told.rows.table.append_column("#at", pa.array(told.ends if alone else told.at)))
+            told = self._told_by(saying, limit, instants)
+            at = told.ends if saying.manner is Manner.APART else told.at
+            tables.append(told.rows.table.append_column("#at", pa.array(at)))
         whole = pa.concat_tables(tables)
         order = np.argsort(whole.column("#at").to_numpy(), kind="stable")
         return whole.take(pa.array(order)).combine_chunks()
 
+    @property
+    def _stateful(self) -> list[Leaf | Operator | Saying | JoinKin | DistinctKin]:
+        """All that remembers anything, in an order that does not depend on how it came to be."""
+        sayings = [saying for levels in self.sayings.values() for _, saying in levels]
+        inner = [saying for several in self.inner.values() for saying in several]
+        return [*self._all_leaves, *self.operators.values(), *self.families, *sayings, *inner]
+
     def state(self) -> Tree:
         return {
-            "leaves": [leaf.state() for leaf in self.leaves.values()],
-            "operators": [operator.state() for operator in self.operators.values()],
-            "sayings": [saying.state() for levels in self.sayings.values() for _, saying in levels],
-            "inner": [saying.state() for sayings in self.inner.values() for saying in sayings],
+            "kin": [[[place.query, place.level, place.number] for place in kin] for kin in self.kin],
+            "parts": [each.state() for each in self._stateful],
             "passed": self.passed,
             "order": self._order,
         }
 
     def restore(self, state: Tree) -> None:
-        sayings = [saying for levels in self.sayings.values() for _, saying in levels]
-        inner = [saying for several in self.inner.values() for saying in several]
-        parts: list[tuple[Iterable[Leaf | Operator | Saying], list[Tree]]] = [
-            (self.leaves.values(), state["leaves"]),
-            (self.operators.values(), state["operators"]),
-            (sayings, state["sayings"]),
-            (inner, state["inner"]),
-        ]
-        for whole, saved in parts:
-            for each, one in zip(whole, saved, strict=True):
-                each.restore(one)
+        self.found([tuple(Place(*place) for place in kin) for kin in state["kin"]])
+        for each, saved in zip(self._stateful, state["parts"], strict=True):
+            each.restore(saved)
         self.passed, self._order = state["passed"], state["order"]
+
+
+def _family(nodes: Sequence[Node], boundary: Boundary, host: Host) -> JoinKin | DistinctKin:
+    joins = [node for node in nodes if isinstance(node, Join)]
+    if joins:
+        return JoinKin(joins, boundary, host)
+    return DistinctKin([node for node in nodes if isinstance(node, Distinct)], boundary, host)
 
 
 def _operator(node: Node, host: Host) -> Operator:
@@ -254,28 +324,36 @@ def _operator(node: Node, host: Host) -> Operator:
 class Circuit:
     """The relational queries of an engine, by the streams they read."""
 
-    def __init__(self, boundary: Boundary, host: Host) -> None:
-        self.boundary, self.host = boundary, host
+    def __init__(self, boundary: Boundary, host: Host, shard: bool) -> None:
+        self.boundary, self.host, self.shard = boundary, host, shard
         self.parts: dict[str, Part] = {}
         self._instants: dict[str, pa.DataType] = {}
 
     def join(self, name: str, plan: Relation, instants: pa.DataType) -> None:
         """Let a query join: it shares operators with those that have not begun either."""
-        alike = (part for part in self.parts.values() if part.home == plan.home and part.passed == -LAST_TICK)
-        part = next(alike, None) or Part(plan.home, self.boundary, self.host)
+        home = self._home(plan)
+        alike = (part for part in self.parts.values() if part.home == home and not part.founded)
+        part = next(alike, None) or Part(home, self.boundary, self.host)
         self.parts[name], self._instants[name] = part, instants
-        part.join(name, plan)
+        part.plans[name] = plan
+
+    def _home(self, plan: Relation) -> Quarter:
+        """Where all rows come, it does not matter how queries would spread them."""
+        return plan.home if self.shard else frozenset((stream, alias, None) for stream, alias, _ in plan.home)
 
     def leave(self, name: str) -> None:
         self.parts.pop(name).leave(name)
         del self._instants[name]
 
-    def _each(self) -> dict[int, tuple[Part, pa.DataType]]:
-        return {id(part): (part, self._instants[name]) for name, part in self.parts.items()}
+    def _each(self) -> list[tuple[Part, pa.DataType]]:
+        found = {id(part): (part, self._instants[name]) for name, part in self.parts.items()}
+        for part, _ in found.values():
+            part.found()
+        return list(found.values())
 
     def take(self, stream: str, arrivals: Arrivals, ledger: Ledger, only: Inflow | None = None) -> None:
         """Take in the items of a stream, for all queries or for those of one home."""
-        for part, _ in self._each().values():
+        for part, _ in self._each():
             if only is None:
                 part.take(stream, arrivals, ledger)
             elif part.home == only.home:
@@ -283,18 +361,18 @@ class Circuit:
 
     def reach(self, inflow: Inflow, newest: int) -> None:
         """An item of this time has come, here or elsewhere."""
-        for part, _ in self._each().values():
+        for part, _ in self._each():
             if part.home == inflow.home:
                 part.reach(inflow.alias, newest)
 
     def anchor(self, stream: str, first: int) -> None:
-        for part, _ in self._each().values():
+        for part, _ in self._each():
             part.anchor(stream, first)
 
     def advance(self, limits: Mapping[str, int]) -> dict[str, pa.Table]:
         """What queries say; a stream without a limit holds up those that read it."""
         found: dict[str, pa.Table] = {}
-        for part, instants in self._each().values():
+        for part, instants in self._each():
             limit = min(limits.get(stream, -LAST_TICK) for stream in part.streams)
             if limit > part.passed or part.passed == -LAST_TICK:
                 found |= part.advance(limit, instants)
@@ -303,7 +381,7 @@ class Circuit:
     def finish(self, until: int | None) -> dict[str, pa.Table]:
         """The input is complete."""
         found: dict[str, pa.Table] = {}
-        for part, instants in self._each().values():
+        for part, instants in self._each():
             found |= part.advance(LAST_TICK if until is None else until, instants, finishing=True)
         return found
 
@@ -317,11 +395,11 @@ class Circuit:
             part: Part | None = None
             for name in saved["queries"]:
                 plan, instants = plans[name]
-                part = part or Part(plan.home, self.boundary, self.host)
-                part.join(name, plan)
+                part = part or Part(self._home(plan), self.boundary, self.host)
+                part.plans[name] = plan
                 self.parts[name], self._instants[name] = part, instants
             if part is not None:
                 part.restore(saved["part"])
 
     def state(self) -> list[Tree]:
-        return [{"queries": list(part.sayings), "part": part.state()} for part, _ in self._each().values()]
+        return [{"queries": list(part.plans), "part": part.state()} for part, _ in self._each()]

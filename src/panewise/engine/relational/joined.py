@@ -7,7 +7,7 @@ when it goes; pairs with a part whose end is not known are found again by its nu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -101,11 +101,12 @@ class Pairs:
 class Joined(Operator):
     """Pairs that agree on their keys and satisfy the residual condition."""
 
-    def __init__(self, node: Join, host: Host) -> None:
+    def __init__(self, node: Join, host: Host, words: int = 0) -> None:
+        """With so many further words on each row of either side."""
         self.node, self.host = node, host
         types = {column.name: column.type for column in node.left.columns}
         self.keys = Keys([types[name] for name, _ in node.on])
-        empty = [no_spans(schema_of(side), counted(side)) for side in (node.left, node.right)]
+        empty = [no_spans(schema_of(side), counted(side) + words) for side in (node.left, node.right)]
         self.sides = [Side([pair[n] for pair in node.on], empty[n]) for n in (0, 1)]
         self.pairs = Pairs(NONE, NONE, NONE, NONE)
         self.serial = 0
@@ -194,7 +195,9 @@ class Joined(Operator):
 
     def restore(self, state: Tree) -> None:
         for side, saved in zip(self.sides, state["sides"], strict=True):
-            side.rows = Spans.restored(saved)
+            rows, names = Spans.restored(saved), side.rows.table.column_names
+            # Queries that have left may have looked at more columns.
+            side.rows = replace(rows, table=rows.table.select(names))
             side.codes = self.keys.encode(columns_of(side.rows.table, side.names), len(side.rows))
         for side in self.sides:
             side.chain(len(self.keys))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -61,12 +61,28 @@ def all_waiting(parts: Sequence[Waiting], schema: pa.Schema) -> Waiting:
     return Waiting(pa.concat_tables([p.table for p in parts]).combine_chunks(), *words)
 
 
-class Leaf(ABC):
+class View:
+    """What a query sees of one of its windows: when it speaks, and of which stretch of time."""
+
+    def __init__(self, window: Window) -> None:
+        self.window = window
+        #: The last instant at which the items seen so far change anything.
+        self.last_change = -OPEN
+        #: The instants at which the window changed in the last turn, for queries that repeat themselves at each.
+        self.watched = False
+        self.heard = NONE
+
+    def bounds(self, at: int) -> tuple[int | None, int | None]:
+        """`w_start` and `w_end` at an instant."""
+        return self.window.bounds(at)
+
+
+class Leaf(View, ABC):
     """A window over one stream, or over several that are united below it."""
 
     def __init__(self, node: Windowed, boundary: Boundary, host: Host) -> None:
+        super().__init__(node.window)
         self.node, self.boundary, self.host = node, boundary, host
-        self.window: Window = node.window
         self.inlets: tuple[Inlet, ...] = inlets(node)
         self.schema = pa.schema([(column.name, column.type) for column in node.columns])
         #: Times of day wait for the first item to tell the day.
@@ -74,11 +90,6 @@ class Leaf(ABC):
         self.first: int | None = None
         self.waiting: list[Waiting] = []
         self.serial = 0
-        #: The last instant at which the items seen so far change anything.
-        self.last_change = -OPEN
-        #: The instants at which the window changed in the last turn, for queries that repeat themselves at each.
-        self.watched = False
-        self.heard = NONE
 
     def anchor(self, first: int) -> None:
         """The first item of a stream says which day times of day are on."""
@@ -122,10 +133,6 @@ class Leaf(ABC):
         """Items wait until they can be seen."""
         self.waiting.append(items)
 
-    def bounds(self, at: int) -> tuple[int | None, int | None]:
-        """`w_start` and `w_end` at an instant."""
-        return self.window.bounds(at)
-
     @abstractmethod
     def reach(self, newest: int) -> None:
         """An item of this time is in the window, here or elsewhere."""
@@ -158,7 +165,9 @@ class Leaf(ABC):
     def restore(self, state: Tree) -> None:
         if state["first"] is not None:
             self.anchor(state["first"])
-        self.waiting = [Waiting.restored(state["waiting"])]
+        # Queries that have left may have looked at more columns.
+        items = Waiting.restored(state["waiting"])
+        self.waiting = [replace(items, table=items.table.select(self.schema.names))]
         self.serial, self.last_change = state["serial"], state["last_change"]
 
 
@@ -177,9 +186,7 @@ class TimeLeaf(Leaf):
         later = (enter > limit) & (enter < leave)
         self.waiting = [items.where(later)] if later.any() else []
         mine, enter, leave = items.where(ready), enter[ready], leave[ready]
-        expires = self.window.expires_at(mine.times, self.boundary)
-        if expires is None:
-            expires = np.full(len(mine), NEVER_SAID)
+        expires = expiry(self.window, mine.times, self.boundary)
         ids = self._numbered(len(mine))
         self._note(enter, leave, limit)
         return Turn(Spans(mine.table, enter, leave, ids, mine.times, mine.order, expires))
@@ -210,16 +217,32 @@ class TimeLeaf(Leaf):
 
     def _lifetimes(self, items: Waiting) -> tuple[Longs, Longs]:
         assert isinstance(self.window, LogicalWindow)
-        enter, leave = self.window.lifetimes(items.times, self.boundary)
-        late = items.visible > items.times + self.boundary.shift
-        return np.where(late, np.maximum(enter, items.visible), enter), leave
+        return lifetimes(self.window, items.times, items.visible, self.boundary)
 
     def _judge(self, late: Waiting, ledger: Ledger) -> None:
         assert isinstance(self.window, LogicalWindow)
-        enter, leave = self.window.lifetimes(late.times, self.boundary)
-        wanted = enter < leave
-        seen, missed = np.maximum(enter, late.visible) < leave, enter < np.minimum(leave, late.visible)
-        ledger.add(Verdict(late.order, wanted, wanted & seen, wanted & missed))
+        ledger.add(judged(self.window, late, self.boundary))
+
+
+def lifetimes(window: LogicalWindow, times: Longs, visible: Longs, boundary: Boundary) -> tuple[Longs, Longs]:
+    """When items enter a window and leave it; late ones do not enter before they are seen."""
+    enter, leave = window.lifetimes(times, boundary)
+    late = visible > times + boundary.shift
+    return np.where(late, np.maximum(enter, visible), enter), leave
+
+
+def expiry(window: Window, times: Longs, boundary: Boundary) -> Longs:
+    """When items say they will leave a window."""
+    expires = window.expires_at(times, boundary)
+    return np.full(len(times), NEVER_SAID) if expires is None else expires
+
+
+def judged(window: LogicalWindow, late: Waiting, boundary: Boundary) -> Verdict:
+    """Whether late items missed instants at which they would have been in a window."""
+    enter, leave = window.lifetimes(late.times, boundary)
+    wanted = enter < leave
+    seen, missed = np.maximum(enter, late.visible) < leave, enter < np.minimum(leave, late.visible)
+    return Verdict(late.order, wanted, wanted & seen, wanted & missed)
 
 
 def columns_of(table: pa.Table, names: Sequence[str]) -> list[pa.Array]:

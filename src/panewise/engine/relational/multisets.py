@@ -83,7 +83,8 @@ class Counted:
     def gone(self, codes: Longs, given: Turn, limit: int, size: int) -> tuple[Longs, Longs]:
         """Take rows in; codes and instants of those that leave up to an instant."""
         opened = given.opened
-        told = self._told(given)
+        # An end that is told may lie ahead, where rows stay longer than in the window below.
+        self.departures.add(*self._told(given))
         unknown, known = opened.leave == OPEN, opened.leave < OPEN
         if unknown.any():
             self.ids = np.concatenate((self.ids, opened.ids[unknown]))
@@ -91,8 +92,7 @@ class Counted:
         self.departures.add(codes[known], opened.leave[known])
         if size > len(self.count):
             self.count = np.concatenate((self.count, np.zeros(max(size, 2 * len(self.count)) - len(self.count), int)))
-        left, at = self.departures.upto(limit)
-        return np.concatenate((told[0], left)), np.concatenate((told[1], at))
+        return self.departures.upto(limit)
 
     def _told(self, given: Turn) -> tuple[Longs, Longs]:
         """Codes and instants of rows whose end has been said."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ import pyarrow as pa
 from panewise.aggregate import Longs
 from panewise.algebra import Emit, Except, Query, Union, announced
 from panewise.engine.keys import Keys, Numbers
-from panewise.engine.relational.leaves import Leaf
+from panewise.engine.relational.leaves import View
 from panewise.engine.relational.operators import counted, schema_of
 from panewise.engine.relational.sessions import SessionLeaf
 from panewise.engine.relational.spans import NEVER_SAID, NONE, OPEN, Spans, Turn, ended, no_spans
@@ -37,11 +38,19 @@ class Told:
     ends: Longs
 
 
+class Manner(Enum):
+    """How the windows of a query are kept: alone, sessions with an instant of their own, or with their kin."""
+
+    PLAIN = 0
+    APART = 1
+    KIN = 2
+
+
 class Saying:
     """One level of one query."""
 
-    def __init__(self, query: Query, leaves: Sequence[Leaf]) -> None:
-        self.query, self.leaves = query, leaves
+    def __init__(self, query: Query, views: Sequence[View], manner: Manner) -> None:
+        self.query, self.views, self.manner = query, views, manner
         self.whole = query.emit is Emit.RSTREAM
         self.rows = no_spans(schema_of(query.root), counted(query.root))
         #: Which of them have been said to come.
@@ -51,27 +60,24 @@ class Saying:
         self.passed = -OPEN
 
     @property
-    def speakers(self) -> list[Leaf]:
-        return [leaf for leaf in self.leaves if leaf.window.periodic]
+    def speakers(self) -> list[View]:
+        return [view for view in self.views if view.window.periodic]
 
     @property
     def lasting(self) -> bool:
         """Whether rows may be there when no window changes any more: nobody speaks for ever."""
-        endless = any(isinstance(leaf.window, Landmark | Predicate | Rows) for leaf in self.leaves)
+        endless = any(isinstance(view.window, Landmark | Predicate | Rows) for view in self.views)
         return endless or any(isinstance(node, Union | Except) for node in self.query.root.walk())
 
     def turn(self, limit: int, given: Turn, finishing: bool = False) -> Told:
         """What there is to say up to an instant."""
         self.said = np.concatenate((self.said, np.zeros(len(given.opened), bool)))
         self.rows = Spans.together([ended(self.rows, given), given.opened])
-        for leaf in self.leaves:
-            if isinstance(leaf, SessionLeaf):
-                after = NONE if self.whole else leaf.ended + 1
-                self.moments = np.unique(np.concatenate((self.moments, leaf.ended, after)))
+        for view in self.views:
+            if isinstance(view, SessionLeaf):
+                after = NONE if self.whole else view.ended + 1
+                self.moments = np.unique(np.concatenate((self.moments, view.ended, after)))
         return self._states(limit, finishing) if self.whole else self._changes(limit)
-
-    def silence(self) -> Told:
-        return Told(no_spans(schema_of(self.query.root), counted(self.query.root)), NONE, NONE, NONE, NONE)
 
     # ---- whole states ------------------------------------------------------------------------------------------
 
@@ -100,20 +106,20 @@ class Saying:
 
     def _last_moments(self) -> list[int]:
         """Of each speaker, the instant at which it notices the last change."""
-        last = max(leaf.last_change for leaf in self.leaves)
-        grids = [leaf.window.grid for leaf in self.speakers]
+        last = max(view.last_change for view in self.views)
+        grids = [view.window.grid for view in self.speakers]
         return [last if grid is None else int(ceil_to_grid(np.array([last]), *grid)[0]) for grid in grids]
 
     def _moments(self, first: Longs, last: Longs, limit: int) -> Longs:
         """All moments at which any of these rows is there."""
         if not self.speakers:
-            heard = np.unique(np.concatenate([NONE, *(leaf.heard for leaf in self.leaves)]))
+            heard = np.unique(np.concatenate([NONE, *(view.heard for view in self.views)]))
             return heard[heard <= limit]
         found = [self.moments[self.moments <= limit]]
         lasts = self._last_moments() if self.lasting else [limit] * len(self.speakers)
-        for leaf, until in zip(self.speakers, lasts, strict=True):
-            if leaf.window.grid and len(first):
-                points = grid_between(first, last, *leaf.window.grid)
+        for view, until in zip(self.speakers, lasts, strict=True):
+            if view.window.grid and len(first):
+                points = grid_between(first, last, *view.window.grid)
                 found.append(points[points <= until])
         return np.unique(np.concatenate(found))
 
@@ -121,8 +127,8 @@ class Saying:
         """Where the windows begin and end that a result speaks for; NEVER_SAID where there is no bound."""
         instants, where = np.unique(at, return_inverse=True)
         starts, ends = np.full(len(instants), NEVER_SAID), np.full(len(instants), -NEVER_SAID)
-        for leaf in self.speakers:
-            bounds = [leaf.bounds(int(instant)) for instant in instants]
+        for view in self.speakers:
+            bounds = [view.bounds(int(instant)) for instant in instants]
             starts = np.minimum(starts, [NEVER_SAID if start is None else start for start, _ in bounds])
             ends = np.maximum(ends, [-NEVER_SAID if end is None else end for _, end in bounds])
         return starts.astype(np.int64)[where], ends.astype(np.int64)[where]
@@ -158,9 +164,9 @@ class Saying:
             return np.where(instants <= limit, instants, OPEN)
         found = np.full(len(instants), OPEN)
         soon = instants <= limit
-        for leaf in self.speakers:
-            if leaf.window.grid:
-                found[soon] = np.minimum(found[soon], ceil_to_grid(instants[soon], *leaf.window.grid))
+        for view in self.speakers:
+            if view.window.grid:
+                found[soon] = np.minimum(found[soon], ceil_to_grid(instants[soon], *view.window.grid))
         if len(self.moments):
             after = np.searchsorted(self.moments, instants)
             next_ = np.where(after < len(self.moments), self.moments[np.minimum(after, len(self.moments) - 1)], OPEN)
@@ -207,6 +213,11 @@ class Saying:
         self.rows = Spans.restored(state["rows"])
         self.said, self.moments = np.array(state["said"], bool), np.array(state["moments"], np.int64)
         self.passed = state["passed"]
+
+
+def silence(query: Query) -> Told:
+    """Nothing, in the columns of a query."""
+    return Told(no_spans(schema_of(query.root), counted(query.root)), NONE, NONE, NONE, NONE)
 
 
 def _fewer(places: Longs, slots: Longs, meets: Flags, wanted: Longs, time: Longs) -> Longs:

@@ -55,7 +55,7 @@ class Course:
         pool = Pool({name: replace(s, delay=None) for name, s in self.streams.items()}, self.boundary, self.policy)
         for name, text, since in queries:
             pool.adopt(self.standing(pool, name, text, since))
-        return Engine(pool, state)
+        return Engine(pool, state, shard=True)
 
     def standing(self, pool: Pool, name: str, text: str, since: int | None = None) -> Standing:
         """A query as it stands; those known when the run began need not be read again."""

@@ -1,0 +1,110 @@
+"""Which operators of different queries are kin: alike but for their windows, so that one does the work of all.
+
+Joins are kin that join the same streams by the same conditions ("Subsuming windows" section 4); distincts that look at
+the same columns. A query that repeats itself whenever any of its windows changes, or that must know when the last
+change was, watches its own windows and has no kin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from panewise.algebra import Distinct, Emit, Except, Join, Node, Project, Query, Select, Union, Windowed
+from panewise.plan.relation import Relation
+from panewise.window import Cumulate, Sliding, Window
+from panewise.window.sliding import NOW
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an operator stands: the query, its level, and the number at which a walk through the tree meets it."""
+
+    query: str
+    level: int
+    number: int
+
+    def node(self, plans: Mapping[str, Relation]) -> Node:
+        _, query = plans[self.query].levels[self.level]
+        return list(query.root.walk())[self.number]
+
+
+Kin = tuple[Place, ...]
+
+
+def kinships(plans: Mapping[str, Relation]) -> list[Kin]:
+    """All operators that have kin with other windows, together with their kin."""
+    found: dict[object, dict[Place, Node]] = {}
+    for name, plan in plans.items():
+        for level, (_, query) in enumerate(plan.levels):
+            for number, node in enumerate(query.root.walk()) if unwatched(query) else ():
+                if (signature := _signature(node, query)) is not None:
+                    found.setdefault(signature, {})[Place(name, level, number)] = node
+    return [tuple(some) for some in found.values() if len(set(map(windows, some.values()))) > 1]
+
+
+def windows(node: Node) -> tuple[Window, ...]:
+    """The windows below a node."""
+    return tuple(below.window for below in node.walk() if isinstance(below, Windowed))
+
+
+def unwatched(query: Query) -> bool:
+    """Whether nothing but the instants of its windows decides when a query speaks."""
+    if query.emit is Emit.RSTREAM and not query.periodic:
+        return False
+    timed = all(isinstance(w.window, Sliding | Cumulate) and _dated(w.window) for w in query.windows)
+    return timed and not any(isinstance(node, Union | Except) for node in query.root.walk())
+
+
+def _dated(window: Window) -> bool:
+    """Whether its origin is no time of day, which waits for the first item."""
+    return window.anchored(0) == window.anchored(86_400_000_000)
+
+
+def _signature(node: Node, query: Query) -> object | None:
+    """What kin have in common; None for operators that never have any."""
+    match node:
+        case Join(Windowed(left), Windowed(right), on, residual):
+            return bare(left), bare(right), on, residual
+        case Distinct(child) if len(query.windows) == 1 and _stands(query) and (below := _window_below(child)):
+            return _seen_through(node, NOW) if _slides(below.window) else None
+    return None
+
+
+def _stands(query: Query) -> bool:
+    """Whether it does not matter which of equal items was the youngest between two instants of the window."""
+    return query.emit is Emit.RSTREAM or not query.periodic
+
+
+def _slides(window: Window) -> bool:
+    return isinstance(window, Sliding) and not window.lag and window.origin is None
+
+
+def _window_below(node: Node) -> Windowed | None:
+    """The window below nothing but row-wise operators."""
+    while isinstance(node, Select | Project):
+        node = node.child
+    return node if isinstance(node, Windowed) else None
+
+
+def _seen_through(node: Node, window: Window) -> Node:
+    """The same tree with another window."""
+    node = node.with_children(*(_seen_through(child, window) for child in node.children))
+    return replace(node, window=window) if isinstance(node, Windowed) else node
+
+
+def bare(node: Node) -> Node:
+    """A stream without the projections that only leave columns out."""
+    while isinstance(node, Project) and all(scalar.column == name for name, scalar in node.items):
+        node = node.child
+    return node
+
+
+def described(kin: Kin, plans: Mapping[str, Relation]) -> Iterator[tuple[Place, Node]]:
+    """Kin with their operators, each different one once."""
+    met: set[Node] = set()
+    for place in kin:
+        node = place.node(plans)
+        if node not in met:
+            met.add(node)
+            yield place, node
