@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
+from panewise.algebra import Join, Node
 from panewise.plan.explain import call_text, told_ends, words
 from panewise.plan.families import FamilyPlan
+from panewise.plan.kinship import Kin, kinships, windows
 from panewise.plan.relation import Relation
 from panewise.plan.storage import storage
 from panewise.slicing import Frame, Group
@@ -19,7 +21,23 @@ LISTED = 12
 def explain_pool(families: Sequence[FamilyPlan], relations: Mapping[str, Relation]) -> str:
     """One fact a line: queries that share panes, then those answered from rows."""
     lines = [line for family in families for line in _family(family)]
-    return "\n".join(lines + [line for name, plan in relations.items() for line in _relation(name, plan)])
+    lines += [line for name, plan in relations.items() for line in _relation(name, plan)]
+    return "\n".join(lines + [line for kin in kinships(relations) for line in _kin(kin, relations)])
+
+
+def _kin(kin: Kin, plans: Mapping[str, Relation]) -> Iterator[str]:
+    """Operators that differ in their windows only."""
+    named: dict[Node, dict[str, None]] = {}
+    for place in kin:
+        named.setdefault(place.node(plans), {})[place.query] = None
+    node, domain = next(iter(named)), plans[kin[0].query].query.domain
+    what = "each pair is found once" if isinstance(node, Join) else "wider windows hear of what left narrower ones"
+    yield f"shared {words(node, domain)}: {_counted(len(named), 'set')} of windows, {what}"
+    for each, names in islice(named.items(), LISTED):
+        shown = " with ".join(f"[{window.text(domain)}]" for window in windows(each))
+        yield f"  {shown} of {', '.join(islice(names, LISTED))}" + (", ..." if len(names) > LISTED else "")
+    if len(named) > LISTED:
+        yield f"  and {len(named) - LISTED} more"
 
 
 def _relation(name: str, plan: Relation) -> Iterator[str]:
@@ -27,6 +45,8 @@ def _relation(name: str, plan: Relation) -> Iterator[str]:
     for number, (node, reason) in enumerate(told_ends(plan.query.root)):
         lead = "  negative tuples, by number: " if not number else "    and "
         yield f"{lead}{words(node, plan.query.domain)}: {reason}"
+    if plan.rewrites:
+        yield f"  rewritten: {', '.join(plan.rewrites)}"
     spread = [f"{source.alias} by {column}" for source, column in plan.routes.items() if column is not None]
     yield f"  on shards: {', '.join(spread) if spread else 'all rows meet in one'}"
 

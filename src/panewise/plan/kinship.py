@@ -7,7 +7,7 @@ change was, watches its own windows and has no kin.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from panewise.algebra import Distinct, Emit, Except, Join, Node, Project, Query, Select, Union, Windowed
@@ -98,13 +98,3 @@ def bare(node: Node) -> Node:
     while isinstance(node, Project) and all(scalar.column == name for name, scalar in node.items):
         node = node.child
     return node
-
-
-def described(kin: Kin, plans: Mapping[str, Relation]) -> Iterator[tuple[Place, Node]]:
-    """Kin with their operators, each different one once."""
-    met: set[Node] = set()
-    for place in kin:
-        node = place.node(plans)
-        if node not in met:
-            met.add(node)
-            yield place, node

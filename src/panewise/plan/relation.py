@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 
 from panewise.algebra import (
     Derived,
@@ -19,6 +20,7 @@ from panewise.algebra import (
     Windowed,
 )
 from panewise.plan.aggregation import Rowwise
+from panewise.plan.rewriting import Fired, Sunk, rewritten
 from panewise.plan.routes import routes
 from panewise.scalar import column
 from panewise.window import MultiGranular, Predicate, Varying
@@ -32,6 +34,11 @@ class Inlet:
     steps: tuple[Rowwise, ...]
 
     @property
+    def own(self) -> tuple[Rowwise, ...]:
+        """The steps that are part of the stream, before selections that sank to it from above the window."""
+        return tuple(takewhile(lambda step: not isinstance(step, Sunk), self.steps))
+
+    @property
     def stream(self) -> str | None:
         """The declared stream; None where another query makes the items."""
         return self.source.stream if isinstance(self.source, Source) else None
@@ -43,6 +50,8 @@ class Relation:
 
     query: Query
     levels: tuple[tuple[int | None, Query], ...]
+    #: The names of the rewrites that fired.
+    rewrites: tuple[str, ...]
 
     @cached_property
     def streams(self) -> frozenset[str]:
@@ -100,14 +109,16 @@ def relation(query: Query) -> Relation | str:
     for node in _everything(query):
         if isinstance(node, Windowed) and (reason := _unanswered(node)):
             return reason
-    return Relation(query, levels(query))
+    fired: dict[str, None] = {}
+    found = levels(query, fired.setdefault)
+    return Relation(query, found, tuple(fired))
 
 
-def levels(query: Query) -> tuple[tuple[int | None, Query], ...]:
-    """The query once for each level of its multi-granular window, or once."""
+def levels(query: Query, fired: Fired = lambda name: None) -> tuple[tuple[int | None, Query], ...]:
+    """The query once for each level of its multi-granular window, or once; rewritten, with the columns it needs."""
     depth = next((len(w.window.levels) for w in query.windows if isinstance(w.window, MultiGranular)), None)
     numbers: list[int | None] = [None] if depth is None else [*range(depth)]
-    return tuple((number, _at_level(query, number)) for number in numbers)
+    return tuple((number, _at_level(query, number, fired)) for number in numbers)
 
 
 def _everything(query: Query) -> list[Node]:
@@ -123,8 +134,12 @@ def _unanswered(node: Windowed) -> str | None:
     return None
 
 
-def _at_level(query: Query, number: int | None) -> Query:
-    return replace(query, root=pruned(_levelled(query.root, number)))
+def _at_level(query: Query, number: int | None, fired: Fired) -> Query:
+    level = rewritten(replace(query, root=_levelled(query.root, number)), fired)
+    narrow = pruned(level.root)
+    if narrow != level.root:
+        fired("projection under window")
+    return replace(level, root=narrow)
 
 
 def _levelled(node: Node, number: int | None) -> Node:

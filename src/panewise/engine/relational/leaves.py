@@ -17,6 +17,7 @@ from panewise.engine.relational.departures import Departures
 from panewise.engine.relational.spans import NEVER_SAID, NONE, OPEN, Spans, Turn
 from panewise.engine.rowwise import passed
 from panewise.engine.snapshot import Tree
+from panewise.plan.aggregation import Rowwise
 from panewise.plan.relation import Inlet, inlets
 from panewise.time import Boundary
 from panewise.window import FOREVER, LogicalWindow, Window
@@ -103,19 +104,23 @@ class Leaf(View, ABC):
                 self._take(inlet, arrivals, ledger)
 
     def _take(self, inlet: Inlet, arrivals: Arrivals, ledger: Ledger) -> None:
+        if (late := arrivals.late()) is not None:
+            items = self._items(inlet.own, inlet, arrivals.chosen(np.flatnonzero(late)))
+            self._judge(items, ledger)
+        items = self._items(inlet.steps, inlet, arrivals)
+        if len(items):
+            self.enter(replace(items, table=self._named(items.table)))
+
+    def _items(self, steps: Sequence[Rowwise], inlet: Inlet, arrivals: Arrivals) -> Waiting:
+        """The items that are left of arrivals after some steps."""
         table = arrivals.table.rename_columns([column.name for column in inlet.source.columns])
-        table, kept = passed(inlet.steps, table, self.host)
+        table, kept = passed(steps, table, self.host)
         rows = arrivals if kept is None else arrivals.chosen(kept)
-        if not len(rows):
-            return
         visible = rows.times + self.boundary.shift
         late = rows.late()
         if late is not None and rows.marks is not None:
             visible = np.where(late, rows.marks + self.boundary.shift, visible)
-        items = Waiting(self._named(table), rows.times, rows.order, visible)
-        if late is not None:
-            self._judge(items.where(late), ledger)
-        self.enter(items)
+        return Waiting(table, rows.times, rows.order, visible)
 
     def derive(self, inlet: Inlet, items: Waiting) -> None:
         """Take in the results of another query."""

@@ -1,0 +1,72 @@
+"""Rewrites that the planner applies, and which of them fired.
+
+Selections sink to where they keep the most away: into the side of a join that they speak of, and below windows that
+time alone decides. Columns that nobody looks at are left out below windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from panewise.algebra import Emit, Except, Join, Node, Query, Select, Union, Windowed
+from panewise.window import Landmark, Predicate, Rows
+
+#: Hears the name of each rewrite that fires.
+Fired = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class Sunk(Select):
+    """A selection that stood above the window it is below now: late items are counted before it."""
+
+
+def rewritten(query: Query, fired: Fired) -> Query:
+    """An equal query that keeps less."""
+    return replace(query, root=_rewritten(query.root, fired)) if _steady(query) else query
+
+
+def _steady(query: Query) -> bool:
+    """Whether a query does not speak more often because items are in its windows that it does not want."""
+    if query.emit is not Emit.RSTREAM:
+        return True
+    lasting = any(isinstance(w.window, Landmark | Predicate | Rows) for w in query.windows)
+    return query.periodic and not lasting and not any(isinstance(n, Union | Except) for n in query.root.walk())
+
+
+def _rewritten(node: Node, fired: Fired) -> Node:
+    if isinstance(node, Windowed):
+        return node
+    node = node.with_children(*(_rewritten(child, fired) for child in node.children))
+    return _sink(node, fired) or node if isinstance(node, Select) else node
+
+
+def _sink(node: Select, fired: Fired) -> Node | None:
+    """The selection further down; None where it stays."""
+    below = partial(_sunk, node, fired)
+    match node.child:
+        case Select(child, _) as other:
+            lower = _sink(replace(node, child=child), fired)
+            return lower and replace(other, child=lower)
+        case Join(left, right) as join:
+            if _speaks_of(node, left):
+                fired("selection into join")
+                return replace(join, left=below(left))
+            if _speaks_of(node, right):
+                fired("selection into join")
+                return replace(join, right=below(right))
+        case Windowed(child, window) as windowed if window.logical:
+            fired("selection under window")
+            return replace(windowed, child=Sunk(child, node.predicate))
+    return None
+
+
+def _sunk(node: Select, fired: Fired, child: Node) -> Node:
+    """The selection over another input, as far down as it goes."""
+    select = replace(node, child=child)
+    return _sink(select, fired) or select
+
+
+def _speaks_of(node: Select, side: Node) -> bool:
+    return set(node.predicate.inputs) <= {column.name for column in side.columns}
