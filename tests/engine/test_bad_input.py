@@ -161,3 +161,5 @@ def test_streams_must_be_declared() -> None:
         pw.Pool({"S": pa.table({"t": [1]})})
     with pytest.raises(pw.PanewiseError, match="policy 'best' is unknown"):
         pw.Pool({}, policy="best")
+    with pytest.raises(pw.PanewiseError, match="purge 'never' is unknown; use 'eager' or 'lazy'"):
+        pw.Pool({}, purge="never")

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
+from panewise.engine.relational.joined import Joined
 from panewise.engine.relational.memberships import JoinKin
 from panewise.engine.relational.stairs import DistinctKin
 from tests.laws.test_engine import same
@@ -57,8 +58,8 @@ def distincts(draw: st.DrawFn) -> str:
 kin = st.one_of(st.lists(joins(), min_size=2, max_size=5), st.lists(distincts(), min_size=2, max_size=5))
 
 
-def pool_of(queries: Sequence[str], boundary: str, delay: int | None) -> pw.Pool:
-    pool = pw.Pool({name: pw.StreamSchema(SCHEMA, "t", delay) for name in ("S", "T")}, boundary)
+def pool_of(queries: Sequence[str], boundary: str, delay: int | None, purge: str = "lazy") -> pw.Pool:
+    pool = pw.Pool({name: pw.StreamSchema(SCHEMA, "t", delay) for name in ("S", "T")}, boundary, purge=purge)
     for number, query in enumerate(queries):
         pool.register(f"q{number}", query)
     return pool
@@ -92,6 +93,7 @@ def test_kin_say_what_each_says_alone(
     st.lists(st.integers(0, 9), min_size=2, max_size=2),
     st.lists(st.integers(0, 4), min_size=3, max_size=3),
     st.booleans(),
+    st.sampled_from(["lazy", "eager"]),
 )
 def test_kin_that_leave_are_not_missed(
     queries: list[str],
@@ -101,9 +103,10 @@ def test_kin_that_leave_are_not_missed(
     cuts: list[int],
     leaving: list[int],
     restarts: bool,
+    purge: str,
 ) -> None:
     """After any of them the others go on, also from a snapshot, in which nothing is left of it."""
-    pool = pool_of(queries, boundary, 0)
+    pool = pool_of(queries, boundary, 0, purge)
     engine = pw.Engine(pool)
     said: dict[str, list[pa.Table]] = {name: [] for name in pool.queries}
     for one, other, gone in zip(pieces(s, cuts), pieces(t, cuts), leaving, strict=True):
@@ -178,6 +181,18 @@ def test_distincts_of_the_same_columns_are_one() -> None:
 )
 def test_other_conditions_and_windows_that_count_are_no_kin(other: str) -> None:
     assert not families(JOIN.format("A.k", "RANGE 5", "RANGE 5"), other)
+
+
+@pytest.mark.parametrize(("purge", "kept"), [("eager", 3), ("lazy", 5)])
+def test_expired_rows_are_dropped_at_once_or_many_together(purge: str, kept: int) -> None:
+    pool = pool_of([JOIN.format("A.k", "RANGE 4", "RANGE 4")], "(]", 0, purge)
+    engine = pw.Engine(pool)
+    for time in range(6):
+        engine.feed("S", pa.table([[time], ["x"], [1]], SCHEMA))
+        engine.feed("T", pa.table([[time], ["y"], [1]], SCHEMA))
+        engine.advance()
+    (join,) = (each for each in engine._circuit.parts["q0"].operators.values() if isinstance(each, Joined))
+    assert [len(side.rows) for side in join.sides] == [kept, kept]
 
 
 def test_a_pair_belongs_to_every_window_from_the_one_where_it_was_found() -> None:

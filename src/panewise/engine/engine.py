@@ -47,7 +47,7 @@ class Engine:
         self._reporters: dict[Home, Reporter] = {}
         self._homes: dict[str, Home] = {}
         self._seats: dict[str, Seat] = {}
-        self._circuit = Circuit(pool.boundary, pool.host, shard)
+        self._circuit = Circuit(pool.boundary, pool.host, pool.purge, shard)
         #: Queries whose times of day wait for the first item to tell the day.
         self._waiting: dict[str, Standing] = {}
         self._anchors: dict[str, int] = {}

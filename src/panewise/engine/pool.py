@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from enum import Enum
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
 from panewise.algebra import Host, Query, default_host
+from panewise.engine.purge import Purge
 from panewise.errors import BindProblem, PanewiseError, SchemaProblem, StateProblem, did_you_mean
 from panewise.plan import (
     Aggregation,
@@ -66,6 +68,7 @@ class Pool:
 
     `boundary` is `"(]"` as in the papers or `"[)"` as in Spark. `policy` says how windows are grouped: by cost, or
     exactly as the paper's Algorithm 1 does. Where streams are `bounded`, so is what queries must remember of them.
+    `purge` says when joins drop rows that have expired: `"lazy"`, many together, or `"eager"`, at once.
     """
 
     def __init__(
@@ -75,12 +78,14 @@ class Pool:
         policy: str | Policy = Policy.COST,
         host: Host | None = None,
         bounded: bool = False,
+        purge: str | Purge = Purge.LAZY,
     ) -> None:
         if not isinstance(streams, Mapping) or not all(isinstance(s, StreamSchema) for s in streams.values()):
             raise SchemaProblem("streams are not declared", fix='pass {"S": pw.StreamSchema(schema, time="t")}')
         self.streams = dict(streams)
         self.boundary = Boundary.of(boundary)
-        self.policy = _policy(policy)
+        self.policy = _choice(Policy, "policy", policy)
+        self.purge = _choice(Purge, "purge", purge)
         self.host = host or default_host()
         self.bounded = bounded
         self.queries: dict[str, Standing] = {}
@@ -147,6 +152,10 @@ class Pool:
             for manager in family.managers.values()
         ]
 
+    def emptied(self, streams: Mapping[str, StreamSchema] | None = None) -> Pool:
+        """A pool with the same settings and no queries, over the same streams or others."""
+        return Pool(streams or self.streams, self.boundary, self.policy, self.host, self.bounded, self.purge)
+
     def declared(self) -> dict[str, Any]:
         """Streams and queries as plain values."""
         for standing in self.queries.values():
@@ -158,6 +167,7 @@ class Pool:
             "streams": streams,
             "boundary": self.boundary.value,
             "policy": self.policy.value,
+            "purge": self.purge.value,
             "queries": queries,
         }
 
@@ -168,7 +178,7 @@ class Pool:
             name: StreamSchema(pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(schema))), time, delay)
             for name, (schema, time, delay) in plan["streams"].items()
         }
-        pool = cls(streams, plan["boundary"], plan["policy"], host)
+        pool = cls(streams, plan["boundary"], plan["policy"], host, purge=plan["purge"])
         for name, text, since in plan["queries"]:
             pool.register(name, text, since=since)
         return pool
@@ -194,8 +204,12 @@ def answerable(query: Query) -> Aggregation | Relation | str:
     return panes if isinstance(rows, str) and len(query.windows) == 1 else rows
 
 
-def _policy(policy: str | Policy) -> Policy:
+E = TypeVar("E", bound=Enum)
+
+
+def _choice(kind: type[E], name: str, value: object) -> E:
     try:
-        return Policy(policy)
+        return kind(value)
     except ValueError:
-        raise PanewiseError(f"policy {policy!r} is unknown", fix="use 'cost' or 'paper'") from None
+        known = " or ".join(repr(each.value) for each in kind)
+        raise PanewiseError(f"{name} {value!r} is unknown", fix=f"use {known}") from None

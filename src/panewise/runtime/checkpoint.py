@@ -113,7 +113,7 @@ class Checkpoint:
 
     def create(self, pool: Pool, labels: tuple[int, ...], state: str) -> Plan:
         """Write the plan of a new pipeline."""
-        declared = Pool(pool.streams, pool.boundary, pool.policy, pool.host).declared()
+        declared = pool.emptied().declared()
         plan = Plan(uuid.uuid4().hex, declared, len(labels), labels, state)
         try:
             self.control.prepare()
@@ -127,7 +127,7 @@ class Checkpoint:
 
     def agreed(self, plan: Plan, pool: Pool, shards: int | None, state: str) -> None:
         """Refuse what the checkpoint cannot go on with."""
-        declared = Pool(pool.streams, pool.boundary, pool.policy, pool.host).declared()
+        declared = pool.emptied().declared()
         for name in sorted({*declared["streams"], *plan.pool["streams"]}):
             if declared["streams"].get(name) != plan.pool["streams"].get(name):
                 raise StateProblem(

@@ -25,6 +25,7 @@ from panewise.algebra import (
 )
 from panewise.engine.intake import Arrivals
 from panewise.engine.lateness import Ledger
+from panewise.engine.purge import Purge
 from panewise.engine.relational.counted import CountedLeaf
 from panewise.engine.relational.grouped import Grouped
 from panewise.engine.relational.joined import Joined
@@ -64,6 +65,7 @@ class Part:
     home: Quarter
     boundary: Boundary
     host: Host
+    purge: Purge
 
     @property
     def streams(self) -> frozenset[str]:
@@ -94,7 +96,7 @@ class Part:
         self.founded = True
         self.kin = list(kinships(self.plans) if kin is None else kin)
         for some in self.kin:
-            family = _family(self._nodes(some), self.boundary, self.host)
+            family = _family(self._nodes(some), self.boundary, self.host, self.purge)
             self.families.append(family)
             self.belongs |= dict.fromkeys(family.members, family)
             for leaf in family.leaves:
@@ -122,7 +124,7 @@ class Part:
                 family.leave(self._nodes(kin))
         self.families = [family for family, kin in zip(self.families, staying, strict=True) if kin]
         self.kin = [kin for kin in staying if kin]
-        rest = Part(self.home, self.boundary, self.host)
+        rest = Part(self.home, self.boundary, self.host, self.purge)
         rest.plans = self.plans
         rest.found(self.kin)
         self.belongs = {node: family for family in self.families for node in family.members}
@@ -173,7 +175,7 @@ class Part:
             return
         for child in node.children:
             self._operated(child, manner)
-        self.operators[node, manner] = _operator(node, self.host)
+        self.operators[node, manner] = _operator(node, self.host, self.purge)
 
     @property
     def _all_leaves(self) -> Iterator[Leaf]:
@@ -297,14 +299,14 @@ class Part:
         self.passed, self._order = state["passed"], state["order"]
 
 
-def _family(nodes: Sequence[Node], boundary: Boundary, host: Host) -> JoinKin | DistinctKin:
+def _family(nodes: Sequence[Node], boundary: Boundary, host: Host, purge: Purge) -> JoinKin | DistinctKin:
     joins = [node for node in nodes if isinstance(node, Join)]
     if joins:
-        return JoinKin(joins, boundary, host)
+        return JoinKin(joins, boundary, host, purge)
     return DistinctKin([node for node in nodes if isinstance(node, Distinct)], boundary, host)
 
 
-def _operator(node: Node, host: Host) -> Operator:
+def _operator(node: Node, host: Host, purge: Purge) -> Operator:
     match node:
         case Select() | Project():
             return Rowwise(node, host)
@@ -317,15 +319,15 @@ def _operator(node: Node, host: Host) -> Operator:
         case Group():
             return Grouped(node)
         case Join():
-            return Joined(node, host)
+            return Joined(node, host, purge)
     raise TypeError(f"no operator for {type(node).__name__}")
 
 
 class Circuit:
     """The relational queries of an engine, by the streams they read."""
 
-    def __init__(self, boundary: Boundary, host: Host, shard: bool) -> None:
-        self.boundary, self.host, self.shard = boundary, host, shard
+    def __init__(self, boundary: Boundary, host: Host, purge: Purge, shard: bool) -> None:
+        self.boundary, self.host, self.purge, self.shard = boundary, host, purge, shard
         self.parts: dict[str, Part] = {}
         self._instants: dict[str, pa.DataType] = {}
 
@@ -333,7 +335,7 @@ class Circuit:
         """Let a query join: it shares operators with those that have not begun either."""
         home = self._home(plan)
         alike = (part for part in self.parts.values() if part.home == home and not part.founded)
-        part = next(alike, None) or Part(home, self.boundary, self.host)
+        part = next(alike, None) or Part(home, self.boundary, self.host, self.purge)
         self.parts[name], self._instants[name] = part, instants
         part.plans[name] = plan
 
@@ -395,7 +397,7 @@ class Circuit:
             part: Part | None = None
             for name in saved["queries"]:
                 plan, instants = plans[name]
-                part = part or Part(self._home(plan), self.boundary, self.host)
+                part = part or Part(self._home(plan), self.boundary, self.host, self.purge)
                 part.plans[name] = plan
                 self.parts[name], self._instants[name] = part, instants
             if part is not None:

@@ -16,6 +16,7 @@ from panewise import kernels
 from panewise.aggregate import Longs
 from panewise.algebra import Host, Join, Select
 from panewise.engine.keys import Keys
+from panewise.engine.purge import Purge
 from panewise.engine.relational.leaves import columns_of
 from panewise.engine.relational.operators import Operator, counted, crowded, schema_of
 from panewise.engine.relational.spans import NONE, OPEN, Spans, Turn, ended, ends, no_spans
@@ -57,10 +58,10 @@ class Side:
             self.rows = ended(self.rows, turn)
             self.in_order = bool((np.diff(self.rows.leave) >= 0).all())
 
-    def forget(self, limit: int) -> None:
-        """Drop rows that no later one can meet, once they are more than the others."""
+    def forget(self, limit: int, purge: Purge) -> None:
+        """Drop rows that no later one can meet, when it is time."""
         alive = self.rows.leave > limit + 1
-        if 2 * np.count_nonzero(alive) <= len(alive):
+        if purge.due(int(np.count_nonzero(alive)), len(alive)):
             self.rows, self.codes = self.rows.where(alive), self.codes[alive]
             self.chain(len(self.heads))
 
@@ -101,9 +102,9 @@ class Pairs:
 class Joined(Operator):
     """Pairs that agree on their keys and satisfy the residual condition."""
 
-    def __init__(self, node: Join, host: Host, words: int = 0) -> None:
+    def __init__(self, node: Join, host: Host, purge: Purge, words: int = 0) -> None:
         """With so many further words on each row of either side."""
-        self.node, self.host = node, host
+        self.node, self.host, self.purge = node, host, purge
         types = {column.name: column.type for column in node.left.columns}
         self.keys = Keys([types[name] for name, _ in node.on])
         empty = [no_spans(schema_of(side), counted(side) + words) for side in (node.left, node.right)]
@@ -123,7 +124,7 @@ class Joined(Operator):
         one, other = kernels.meet(*self._widened(chains))
         found = self._paired(self.sides[0].rows.at(one), self.sides[1].rows.at(other))
         for side in self.sides:
-            side.forget(limit)
+            side.forget(limit, self.purge)
         self._tidy()
         return Turn(self._numbered(found, limit), closed, closed_at)
 

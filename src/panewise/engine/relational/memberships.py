@@ -13,6 +13,7 @@ import numpy as np
 
 from panewise.aggregate import Longs
 from panewise.algebra import Host, Join, Node, Windowed
+from panewise.engine.purge import Purge
 from panewise.engine.relational.bands import Band, band
 from panewise.engine.relational.joined import Joined
 from panewise.engine.relational.leaves import Leaf, expiry, lifetimes
@@ -47,12 +48,12 @@ class Found:
 class JoinKin:
     """The one join behind several."""
 
-    def __init__(self, nodes: Iterable[Join], boundary: Boundary, host: Host) -> None:
+    def __init__(self, nodes: Iterable[Join], boundary: Boundary, host: Host, purge: Purge) -> None:
         some = list(nodes)
         self.boundary = boundary
         self.bands = [band(_sides(some, side), boundary, host) for side in (0, 1)]
         wide = replace(some[0], left=self.bands[0].node, right=self.bands[1].node)
-        self.joined = Joined(wide, host, Band.WORDS)
+        self.joined = Joined(wide, host, purge, Band.WORDS)
         self.members: dict[Node, Membership] = {node: Membership(node, boundary) for node in some}
 
     @property

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from panewise.engine import Engine, Pool
 from panewise.engine.pool import Standing
+from panewise.engine.purge import Purge
 from panewise.engine.snapshot import Tree
 from panewise.runtime.spark.layout import Layout, laid_out
 from panewise.schema import StreamSchema
@@ -33,6 +34,7 @@ class Course:
     streams: Mapping[str, StreamSchema]
     boundary: Boundary
     policy: Policy
+    purge: Purge
     layout: Layout
     channels: tuple[Channel, ...]
     known: Mapping[str, Standing]
@@ -40,7 +42,14 @@ class Course:
     @classmethod
     def of(cls, run: str, pool: Pool, shards: int, channels: Iterable[Channel]) -> Course:
         return cls(
-            run, pool.streams, pool.boundary, pool.policy, laid_out(pool, shards), tuple(channels), dict(pool.queries)
+            run,
+            pool.streams,
+            pool.boundary,
+            pool.policy,
+            pool.purge,
+            laid_out(pool, shards),
+            tuple(channels),
+            dict(pool.queries),
         )
 
     def outlives(self, run: str) -> bool:
@@ -52,7 +61,8 @@ class Course:
 
     def engine(self, queries: Iterable[tuple[str, str, int | None]] = (), state: Tree | None = None) -> Engine:
         """An engine with these queries. Its streams have no delay: time is what all tasks together say it is."""
-        pool = Pool({name: replace(s, delay=None) for name, s in self.streams.items()}, self.boundary, self.policy)
+        streams = {name: replace(s, delay=None) for name, s in self.streams.items()}
+        pool = Pool(streams, self.boundary, self.policy, purge=self.purge)
         for name, text, since in queries:
             pool.adopt(self.standing(pool, name, text, since))
         return Engine(pool, state, shard=True)
@@ -82,7 +92,7 @@ def shared_schema(schema: pa.Schema) -> pa.Schema:
 
 def result_schemas(pool: Pool) -> dict[str, pa.Schema]:
     """The columns of every query's results."""
-    scratch = Pool(pool.streams, pool.boundary, pool.policy, pool.host)
+    scratch = pool.emptied()
     for standing in pool.queries.values():
         scratch.adopt(standing)
     engine = Engine(scratch)

@@ -91,6 +91,6 @@ def _folder(channel: Channel) -> str:
 
 def _schema_of(pool: Pool, standing: Standing) -> pa.Schema:
     """The columns of a query's results."""
-    alone = Pool(pool.streams, pool.boundary, pool.policy, pool.host)
+    alone = pool.emptied()
     alone.adopt(standing)
     return result_schemas(alone)[standing.name]
