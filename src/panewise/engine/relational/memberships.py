@@ -26,23 +26,19 @@ from panewise.window import LogicalWindow
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The pairs of a turn, by how much later the right part is than the left."""
+    """The pairs of a turn, and how much later the right part of each is than the left."""
 
     pairs: Spans
-    order: Longs
     gaps: Longs
 
     @classmethod
     def of(cls, pairs: Spans) -> Found:
         left, _, right, _ = pairs.orders
-        gaps = right - left
-        order = np.argsort(gaps, kind="stable")
-        return cls(pairs, order, gaps[order])
+        return cls(pairs, right - left)
 
     def within(self, left: int, right: int) -> Longs:
         """The places of pairs whose parts may be together in windows that hold them for so long."""
-        low, high = np.searchsorted(self.gaps, -right, side="right"), np.searchsorted(self.gaps, left)
-        return self.order[low:high]
+        return np.flatnonzero((self.gaps > -right) & (self.gaps < left))
 
 
 class JoinKin:
