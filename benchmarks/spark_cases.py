@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,9 +25,16 @@ import panewise as pw
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("key", pa.int32()), ("v", pa.float64())])
 SPARK_SCHEMA = "ts timestamp, key int, v double"
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+STORES = "org.apache.spark.sql.execution.streaming.state"
 LEVELS = (
     "SELECT key, SUM(v) AS s, COUNT(*) AS c, MAX(v) AS m FROM S [RANGES 20 MINUTES, 10 MINUTES, 5 MINUTES, 2 MINUTES, "
     "1 MINUTE SLIDES 5 MINUTES, 2 MINUTES, 1 MINUTE, 1 MINUTE, 1 MINUTE] GROUP BY key"
+)
+
+JOIN = (
+    "SELECT ISTREAM A.key, A.v AS a, B.v AS b FROM S [RANGE 60 SECONDS SLIDE 10 SECONDS] AS A, "
+    "T [RANGE 60 SECONDS SLIDE 10 SECONDS] AS B WHERE A.key = B.key"
 )
 
 #: Keeps keys for hours and hardly speaks of them.
@@ -43,6 +50,8 @@ class SparkSettings:
     per_batch: int
     keys: int
     windows: int
+    #: Rows a file of streams that are joined.
+    joined: int
     #: Where False, only the cases that show how speed grows with cores.
     all: bool = True
 
@@ -54,18 +63,16 @@ class Bench:
         self.settings, self.folder = settings, folder
         config = {"spark.master": f"local[{cores}]", "spark.driver.memory": "6g", "spark.sql.shuffle.partitions": "2"}
         config |= {
-            "spark.sql.streaming.stateStore.providerClass": (
-                "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-            ),
+            PROVIDER: f"{STORES}.RocksDBStateStoreProvider",
             "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         }
         self.session: SparkSession = pw.spark.local_session(folder / "spark.log", **config)
-        self.source = self._written()
+        self.source = self._written("source", seed=0)
         self.runs = 0
 
-    def _written(self) -> Path:
-        source, rng = self.folder / "source", np.random.default_rng(0)
-        source.mkdir()
+    def _written(self, name: str, seed: int) -> Path:
+        source, rng = self.folder / name, np.random.default_rng(seed)
+        source.mkdir(parents=True)
         for number in range(self.settings.files):
             times = np.sort(rng.integers(0, 60_000_000, self.settings.rows)) + number * 60_000_000
             keys = rng.integers(0, self.settings.keys, times.size).astype("int32")
@@ -73,41 +80,62 @@ class Bench:
             pyarrow.parquet.write_table(pa.table(columns, schema=SCHEMA), source / f"{number:04d}.parquet")
         return source
 
-    def stream(self) -> DataFrame:
+    def stream(self, source: Path | None = None) -> DataFrame:
         reader = self.session.readStream.schema(SPARK_SCHEMA).option("maxFilesPerTrigger", self.settings.per_batch)
-        return reader.parquet(str(self.source))
+        return reader.parquet(str(source or self.source))
+
+    def sides(self) -> dict[str, DataFrame]:
+        """Two streams, to be joined."""
+        return {"S": self.stream(), "T": self.stream(self._written("other", seed=1))}
 
     def fresh(self) -> Path:
         self.runs += 1
         return self.folder / f"run{self.runs}"
 
-    def steady(self, progress: list[Any]) -> float:
+    def steady(self, progress: list[Any], streams: int = 1) -> float:
         """Rows a second: the median of whole batches after the first two, which warm up."""
-        whole = self.settings.rows * self.settings.per_batch
+        whole = self.settings.rows * self.settings.per_batch * streams
         times = [p.durationMs["triggerExecution"] for p in progress if p.numInputRows == whole]
         return float(whole / median(times[2:] or times) * 1000)
 
     def own(self, window: Column) -> float:
         """Spark's own window."""
-        folder = self.fresh()
         grouped = self.stream().withWatermark("ts", "10 seconds").groupBy(window, "key")
-        writer = grouped.agg(F.sum("v"), F.count("*"), F.max("v")).writeStream.format("parquet")
+        return self.theirs(grouped.agg(F.sum("v"), F.count("*"), F.max("v")))
+
+    def own_join(self, sides: dict[str, DataFrame]) -> float:
+        """Spark's own join of two streams, with the time bound of the windows."""
+        left, right = (side.withWatermark("ts", "10 seconds").alias(name) for name, side in sides.items())
+        near = F.expr("S.key = T.key AND T.ts >= S.ts - INTERVAL 60 SECONDS AND T.ts <= S.ts + INTERVAL 60 SECONDS")
+        # Spark joins streams in half the time where it keeps its state in memory.
+        with_rocksdb = self.session.conf.get(PROVIDER)
+        self.session.conf.set(PROVIDER, f"{STORES}.HDFSBackedStateStoreProvider")
+        try:
+            return self.theirs(left.join(right, near).selectExpr("S.key", "S.v AS a", "T.v AS b"), streams=2)
+        finally:
+            self.session.conf.set(PROVIDER, with_rocksdb)
+
+    def theirs(self, frame: DataFrame, streams: int = 1) -> float:
+        folder = self.fresh()
+        writer = frame.writeStream.format("parquet")
         query = (
             writer.options(path=str(folder / "out"), checkpointLocation=str(folder / "c"))
             .trigger(availableNow=True)
             .start()
         )
         query.awaitTermination()
-        return self.steady(list(query.recentProgress))
+        return self.steady(list(query.recentProgress), streams)
 
-    def ours(self, queries: dict[str, str], state: str, frame: DataFrame | None = None) -> tuple[float, Any]:
-        folder = self.fresh()
-        pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, "ts", "10 seconds")})
+    def ours(
+        self, queries: dict[str, str], state: str, frames: dict[str, DataFrame] | None = None
+    ) -> tuple[float, Any]:
+        folder, frames = self.fresh(), frames or {"S": self.stream()}
+        pool = pw.Pool(dict.fromkeys(frames, pw.StreamSchema(SCHEMA, "ts", "10 seconds")))
         for name, text in queries.items():
             pool.register(name, text)
         pipeline = pw.spark.stream(
             pool,
-            {"S": self.stream() if frame is None else frame},
+            frames,
             checkpoint=folder / "checkpoint",
             sinks=f"parquet:{folder / 'out'}",
             trigger={"availableNow": True},
@@ -116,7 +144,7 @@ class Bench:
         pipeline.await_end()
         progress = list(pipeline.query.recentProgress)
         pipeline.stop()
-        return self.steady(progress), (pipeline.metrics, progress)
+        return self.steady(progress, len(frames)), (pipeline.metrics, progress)
 
     def bounded(self, frame: DataFrame) -> float:
         """Rows a second of a batch: the median of three runs after one that warms up."""
@@ -147,13 +175,23 @@ def cases(cores: int, settings: SparkSettings) -> Iterator[tuple[str, float]]:
         yield "spark sliding", bench.own(F.window("ts", "60 seconds", "10 seconds"))
         yield "levels rocksdb", bench.ours({"m": LEVELS}, "rocksdb")[0]
         few = bench.stream().withColumn("key", F.expr("CAST(key % 100 AS INT)"))
-        rate, (metrics, _) = bench.ours(windows(settings.windows), "files", few)
+        rate, (metrics, _) = bench.ours(windows(settings.windows), "files", {"S": few})
         yield "windows files", rate
         yield "windows in and out", rate * (1 + metrics.rows_out / max(metrics.rows_in, 1))
         rows = bench.session.read.schema(SPARK_SCHEMA).parquet(str(bench.source))
         yield "spark batch", bench.bounded(rows.groupBy(tumbling, "key").agg(F.sum("v"), F.count("*"), F.max("v")))
         yield "levels batch", bench.bounded(pw.spark.batch(LEVELS, {"S": rows}, time="ts"))
+        yield from joins(cores, settings, Path(name))
         yield from commits(bench)
+
+
+def joins(cores: int, settings: SparkSettings, folder: Path) -> Iterator[tuple[str, float]]:
+    """A windowed join beside Spark's own: rows of both streams, each of which meets about one of the same minute."""
+    few = replace(settings, rows=settings.joined, files=12, per_batch=2, keys=settings.joined)
+    bench = Bench(cores, few, folder / "joins")
+    sides = bench.sides()
+    yield "spark join", bench.own_join(sides)
+    yield "join rocksdb", bench.ours({"j": JOIN}, "rocksdb", sides)[0]
 
 
 def commits(bench: Bench) -> Iterator[tuple[str, float]]:
@@ -165,7 +203,7 @@ def commits(bench: Bench) -> Iterator[tuple[str, float]]:
         few = F.expr(
             f"CAST(IF(ts < TIMESTAMP'1970-01-01 00:02:00', (key + hash(v)) % {2000 * times}, key % 100) AS INT)"
         )
-        _, (metrics, progress) = bench.ours({"m": LONG}, "rocksdb", bench.stream().withColumn("key", few))
+        _, (metrics, progress) = bench.ours({"m": LONG}, "rocksdb", {"S": bench.stream().withColumn("key", few)})
         last = [sum(s.commitTimeMs for s in p.stateOperators) for p in progress if p.numInputRows > 1]
         yield f"commit {times} x keys", float(median(last[len(last) // 2 :]))
         yield f"state {times} x keys", float(metrics.state_bytes)
