@@ -108,12 +108,11 @@ class Bench:
         left, right = (side.withWatermark("ts", "10 seconds").alias(name) for name, side in sides.items())
         near = F.expr("S.key = T.key AND T.ts >= S.ts - INTERVAL 60 SECONDS AND T.ts <= S.ts + INTERVAL 60 SECONDS")
         # Spark joins streams in half the time where it keeps its state in memory.
-        with_rocksdb = self.session.conf.get(PROVIDER)
         self.session.conf.set(PROVIDER, f"{STORES}.HDFSBackedStateStoreProvider")
         try:
             return self.theirs(left.join(right, near).selectExpr("S.key", "S.v AS a", "T.v AS b"), streams=2)
         finally:
-            self.session.conf.set(PROVIDER, with_rocksdb)
+            self.session.conf.set(PROVIDER, f"{STORES}.RocksDBStateStoreProvider")
 
     def theirs(self, frame: DataFrame, streams: int = 1) -> float:
         folder = self.fresh()

@@ -124,6 +124,52 @@ def test_kin_that_leave_are_not_missed(
         same(known(pa.concat_tables([*said[name], table])), known(wanted))
 
 
+@settings(max_examples=120)
+@given(
+    kin,
+    rows(ordered=True),
+    rows(ordered=True),
+    BOUNDARIES,
+    st.lists(st.integers(0, 9), min_size=3, max_size=3),
+    st.lists(st.integers(0, 3), min_size=5, max_size=5),
+    st.lists(st.integers(0, 3), min_size=5, max_size=5),
+    st.booleans(),
+)
+def test_kin_that_join_later_begin_with_what_comes(
+    queries: list[str],
+    s: pa.Table,
+    t: pa.Table,
+    boundary: str,
+    cuts: list[int],
+    coming: list[int],
+    leaving: list[int],
+    restarts: bool,
+) -> None:
+    """Each says what it would say alone of the rows that come while it is there, whoever else is there or was."""
+    pool = pool_of([], boundary, 0)
+    engine = pw.Engine(pool)
+    said: dict[str, list[pa.Table]] = {f"q{number}": [] for number in range(len(queries))}
+    fed = [pieces(s, cuts), pieces(t, cuts)]
+    for step, (one, other) in enumerate(zip(*fed, strict=True)):
+        for number, query in enumerate(queries):
+            if coming[number] == step:
+                pool.register(f"q{number}", query)
+            if leaving[number] == step and f"q{number}" in pool.queries and len(pool.queries) > 1:
+                pool.revoke(f"q{number}")
+        engine.feed("S", one)
+        engine.feed("T", other)
+        for name, table in engine.advance().items():
+            said[name].append(table)
+        if restarts:
+            engine = pw.Engine.restore(engine.snapshot())
+            pool = engine.pool
+    for name, table in engine.finish().items():
+        first = coming[int(name[1:])]
+        left, right = (pa.concat_tables(some[first:]) for some in fed)
+        wanted = alone(queries[int(name[1:])], left, right, boundary, None)
+        same(known(pa.concat_tables([*said[name], table])), known(wanted))
+
+
 @settings(max_examples=50)
 @given(kin, rows(ordered=True), rows(ordered=True), BOUNDARIES, st.integers(1, 3))
 def test_kin_on_shards(queries: list[str], s: pa.Table, t: pa.Table, boundary: str, shards: int) -> None:
@@ -154,6 +200,30 @@ def test_joins_with_the_same_signature_are_one() -> None:
     )
     assert isinstance(family, JoinKin)
     assert len(family.members) == 3
+
+
+def test_joins_that_come_later_share_with_each_other() -> None:
+    """The first one that comes to a running stream founds a family, and those after it join it."""
+    pool = pool_of([JOIN.format("A.k", "RANGE 5", "RANGE 5")], "(]", 0)
+    engine = pw.Engine(pool)
+    engine.feed("S", pa.table([[1], ["x"], [1]], SCHEMA))
+    for number in (4, 9, 2):
+        pool.register(f"later{number}", JOIN.format("A.k, B.v", f"RANGE {number}", f"RANGE {number}"))
+        engine.feed("T", pa.table([[number], ["x"], [number]], SCHEMA))
+    parts = engine._circuit.parts
+    assert parts["later4"] is parts["later9"] is parts["later2"] is not parts["q0"]
+    (family,) = parts["later4"].families
+    assert len(family.members) == 3
+
+
+def test_a_join_that_looks_at_more_columns_founds_a_family_of_its_own() -> None:
+    pool = pool_of([JOIN.format("A.k", "RANGE 5", "RANGE 5"), JOIN.format("A.k", "RANGE 6", "RANGE 6")], "(]", 0)
+    engine = pw.Engine(pool)
+    engine.feed("S", pa.table([[1], ["x"], [1]], SCHEMA))
+    pool.register("same", JOIN.format("A.k", "RANGE 8", "RANGE 8"))
+    pool.register("more", JOIN.format("A.k, B.v", "RANGE 8", "RANGE 8"))
+    parts = engine._circuit.parts
+    assert parts["q0"] is parts["q1"] is parts["same"] is not parts["more"]
 
 
 def test_the_levels_of_a_multi_granular_join_are_kin() -> None:

@@ -7,7 +7,7 @@ change was, watches its own windows and has no kin.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from panewise.algebra import Distinct, Emit, Except, Join, Node, Project, Query, Select, Union, Windowed
@@ -23,6 +23,8 @@ class Place:
     query: str
     level: int
     number: int
+    #: Its query joined as the how manyth of those that came to a running family.
+    since: int = 0
 
     def node(self, plans: Mapping[str, Relation]) -> Node:
         _, query = plans[self.query].levels[self.level]
@@ -32,15 +34,42 @@ class Place:
 Kin = tuple[Place, ...]
 
 
-def kinships(plans: Mapping[str, Relation]) -> list[Kin]:
-    """All operators that have kin with other windows, together with their kin."""
+def kinships(plans: Mapping[str, Relation], hoping: bool = False) -> list[Kin]:
+    """All operators that have kin, together with them; joins that are hoping for some to come later, too."""
     found: dict[object, dict[Place, Node]] = {}
     for name, plan in plans.items():
-        for level, (_, query) in enumerate(plan.levels):
-            for number, node in enumerate(query.root.walk()) if unwatched(query) else ():
-                if (signature := _signature(node, query)) is not None:
-                    found.setdefault(signature, {})[Place(name, level, number)] = node
-    return [tuple(some) for some in found.values() if len(set(map(windows, some.values()))) > 1]
+        for signature, place, node in _operators(name, plan):
+            found.setdefault(signature, {})[place] = node
+    return [tuple(some) for some in found.values() if _related(list(some.values()), hoping)]
+
+
+def _related(nodes: Sequence[Node], hoping: bool) -> bool:
+    return (hoping and isinstance(nodes[0], Join)) or len(set(map(windows, nodes))) > 1
+
+
+def kin_of(
+    name: str, plan: Relation, families: Sequence[Kin], plans: Mapping[str, Relation]
+) -> dict[Place, int] | None:
+    """The families that a query would find its kin in, by their numbers; None where it needs windows of its own."""
+    known = {_at(kin[0], plans): number for number, kin in enumerate(families)}
+    found = {place: (known.get(signature), node) for signature, place, node in _operators(name, plan)}
+    places = {place: number for place, (number, _) in found.items() if number is not None}
+    served = sum(len(windows(found[place][1])) for place in places)
+    asked = sum(len(query.windows) for _, query in plan.levels)
+    return places if served == asked else None
+
+
+def _operators(name: str, plan: Relation) -> Iterator[tuple[object, Place, Node]]:
+    """The operators of a query that may have kin, with what these would have in common with them."""
+    for level, (_, query) in enumerate(plan.levels):
+        for number, node in enumerate(query.root.walk()) if unwatched(query) else ():
+            if (signature := _signature(node, query)) is not None:
+                yield signature, Place(name, level, number), node
+
+
+def _at(place: Place, plans: Mapping[str, Relation]) -> object:
+    """What an operator has in common with its kin."""
+    return _signature(place.node(plans), plans[place.query].levels[place.level][1])
 
 
 def windows(node: Node) -> tuple[Window, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -30,15 +30,16 @@ from panewise.engine.relational.counted import CountedLeaf
 from panewise.engine.relational.grouped import Grouped
 from panewise.engine.relational.joined import Joined
 from panewise.engine.relational.leaves import Leaf, TimeLeaf, View, Waiting
+from panewise.engine.relational.manner import Key, Manner
 from panewise.engine.relational.memberships import JoinKin
 from panewise.engine.relational.multisets import Once, Rest
 from panewise.engine.relational.operators import Operator, Rowwise, United
-from panewise.engine.relational.saying import Manner, Saying, Told, silence, told_table
+from panewise.engine.relational.saying import Saying, Told, silence, told_table
 from panewise.engine.relational.sessions import SessionLeaf
 from panewise.engine.relational.spans import Turn
 from panewise.engine.relational.stairs import DistinctKin
 from panewise.engine.snapshot import Tree
-from panewise.plan.kinship import Kin, Place, kinships
+from panewise.plan.kinship import Kin, Place, kin_of, kinships
 from panewise.plan.relation import Quarter, Relation, levels
 from panewise.time import LAST_TICK, Boundary
 from panewise.window import Rows, Session
@@ -52,9 +53,6 @@ class Inflow:
     alias: str
 
 
-Key = tuple[Node, Manner]
-
-
 @dataclass(eq=False)
 class Part:
     """The operators of queries over the same streams: they are all as far as the slowest of these.
@@ -66,6 +64,8 @@ class Part:
     boundary: Boundary
     host: Host
     purge: Purge
+    #: Whether rows had come before its first query did: then others may come to it while it runs.
+    late: bool = False
 
     @property
     def streams(self) -> frozenset[str]:
@@ -77,7 +77,9 @@ class Part:
         self.kin: list[Kin] = []
         self.families: list[JoinKin | DistinctKin] = []
         #: The family of each operator that has kin.
-        self.belongs: dict[Node, JoinKin | DistinctKin] = {}
+        self.belongs: dict[Key, JoinKin | DistinctKin] = {}
+        #: How many queries have joined families that ran already.
+        self.joined = 0
         self.leaves: dict[Key, Leaf] = {}
         self.operators: dict[Key, Operator] = {}
         self.sayings: dict[str, list[tuple[int | None, Saying]]] = {}
@@ -94,23 +96,46 @@ class Part:
         if self.founded:
             return
         self.founded = True
-        self.kin = list(kinships(self.plans) if kin is None else kin)
+        self.kin = list(kinships(self.plans, hoping=self.late) if kin is None else kin)
         for some in self.kin:
-            family = _family(self._nodes(some), self.boundary, self.host, self.purge)
+            family = _family(self._keys(some), self.boundary, self.host, self.purge)
             self.families.append(family)
             self.belongs |= dict.fromkeys(family.members, family)
             for leaf in family.leaves:
                 self._feeders(leaf)
-        related = {(place.query, place.level) for some in self.kin for place in some}
+        related = {(place.query, place.level): place.since for some in self.kin for place in some}
         for name, plan in self.plans.items():
-            self.sayings[name] = [
-                (level, self._saying(query, (name, number) in related))
-                for number, (level, query) in enumerate(plan.levels)
-            ]
+            self._speaks(name, plan, related)
 
-    def _nodes(self, kin: Kin) -> list[Node]:
+    def _speaks(self, name: str, plan: Relation, related: Mapping[tuple[str, int], int]) -> None:
+        self.sayings[name] = [
+            (level, self._saying(query, related.get((name, number))))
+            for number, (level, query) in enumerate(plan.levels)
+        ]
+
+    def _keys(self, kin: Kin) -> list[Key]:
         """The different operators among kin."""
-        return list(dict.fromkeys(place.node(self.plans) for place in kin))
+        return list(dict.fromkeys((place.node(self.plans), Manner(kin=place.since)) for place in kin))
+
+    def welcomes(self, name: str, plan: Relation) -> bool:
+        """Let a query join that runs already, where families have all it needs; it begins with what comes."""
+        places = kin_of(name, plan, self.kin, self.plans)
+        if not places:
+            return False
+        nodes = {place: place.node({name: plan}) for place in places}
+        # What a chain of distincts has counted already would count for a newcomer too.
+        hosts = {p: family for p, n in places.items() if isinstance(family := self.families[n], JoinKin)}
+        if len(hosts) < len(places) or not all(family.has_room(nodes[place]) for place, family in hosts.items()):
+            return False
+        self.joined += 1
+        self.plans[name] = plan
+        for place, family in hosts.items():
+            key = nodes[place], Manner(kin=self.joined)
+            family.join(key)
+            self.belongs[key] = family
+            self.kin[places[place]] += (replace(place, since=self.joined),)
+        self._speaks(name, plan, {(place.query, place.level): self.joined for place in places})
+        return True
 
     def leave(self, name: str) -> None:
         """Let a query go, with what it alone needed; the others are left as if it had never been there."""
@@ -121,30 +146,27 @@ class Part:
         staying = [tuple(place for place in kin if place.query != name) for kin in self.kin]
         for family, kin in zip(self.families, staying, strict=True):
             if kin:
-                family.leave(self._nodes(kin))
+                family.leave(self._keys(kin))
         self.families = [family for family, kin in zip(self.families, staying, strict=True) if kin]
         self.kin = [kin for kin in staying if kin]
-        rest = Part(self.home, self.boundary, self.host, self.purge)
+        rest = Part(self.home, self.boundary, self.host, self.purge, self.late)
         rest.plans = self.plans
         rest.found(self.kin)
-        self.belongs = {node: family for family in self.families for node in family.members}
+        self.belongs = {key: family for family in self.families for key in family.members}
         self.leaves = {key: self.leaves[key] for key in rest.leaves}
         self.operators = {key: self.operators[key] for key in rest.operators}
         self.inner = {query: self.inner[query] for query in rest.inner}
 
-    def _saying(self, query: Query, related: bool = False) -> Saying:
+    def _saying(self, query: Query, related: int | None = None) -> Saying:
         windows = [node for node in query.root.walk() if isinstance(node, Windowed)]
         alone = query.emit is Emit.RSTREAM and len(windows) == 1 and isinstance(windows[0].window, Session)
-        manner = Manner.APART if alone else Manner.KIN if related else Manner.PLAIN
-        held = {below for node in query.root.walk() if self._in_family(node, manner) for below in node.walk()}
+        manner = Manner(alone, related)
+        held = {below for node in query.root.walk() if (node, manner) in self.belongs for below in node.walk()}
         views = [View(node.window) if node in held else self._leaf(node, manner) for node in windows]
         for view in views:
             view.watched = view.watched or (query.emit is Emit.RSTREAM and not query.periodic)
         self._operated(query.root, manner)
         return Saying(query, views, manner)
-
-    def _in_family(self, node: Node, manner: Manner) -> bool:
-        return manner is Manner.KIN and node in self.belongs
 
     def _leaf(self, node: Windowed, manner: Manner) -> Leaf:
         if (node, manner) not in self.leaves:
@@ -165,13 +187,13 @@ class Part:
                 return CountedLeaf(node, self.boundary, self.host)
             case Session():
                 leaf = SessionLeaf(node, self.boundary, self.host)
-                leaf.apart = manner is Manner.APART
+                leaf.apart = manner.apart
                 return leaf
         return TimeLeaf(node, self.boundary, self.host)
 
     def _operated(self, node: Node, manner: Manner) -> None:
         """Have an operator for a node and all below it."""
-        if isinstance(node, Windowed) or (node, manner) in self.operators or self._in_family(node, manner):
+        if isinstance(node, Windowed) or (node, manner) in self.operators or (node, manner) in self.belongs:
             return
         for child in node.children:
             self._operated(child, manner)
@@ -223,24 +245,24 @@ class Part:
     def _reached(self, saying: Saying, limit: int) -> int:
         """Where sessions are numbered, the last of them."""
         (first, *_) = saying.views
-        return first.number - 1 if saying.manner is Manner.APART and isinstance(first, SessionLeaf) else limit
+        return first.number - 1 if saying.manner.apart and isinstance(first, SessionLeaf) else limit
 
     def _turn(self, node: Node, manner: Manner, limit: int, instants: pa.DataType) -> Turn:
         key = (node, manner)
         if key not in self._turns:
-            if self._in_family(node, manner):
-                self._turns |= self._family_turns(self.belongs[node], limit, instants)
+            if key in self.belongs:
+                self._turns |= self._family_turns(self.belongs[key], limit, instants)
             elif isinstance(node, Windowed):
                 self._turns[key] = self._leaf_turn(self.leaves[key], limit, instants)
             else:
                 inputs = [self._turn(child, manner, limit, instants) for child in node.children]
-                reached = self._session_limit(node) if manner is Manner.APART else limit
+                reached = self._session_limit(node) if manner.apart else limit
                 self._turns[key] = self.operators[key].turn(reached, inputs)
         return self._turns[key]
 
     def _family_turns(self, family: JoinKin | DistinctKin, limit: int, instants: pa.DataType) -> dict[Key, Turn]:
         given = [self._leaf_turn(leaf, limit, instants) for leaf in family.leaves]
-        return {(node, Manner.KIN): turn for node, turn in family.turn(limit, given).items()}
+        return family.turn(limit, given)
 
     def _leaf_turn(self, leaf: Leaf, limit: int, instants: pa.DataType) -> Turn:
         self._fill(leaf, limit, instants)
@@ -248,7 +270,7 @@ class Part:
 
     def _session_limit(self, node: Node) -> int:
         (below,) = [n for n in node.walk() if isinstance(n, Windowed)]
-        leaf = self.leaves[below, Manner.APART]
+        leaf = self.leaves[below, Manner(apart=True)]
         assert isinstance(leaf, SessionLeaf)
         return leaf.number - 1
 
@@ -271,7 +293,7 @@ class Part:
         tables = []
         for saying in self.inner[query]:
             told = self._told_by(saying, limit, instants)
-            at = told.ends if saying.manner is Manner.APART else told.at
+            at = told.ends if saying.manner.apart else told.at
             tables.append(told.rows.table.append_column("#at", pa.array(at)))
         whole = pa.concat_tables(tables)
         order = np.argsort(whole.column("#at").to_numpy(), kind="stable")
@@ -286,7 +308,8 @@ class Part:
 
     def state(self) -> Tree:
         return {
-            "kin": [[[place.query, place.level, place.number] for place in kin] for kin in self.kin],
+            "kin": [[list(astuple(place)) for place in kin] for kin in self.kin],
+            "joined": self.joined,
             "parts": [each.state() for each in self._stateful],
             "passed": self.passed,
             "order": self._order,
@@ -296,14 +319,13 @@ class Part:
         self.found([tuple(Place(*place) for place in kin) for kin in state["kin"]])
         for each, saved in zip(self._stateful, state["parts"], strict=True):
             each.restore(saved)
-        self.passed, self._order = state["passed"], state["order"]
+        self.passed, self._order, self.joined = state["passed"], state["order"], state["joined"]
 
 
-def _family(nodes: Sequence[Node], boundary: Boundary, host: Host, purge: Purge) -> JoinKin | DistinctKin:
-    joins = [node for node in nodes if isinstance(node, Join)]
-    if joins:
-        return JoinKin(joins, boundary, host, purge)
-    return DistinctKin([node for node in nodes if isinstance(node, Distinct)], boundary, host)
+def _family(keys: Sequence[Key], boundary: Boundary, host: Host, purge: Purge) -> JoinKin | DistinctKin:
+    if isinstance(keys[0][0], Join):
+        return JoinKin(keys, boundary, host, purge)
+    return DistinctKin(keys, boundary, host)
 
 
 def _operator(node: Node, host: Host, purge: Purge) -> Operator:
@@ -328,16 +350,25 @@ class Circuit:
 
     def __init__(self, boundary: Boundary, host: Host, purge: Purge, shard: bool) -> None:
         self.boundary, self.host, self.purge, self.shard = boundary, host, purge, shard
+        self.begun = False
         self.parts: dict[str, Part] = {}
         self._instants: dict[str, pa.DataType] = {}
 
     def join(self, name: str, plan: Relation, instants: pa.DataType) -> None:
         """Let a query join: it shares operators with those that have not begun either."""
+        self._instants[name] = instants
+        self.parts[name] = self._part(name, plan)
+
+    def _part(self, name: str, plan: Relation) -> Part:
         home = self._home(plan)
-        alike = (part for part in self.parts.values() if part.home == home and not part.founded)
-        part = next(alike, None) or Part(home, self.boundary, self.host, self.purge)
-        self.parts[name], self._instants[name] = part, instants
+        alike = [part for part, _ in self._parts() if part.home == home]
+        running = next((part for part in alike if part.founded and part.welcomes(name, plan)), None)
+        if running is not None:
+            return running
+        waiting = next((part for part in alike if not part.founded), None)
+        part = waiting or Part(home, self.boundary, self.host, self.purge, self.begun)
         part.plans[name] = plan
+        return part
 
     def _home(self, plan: Relation) -> Quarter:
         """Where all rows come, it does not matter how queries would spread them."""
@@ -347,14 +378,19 @@ class Circuit:
         self.parts.pop(name).leave(name)
         del self._instants[name]
 
+    def _parts(self) -> list[tuple[Part, pa.DataType]]:
+        return list({id(part): (part, self._instants[name]) for name, part in self.parts.items()}.values())
+
     def _each(self) -> list[tuple[Part, pa.DataType]]:
-        found = {id(part): (part, self._instants[name]) for name, part in self.parts.items()}
-        for part, _ in found.values():
+        """All parts, founded."""
+        found = self._parts()
+        for part, _ in found:
             part.found()
-        return list(found.values())
+        return found
 
     def take(self, stream: str, arrivals: Arrivals, ledger: Ledger, only: Inflow | None = None) -> None:
         """Take in the items of a stream, for all queries or for those of one home."""
+        self.begun = True
         for part, _ in self._each():
             if only is None:
                 part.take(stream, arrivals, ledger)
@@ -393,6 +429,7 @@ class Circuit:
         return tables | {name: part.silence(name, self._instants[name]) for name, part in silent.items()}
 
     def restore(self, state: list[Tree], plans: Mapping[str, tuple[Relation, pa.DataType]]) -> None:
+        self.begun = True
         for saved in state:
             part: Part | None = None
             for name in saved["queries"]:

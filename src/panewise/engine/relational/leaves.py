@@ -131,7 +131,7 @@ class Leaf(View, ABC):
         self.enter(Waiting(self._named(table), items.times, items.order, items.visible))
 
     def _named(self, table: pa.Table) -> pa.Table:
-        names = self.schema.names
+        names = [column.name for column in self.node.columns]
         return table.select(range(len(names))).rename_columns(names) if names else table.select([])
 
     def enter(self, items: Waiting) -> None:

@@ -17,6 +17,7 @@ from panewise.engine.purge import Purge
 from panewise.engine.relational.bands import Band, band
 from panewise.engine.relational.joined import Joined
 from panewise.engine.relational.leaves import Leaf, expiry, lifetimes
+from panewise.engine.relational.manner import Key
 from panewise.engine.relational.operators import schema_of
 from panewise.engine.relational.spans import Spans, Turn, no_spans
 from panewise.engine.snapshot import Tree
@@ -33,7 +34,7 @@ class Found:
 
     @classmethod
     def of(cls, pairs: Spans) -> Found:
-        left, _, right, _ = pairs.orders
+        left, right = pairs.orders[0], pairs.orders[Band.WORDS]
         return cls(pairs, right - left)
 
     def within(self, left: int, right: int) -> Longs:
@@ -44,26 +45,37 @@ class Found:
 class JoinKin:
     """The one join behind several."""
 
-    def __init__(self, nodes: Iterable[Join], boundary: Boundary, host: Host, purge: Purge) -> None:
-        some = list(nodes)
+    def __init__(self, keys: Sequence[Key], boundary: Boundary, host: Host, purge: Purge) -> None:
         self.boundary = boundary
-        self.bands = [band(_sides(some, side), boundary, host) for side in (0, 1)]
-        wide = replace(some[0], left=self.bands[0].node, right=self.bands[1].node)
-        self.joined = Joined(wide, host, purge, Band.WORDS)
-        self.members: dict[Node, Membership] = {node: Membership(node, boundary) for node in some}
+        self.bands = [band((_windows(node)[side] for node, _ in keys), boundary, host) for side in (0, 1)]
+        left, right = (each.node for each in self.bands)
+        self.joined = Joined(replace(_join(keys[0][0]), left=left, right=right), host, purge, Band.WORDS)
+        self.members = {key: Membership(key, boundary) for key in keys}
+
+    def has_room(self, node: Node) -> bool:
+        """Whether rows have all the columns that another join looks at."""
+        mine = {column.name for column in self.joined.node.columns}
+        return mine.issuperset(column.name for column in node.columns)
+
+    def join(self, key: Key) -> None:
+        """Let a join in, for which only counts what comes from now on."""
+        self.members[key] = Membership(key, self.boundary)
+        for each, window in zip(self.bands, self.members[key].windows, strict=True):
+            each.windows[window] = None
+            each.joined = self.members[key].since
 
     @property
     def leaves(self) -> Sequence[Leaf]:
         return self.bands
 
-    def turn(self, limit: int, given: Sequence[Turn]) -> dict[Node, Turn]:
+    def turn(self, limit: int, given: Sequence[Turn]) -> dict[Key, Turn]:
         """What every member hears."""
         found = Found.of(self.joined.turn(limit, given).opened)
-        return {node: member.turn(limit, found) for node, member in self.members.items()}
+        return {key: member.turn(limit, found) for key, member in self.members.items()}
 
-    def leave(self, kept: Iterable[Node]) -> None:
+    def leave(self, kept: Iterable[Key]) -> None:
         """Only these members stay; items are kept as long as these need them."""
-        self.members = {node: self.members[node] for node in kept}
+        self.members = {key: self.members[key] for key in kept}
         for side, each in enumerate(self.bands):
             each.windows = dict.fromkeys(member.windows[side] for member in self.members.values())
 
@@ -79,12 +91,11 @@ class JoinKin:
 class Membership:
     """One of the joins: the pairs that are in its windows, while they are."""
 
-    def __init__(self, node: Join, boundary: Boundary) -> None:
+    def __init__(self, key: Key, boundary: Boundary) -> None:
+        node, manner = key
         self.boundary = boundary
-        left, right = (_windowed(side).window for side in node.children)
-        assert isinstance(left, LogicalWindow)
-        assert isinstance(right, LogicalWindow)
-        self.windows = (left, right)
+        self.since = manner.kin or 0
+        self.windows = [side.window for side in _windows(node) if isinstance(side.window, LogicalWindow)]
         self.schema = schema_of(node)
         #: Pairs that have been found and are not in the windows yet.
         self.waiting = no_spans(self.schema)
@@ -98,10 +109,10 @@ class Membership:
 
     def _mine(self, found: Found, places: Longs) -> Spans:
         pairs = found.pairs
-        times, visible = ([word[places] for word in pairs.orders[n::2]] for n in (0, 1))
+        times, visible, born = ([word[places] for word in pairs.orders[n :: Band.WORDS]] for n in range(Band.WORDS))
         lives = [lifetimes(*each, self.boundary) for each in zip(self.windows, times, visible, strict=True)]
         enter, leave = np.maximum(lives[0][0], lives[1][0]), np.minimum(lives[0][1], lives[1][1])
-        mine = enter < leave
+        mine = (enter < leave) & (np.minimum(born[0], born[1]) >= self.since)
         places, enter, leave = places[mine], enter[mine], leave[mine]
         first, second = (expiry(w, t[mine], self.boundary) for w, t in zip(self.windows, times, strict=True))
         rows = replace(pairs, table=pairs.table.select(self.schema.names), orders=()).at(places)
@@ -114,10 +125,11 @@ class Membership:
         self.waiting = Spans.restored(state["waiting"])
 
 
-def _sides(nodes: Iterable[Join], side: int) -> list[Windowed]:
-    return [_windowed(node.children[side]) for node in nodes]
-
-
-def _windowed(node: Node) -> Windowed:
-    assert isinstance(node, Windowed)
+def _join(node: Node) -> Join:
+    assert isinstance(node, Join)
     return node
+
+
+def _windows(node: Node) -> tuple[Windowed, ...]:
+    """The two windows that a join looks through."""
+    return tuple(side for side in node.children if isinstance(side, Windowed))

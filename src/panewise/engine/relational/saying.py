@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ from panewise.aggregate import Longs
 from panewise.algebra import Emit, Except, Query, Union, announced
 from panewise.engine.keys import Keys, Numbers
 from panewise.engine.relational.leaves import View
+from panewise.engine.relational.manner import Manner
 from panewise.engine.relational.operators import counted, schema_of
 from panewise.engine.relational.sessions import SessionLeaf
 from panewise.engine.relational.spans import NEVER_SAID, NONE, OPEN, Spans, Turn, ended, no_spans
@@ -36,14 +36,6 @@ class Told:
     signs: Longs
     starts: Longs
     ends: Longs
-
-
-class Manner(Enum):
-    """How the windows of a query are kept: alone, sessions with an instant of their own, or with their kin."""
-
-    PLAIN = 0
-    APART = 1
-    KIN = 2
 
 
 class Saying:

@@ -15,6 +15,7 @@ import numpy as np
 from panewise.algebra import Distinct, Host, Node, Project, Select, Windowed
 from panewise.engine.relational.bands import band
 from panewise.engine.relational.leaves import Leaf, expiry
+from panewise.engine.relational.manner import Key
 from panewise.engine.relational.multisets import Once
 from panewise.engine.relational.operators import Rowwise
 from panewise.engine.relational.spans import OPEN, Spans, Turn
@@ -26,12 +27,13 @@ from panewise.window import Sliding
 class DistinctKin:
     """The one chain behind several distincts, which look at it through windows of their own."""
 
-    def __init__(self, nodes: Iterable[Distinct], boundary: Boundary, host: Host) -> None:
-        some = list(nodes)
-        self.node, self.boundary = some[0], boundary
-        self.steps = [Rowwise(step, host) for step in _steps(some[0])]
-        self.members: dict[Node, Sliding] = {node: _window(node) for node in some}
-        self.band = band((_leaf(node) for node in some), boundary, host)
+    def __init__(self, keys: Sequence[Key], boundary: Boundary, host: Host) -> None:
+        (node, _), self.boundary = keys[0], boundary
+        assert isinstance(node, Distinct)
+        self.node = node
+        self.steps = [Rowwise(step, host) for step in _steps(node)]
+        self.members = {key: _window(key[0]) for key in keys}
+        self.band = band((_leaf(node) for node, _ in keys), boundary, host)
         self.stairs = self._built(window.range for window in self.members.values())
 
     def _built(self, ranges: Iterable[int]) -> dict[int, Once]:
@@ -41,13 +43,13 @@ class DistinctKin:
     def leaves(self) -> Sequence[Leaf]:
         return [self.band]
 
-    def turn(self, limit: int, given: Sequence[Turn]) -> dict[Node, Turn]:
+    def turn(self, limit: int, given: Sequence[Turn]) -> dict[Key, Turn]:
         """What every member hears."""
         (turn,) = given
         for step in self.steps:
             turn = step.turn(limit, [turn])
         said = self._climbed(limit, turn.opened)
-        return {node: self._seen(said[window.range], window) for node, window in self.members.items()}
+        return {key: self._seen(said[window.range], window) for key, window in self.members.items()}
 
     def _climbed(self, limit: int, rows: Spans) -> dict[int, Turn]:
         """What each stair says, from the narrowest window on."""
@@ -64,7 +66,7 @@ class DistinctKin:
 
     def _entering(self, rows: Spans, lower: int | None, length: int) -> Spans:
         """Rows that enter a window without having been in the one below, which late ones may be too old for."""
-        times, visible = rows.orders
+        times, visible, _ = rows.orders
         since = times + self.boundary.shift
         mine = visible < since + length
         if lower is not None:
@@ -75,9 +77,9 @@ class DistinctKin:
         opened = turn.opened
         return replace(turn, opened=replace(opened, expires=expiry(window, opened.time, self.boundary)))
 
-    def leave(self, kept: Iterable[Node]) -> None:
+    def leave(self, kept: Iterable[Key]) -> None:
         """Only these members stay; stairs below them stay too, since they are climbed."""
-        self.members = {node: self.members[node] for node in kept}
+        self.members = {key: self.members[key] for key in kept}
         highest = max(window.range for window in self.members.values())
         self.stairs = {length: once for length, once in self.stairs.items() if length <= highest}
         self.band.windows = dict.fromkeys(self.members.values())
