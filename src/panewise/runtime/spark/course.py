@@ -11,7 +11,8 @@ from panewise.engine import Engine, Pool
 from panewise.engine.pool import Standing
 from panewise.engine.purge import Purge
 from panewise.engine.snapshot import Tree
-from panewise.runtime.spark.layout import Layout, laid_out
+from panewise.runtime.spark.drafts import laid_out
+from panewise.runtime.spark.layout import Layout
 from panewise.schema import StreamSchema
 from panewise.slicing import Policy
 from panewise.time import Boundary

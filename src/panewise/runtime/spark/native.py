@@ -23,7 +23,8 @@ from panewise.aggregate.columns.longs import to_longs
 from panewise.aggregate.columns.sums import FloatSums, IntegerSums
 from panewise.engine.grouping import Grouping, arrays_of
 from panewise.engine.slicer import Slicer
-from panewise.runtime.spark.layout import TIME, Crossing, Lane, Layout, pane_number
+from panewise.runtime.spark.drafts import pane_number
+from panewise.runtime.spark.layout import TIME, Crossing, Lane, Layout
 from panewise.runtime.spark.slicing import messages_of, sent, tally_table, whereabouts
 from panewise.time import FIRST_TICK, LAST_TICK
 
