@@ -13,9 +13,15 @@ import pyarrow.parquet
 import panewise as pw
 from tests.spark.streams import pooled, reader
 
+#: All with the same columns: their results share a folder.
 QUERIES = {
     "sums": "SELECT k, SUM(v) AS s FROM S [RANGE 10 SLIDE 3] GROUP BY k",
     "sessions": "SELECT k, MAX(v) AS s FROM S [PARTITION BY k SESSION 1] GROUP BY k",
+    "pairs": "SELECT A.k, B.v AS s FROM S [RANGE 4 SLIDE 2] A, S [RANGE 6 SLIDE 3] B WHERE A.k = B.k AND A.v < B.v",
+    "rest": (
+        "SELECT k, v % 9 AS s FROM S [RANGE 9 SLIDE 3] "
+        "EXCEPT ALL SELECT k, v % 9 AS s FROM S [RANGE 6 SLIDE 3] WHERE v > 0"
+    ),
 }
 
 
