@@ -1,6 +1,7 @@
 """A pipeline in a process of its own, to be killed: `python -m tests.spark.victim FOLDER STATE`.
 
-It reads FOLDER/in one file a batch, writes FOLDER/out, and leaves FOLDER/done behind when it has come to the end.
+It reads FOLDER/in one file a batch and writes FOLDER/out. Where FOLDER/complete says that no more files will come, it
+answers everything and leaves FOLDER/done behind.
 """
 
 from __future__ import annotations
@@ -38,8 +39,11 @@ def main(folder: Path, state: str) -> None:
         shards=2,
         state=state,
     )
-    pipeline.finish()
-    (folder / "done").touch()
+    if (folder / "complete").exists():
+        pipeline.finish()
+        (folder / "done").touch()
+    else:
+        pipeline.await_end()
 
 
 if __name__ == "__main__":
