@@ -1,8 +1,8 @@
 """Every wrong input gets one sentence, and here is each of them, verbatim.
 
 `cases/<area>.<kind>.txt` holds cases: a line `### name`, the input, a line `---`, the message. The kind says how the
-input is run: `query` with `pw.run` over the streams of `inputs.py`, `script` with `bind_script`, `python` as an
-expression. Only `runtime`, what the data reveal, may go without a place.
+input is run: `query` with `pw.run` over the streams of `inputs.py`, `pool` as a query that stands over them, `script`
+with `bind_script`, `python` as an expression. Only `runtime`, what the data reveal, may go without a place.
 
 To add a case, write its name and input and `---`; `REGENERATE=1 pytest tests/errors` writes the messages. Read them
 as the user would before you keep them.
@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from panewise.engine import Pool
 from panewise.errors import PanewiseError
 from panewise.lang import bind_script
 from panewise.runtime.local import HOST, run
@@ -27,6 +28,7 @@ CASES = Path(__file__).parent / "cases"
 CASE = re.compile(r"^### (?P<name>[^\n]+)\n(?P<input>.*?)\n---\n(?P<message>[^\n]*)\n", re.DOTALL | re.MULTILINE)
 RUN: dict[str, Callable[[str], object]] = {
     "query": lambda text: run(text, STREAMS),
+    "pool": lambda text: Pool({name: stream.schema for name, stream in STREAMS.items()}).register("q", text),
     "script": lambda text: bind_script(text, HOST.describe),
     "python": lambda text: eval(text, dict(NAMES)),
 }

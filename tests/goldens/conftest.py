@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -46,16 +45,18 @@ def _record(folder: Path, query: str, streams: Mapping[str, Any], options: dict[
     given = {
         name: s if isinstance(s, pw.Stream) else pw.Stream(s, options["time"], None) for name, s in streams.items()
     }
-    pool = pw.Pool({name: s.schema for name, s in given.items()}, options.get("boundary", "(]"))
+    boundary = options.get("boundary", "(]")
+    pool = pw.Pool({name: s.schema for name, s in given.items()}, boundary, bounded=True)
     try:
         pool.register("q", query)
-        stream = pool.queries["q"].aggregation.source.stream
     except PanewiseError:
         return
-    case = folder / uuid.uuid4().hex
-    case.mkdir(parents=True)
-    pyarrow.parquet.write_table(given[stream].arrow, case / "input.parquet")
+    case = folder / f"{len(list(folder.iterdir())):04d}"
+    (case / "streams").mkdir(parents=True)
+    read = {name: given[name] for name in sorted(pool.queries["q"].streams)}
+    for name, stream in read.items():
+        pyarrow.parquet.write_table(stream.arrow, case / "streams" / f"{name}.parquet")
     pyarrow.parquet.write_table(found, case / "result.parquet")
-    told = {"query": query, "stream": stream, "time": given[stream].time, "delay": given[stream].delay}
-    told |= {"boundary": options.get("boundary", "(]"), "until": options.get("until")}
+    told = {"query": query, "boundary": boundary, "until": options.get("until")}
+    told |= {"streams": {name: [stream.time, stream.delay] for name, stream in read.items()}}
     (case / "case.json").write_text(json.dumps(told, default=str))

@@ -56,8 +56,9 @@ class Shards:
         self._work(sent, self.commands)
         self.commands = []
 
-    def finish(self) -> None:
-        self._work([[] for _ in range(self.count)], [*self.commands, {"op": "finish"}])
+    def finish(self, until: int | None = None) -> None:
+        end = {"op": "finish"} | ({} if until is None else {"until": until})
+        self._work([[] for _ in range(self.count)], [*self.commands, end])
 
     def results(self, name: str) -> pa.Table:
         return pa.concat_tables(self.said[name])
@@ -72,7 +73,7 @@ class Shards:
         crossing = next((each for each in self.course.layout.crossings if each.stream == stream), None)
         if crossing is None:
             return
-        rows = rows.filter(pc.is_valid(rows["t"]))
+        rows = rows.filter(pc.is_valid(rows[self.pool.streams[stream].time]))
         kinds = [Scalar(sql, tuple(rows.column_names), pa.null()) for _, sql in crossing.select]
         found = HOST._select([scalar.sql for scalar in kinds], rows)
         names = [name for name, _ in crossing.select]
@@ -80,7 +81,7 @@ class Shards:
         for out in slicing(iter(found.rename_columns(names).to_batches())):
             yield from zip(*(out[name].to_pylist() for name in ("shard", "place", "payload")), strict=True)
 
-    def _work(self, sent: Sequence[list[tuple[int, bytes]]], commands: Sequence[Mapping[str, str]]) -> None:
+    def _work(self, sent: Sequence[list[tuple[int, bytes]]], commands: Sequence[Mapping[str, str | int]]) -> None:
         self._numbers += 1
         entry = (-1, json.dumps({"number": self._numbers, "commands": list(commands)}).encode())
         names = list(self.said)

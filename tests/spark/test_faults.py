@@ -27,6 +27,12 @@ from .streams import parts, plain, pooled, reader, stream, written
 pytestmark = pytest.mark.slow
 
 QUERY = "SELECT k, SUM(v) AS s FROM S [RANGE 10 SLIDE 3] GROUP BY k"
+#: With a join and a difference running beside the query that is looked at.
+QUERIES = {
+    "q": QUERY,
+    "pairs": "SELECT A.k, B.w FROM S [RANGE 4 SLIDE 4] AS A, S [ROWS 9] AS B WHERE A.k = B.k AND A.v < B.v",
+    "rest": "SELECT k, w FROM S [RANGE 9 SLIDE 3] EXCEPT ALL SELECT k, w FROM S [RANGE 6 SLIDE 3] WHERE v > 0",
+}
 TABLE = stream()
 PIECES = parts(TABLE, 4)
 DEFAULTS: dict[str, Any] = {"trigger": {"availableNow": True}, "shards": 2}
@@ -34,7 +40,7 @@ DEFAULTS: dict[str, Any] = {"trigger": {"availableNow": True}, "shards": 2}
 
 def started(spark: SparkSession, folder: Path, state: str, **options: Any) -> Any:
     return pw.spark.stream(
-        pooled(TABLE.schema, {"q": options.pop("query", QUERY)}),
+        pooled(TABLE.schema, QUERIES | options.pop("queries", {})),
         {"S": reader(spark, folder / "in", TABLE.schema)},
         **(DEFAULTS | {"checkpoint": folder / "checkpoint", "state": state} | options),
     )
@@ -53,7 +59,11 @@ def complete(spark: SparkSession, folder: Path, state: str, **options: Any) -> N
     """From here on all goes well, and every result is there once."""
     pipeline = started(spark, folder, state, **options)
     pipeline.finish()
-    assert plain(pipeline.results("q").toArrow()) == plain(pw.run(QUERY, {"S": TABLE}, time="t"))
+    assert all_of(pipeline) == {name: plain(pw.run(text, {"S": TABLE}, time="t")) for name, text in QUERIES.items()}
+
+
+def all_of(pipeline: Any) -> dict[str, list[str]]:
+    return {name: plain(pipeline.results(name).toArrow()) for name in QUERIES}
 
 
 STATES = pytest.mark.parametrize("state", ["rocksdb", "files"])
@@ -66,7 +76,7 @@ STATES = pytest.mark.parametrize("state", ["rocksdb", "files"])
 def test_a_truncated_state_file(spark: SparkSession, tmp_path: Path, state: str, file: str) -> None:
     written(tmp_path / "in", PIECES[:2])
     done = run(spark, tmp_path, state)
-    before = plain(done.results("q").toArrow())
+    before = all_of(done)
     shutil.copytree(tmp_path / "checkpoint", tmp_path / "copy")
     damaged = max((tmp_path / "checkpoint").glob(file), key=lambda path: path.stat().st_mtime_ns)
     damaged.write_bytes(damaged.read_bytes()[: damaged.stat().st_size // 2])
@@ -75,7 +85,7 @@ def test_a_truncated_state_file(spark: SparkSession, tmp_path: Path, state: str,
     written(tmp_path / "in", PIECES[2:], 2)
     with pytest.raises(StateProblem, match=r"the state .*(damaged|incomplete)"):
         run(spark, tmp_path, state)
-    assert plain(done.results("q").toArrow()) == before
+    assert all_of(done) == before
     # A copy of the checkpoint goes on where it was.
     shutil.rmtree(tmp_path / "checkpoint")
     shutil.copytree(tmp_path / "copy", tmp_path / "checkpoint")
@@ -168,7 +178,7 @@ def test_the_end_is_come_to_again(spark: SparkSession, tmp_path: Path, state: st
     with pytest.raises(StateProblem, match="finished"):
         run(spark, tmp_path, state, sinks=[failing, "memory:"])
     with pytest.raises(StateProblem, match="the pipeline is finished"):
-        run(spark, tmp_path, state, sinks=[failing, "memory:"], query=QUERY.replace("SUM", "MAX"))
+        run(spark, tmp_path, state, sinks=[failing, "memory:"], queries={"q": QUERY.replace("SUM", "MAX")})
 
 
 @STATES
@@ -176,7 +186,7 @@ def test_a_draft_of_the_first_offsets(spark: SparkSession, tmp_path: Path, state
     """Killed while Spark wrote them, nothing had begun yet."""
     written(tmp_path / "in", PIECES)
     checkpoint = Checkpoint(tmp_path / "checkpoint")
-    checkpoint.create(pooled(TABLE.schema, {"q": QUERY}), labels_of(spark, 2), state)
+    checkpoint.create(pooled(TABLE.schema, QUERIES), labels_of(spark, 2), state)
     (checkpoint.spark / "offsets").mkdir(parents=True)
     (checkpoint.spark / "offsets" / ".0.draft.tmp").write_text("v1")
     complete(spark, tmp_path, state)
@@ -193,7 +203,7 @@ def test_a_control_log_that_cannot_be_written(spark: SparkSession, tmp_path: Pat
     commands.write_text("not a folder")
     with pytest.raises(StateProblem, match="cannot be written"):
         pipeline.register("other", "SELECT w, SUM(x) AS s FROM S [RANGE 7 SLIDE 2] GROUP BY w")
-    assert list(pipeline.list()) == ["q"]
+    assert list(pipeline.list()) == list(QUERIES)
     commands.unlink()
     (tmp_path / "aside").rename(commands)
     (commands / "00000002.json").unlink()

@@ -9,6 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import panewise as pw
+from panewise.lang import bind_script
+from panewise.runtime.local import HOST
+from panewise.runtime.spark.script import pooled
 
 from .streams import parts, plain, reader, stream, written
 
@@ -40,6 +43,15 @@ def pool() -> pw.Pool:
 def check(name: str, found: pa.Table) -> None:
     wanted = pw.run(QUERIES[name], {"S": S, "T": T}, time="t")
     assert plain(found) == plain(wanted), name
+
+
+def test_an_endless_query_of_a_script_is_refused_where_it_stands() -> None:
+    script = bind_script(
+        "CREATE STREAM S (t BIGINT, k STRING) TIME t DELAY 0;\nCREATE QUERY q AS\n  SELECT DISTINCT k FROM S;",
+        HOST.describe,
+    )
+    with pytest.raises(pw.PanewiseError, match=r"^line 2, column 1: .* grows for ever: DISTINCT .* ALLOW UNBOUNDED$"):
+        pooled(script)
 
 
 def test_bounded(spark: SparkSession) -> None:

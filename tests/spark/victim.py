@@ -1,6 +1,7 @@
 """A pipeline in a process of its own, to be killed: `python -m tests.spark.victim FOLDER STATE`.
 
-It reads FOLDER/in one file a batch, writes FOLDER/out, and leaves FOLDER/done behind when it has come to the end.
+It reads FOLDER/in one file a batch and writes FOLDER/out. Where FOLDER/complete says that no more files will come, it
+answers everything and leaves FOLDER/done behind.
 """
 
 from __future__ import annotations
@@ -13,9 +14,15 @@ import pyarrow.parquet
 import panewise as pw
 from tests.spark.streams import pooled, reader
 
+#: All with the same columns: their results share a folder.
 QUERIES = {
     "sums": "SELECT k, SUM(v) AS s FROM S [RANGE 10 SLIDE 3] GROUP BY k",
     "sessions": "SELECT k, MAX(v) AS s FROM S [PARTITION BY k SESSION 1] GROUP BY k",
+    "pairs": "SELECT A.k, B.v AS s FROM S [RANGE 4 SLIDE 2] A, S [RANGE 6 SLIDE 3] B WHERE A.k = B.k AND A.v < B.v",
+    "rest": (
+        "SELECT k, v % 9 AS s FROM S [RANGE 9 SLIDE 3] "
+        "EXCEPT ALL SELECT k, v % 9 AS s FROM S [RANGE 6 SLIDE 3] WHERE v > 0"
+    ),
 }
 
 
@@ -32,8 +39,11 @@ def main(folder: Path, state: str) -> None:
         shards=2,
         state=state,
     )
-    pipeline.finish()
-    (folder / "done").touch()
+    if (folder / "complete").exists():
+        pipeline.finish()
+        (folder / "done").touch()
+    else:
+        pipeline.await_end()
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from panewise.aggregate import Aggregate
+from panewise.errors import Place
 from panewise.scalar import Scalar
 from panewise.time import Domain
 from panewise.window import Window
@@ -206,6 +207,8 @@ class Query:
     revise: int | None = None
     #: Whether what it must remember may grow for ever.
     unbounded: bool = False
+    #: Where it stands in a text; no part of what it means.
+    place: Place | None = field(default=None, compare=False, repr=False)
 
     @property
     def windows(self) -> tuple[Windowed, ...]:

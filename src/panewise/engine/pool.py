@@ -187,10 +187,12 @@ class Pool:
         bound = self.host.read(query, self.streams) if isinstance(query, str) else query
         plan = answerable(bound)
         if isinstance(plan, str):
-            raise BindProblem(f"the engine does not answer this query: {plan}", fix="use pw.run")
+            raise BindProblem(f"the engine does not answer this query: {plan}", fix="use pw.run", place=bound.place)
         if isinstance(plan, Relation) and not (self.bounded or bound.unbounded) and (reason := unbounded(bound)):
             raise BindProblem(
-                f"what this query must remember grows for ever: {reason}", fix="use another window, or ALLOW UNBOUNDED"
+                f"what this query must remember grows for ever: {reason}",
+                fix="use another window, or ALLOW UNBOUNDED",
+                place=bound.place,
             )
         return plan
 

@@ -69,7 +69,7 @@ class Binder:
             raise BindProblem(
                 "LATE REVISE cannot reopen a session", fix="use a longer DELAY, or leave it out", place=syntax.place
             )
-        return Query(root, emit, domain, syntax.empty, revise, syntax.unbounded)
+        return Query(root, emit, domain, syntax.empty, revise, syntax.unbounded, syntax.place)
 
     def _revise(self, syntax: QuerySyntax, domain: Domain) -> int | None:
         if syntax.revise is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -110,9 +110,9 @@ class Scope:
                             fix="compare it with something",
                             place=place_of(part, expr.place),
                         )
-            elif any(map(_is_text, types)) and (number := next(filter(_is_number, types), None)):
+            elif pair := _apart(types):
                 raise BindProblem(
-                    f"{expr.sql} compares STRING with {type_name(number)}",
+                    f"{expr.sql} compares {type_name(pair[0])} with {type_name(pair[1])}",
                     fix="cast one of them",
                     place=place_of(part, expr.place),
                 )
@@ -186,6 +186,16 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _apart(types: Sequence[pa.DataType]) -> tuple[pa.DataType, pa.DataType] | None:
+    """Two types whose values no host compares alike, if it does at all; some notice only when they meet values."""
+    apart = ((_is_text, _is_number), (pa.types.is_temporal, _is_number), (pa.types.is_nested, _is_text))
+    for one, other in apart:
+        found = next(filter(one, types), None), next(filter(other, types), None)
+        if found[0] is not None and found[1] is not None:
+            return found
+    return None
 
 
 def _matches(qualified: str, name: str | None, table: str | None) -> bool:

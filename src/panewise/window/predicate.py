@@ -42,4 +42,4 @@ class Predicate(LogicalWindow):
         return _EVERYTHING.bounds(at)
 
     def text(self, domain: Domain) -> str:
-        return f"WHERE {self.condition.sql}"
+        return "WHERE " + self.condition.sql.replace("`", "")

@@ -56,8 +56,9 @@ def launched(
 
 
 def pooled(script: Script, boundary: str = "(]") -> Pool:
-    """The queries of a script; a query the engine cannot answer is refused by name."""
+    """The queries of a script; one the engine does not answer is refused with its place in the script."""
     pool = Pool(script.streams, boundary)
     for name, query in script.queries.items():
+        pool.understood(name, query.query)
         pool.register(name, query.alone)
     return pool
