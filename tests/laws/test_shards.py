@@ -151,3 +151,16 @@ def test_together_as_alone(
     for name, cql in queries.items():
         alone = sharded({name: cql}, s, splits, shards, delay, boundary)
         same(together.results(name), alone.results(name))
+
+
+@pytest.mark.parametrize("window", ["RANGE 5", "UNBOUNDED", "ROWS 2", "PARTITION BY k ROWS 1"])
+def test_regression_any_change_makes_all_groups_speak(window: str) -> None:
+    """Whole results at every change need all groups in one shard."""
+    query = f"SELECT RSTREAM k, COUNT(*) AS n FROM S [{window}] GROUP BY k"
+    pool = pw.Pool({"S": pw.StreamSchema(pa.schema([("t", pa.int64()), ("k", pa.string())]), time="t", delay=0)})
+    pool.register("q", query)
+    table = pa.table({"t": [1, 3, 13, 17], "k": ["c", "b", "b", "c"]})
+    shards = Shards(pool, 3)
+    shards.batch(S=[table])
+    shards.finish()
+    same(shards.results("q"), pw.run(query, {"S": table}, time="t"))

@@ -27,6 +27,7 @@ QUERIES = {
     "bridged": "SELECT k, MAX(v) AS s FROM S [SESSION 1] WHERE v > 0 GROUP BY k",
     "levels": "SELECT k, SUM(v) AS s FROM S [RANGES 40, 10 SLIDES 5, 2] GROUP BY k",
     "changes": "SELECT k, MIN(v) AS s FROM S [RANGE 20] GROUP BY k",
+    "repeated": "SELECT RSTREAM k, MIN(v) AS s FROM S [RANGE 2] GROUP BY k",
     "rows": "SELECT k, MAX(v) AS s FROM S [ROWS 20] GROUP BY k",
     "revised": "SELECT k, SUM(v) AS s FROM S [RANGE 10 SLIDE 3] GROUP BY k LATE REVISE 5",
 }

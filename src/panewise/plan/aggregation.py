@@ -46,17 +46,25 @@ class Aggregation:
         """Whether it reports what changed instead of what is."""
         return self.query.emit is not Emit.RSTREAM
 
+    @property
+    def restless(self) -> bool:
+        """Whether any change of the window, in whichever group, makes it say everything again."""
+        return not self.changes and not self.window.periodic
+
     def anchored(self, first: int) -> Aggregation:
         """The same query with times of day resolved against the stream's first item."""
         return replace(self, window=self.window.anchored(first))
 
     @property
     def family(self) -> tuple[object, ...]:
-        """Queries with equal families share panes: same stream, filters, grouping, aggregates and span of time."""
+        """Queries with equal families share panes: same stream, filters, grouping, aggregates and span of time.
+
+        Those that any change makes speak need all groups in one place, so that they are a family of their own.
+        """
         bare = replace(self.group, child=self.source)
         before, between = (tuple(replace(s, child=self.source) for s in steps) for steps in (self.before, self.between))
         kind = type(self.window) if isinstance(self.window, Rows | Session) else None
-        return self.source, before, between, bare, span(self.window), kind, self.window.partition_by
+        return self.source, before, between, bare, span(self.window), kind, self.window.partition_by, self.restless
 
 
 def span(window: Window) -> tuple[int, int]:

@@ -102,7 +102,7 @@ class _Draft:
         if reason is not None:
             columns = {name: self._name(quoted(name)) for name in columns_used(plans)}
             by = [before[name] for name in plan.window.partition_by] if counts_rows(plan) else keys
-            routed = tuple(map(self._name, by)) if set(by) <= set(keys) else ()
+            routed = tuple(map(self._name, by)) if set(by) <= set(keys) and not plan.restless else ()
             return Lane(signature, home, plan, None, reason, columns, flag, entering, span, routed, home_shard)
         asked = dict.fromkeys([*plan.group.keys, *(a for call in plan.group.calls for a in call.arguments)])
         columns = {name: self._name(grouped[name]) for name in asked}

@@ -78,7 +78,7 @@ def signature_of(plan: Aggregation) -> str:
     parts = [before[name] for name in plan.window.partition_by]
     kind = type(plan.window).__name__ if counts_rows(plan) else "time"
     filters = [filters_of(plan, sliced) for sliced in (False, True)]
-    told = (plan.source.stream, filters, keys, calls, kind, parts, span(plan.window), expiry(plan))
+    told = (plan.source.stream, filters, keys, calls, kind, parts, span(plan.window), expiry(plan), plan.restless)
     return " | ".join(map(str, told))
 
 
