@@ -124,4 +124,4 @@ def _rowwise(node: Node) -> tuple[tuple[Rowwise, ...], Node]:
 
 
 def _name(node: Node) -> str:
-    return f"a {type(node).__name__.lower()}"
+    return "a window" if isinstance(node, Windowed) else f"a {type(node).__name__.lower()}"

@@ -15,7 +15,7 @@ from panewise.runtime.spark.layout import TIME, Crossing, Layout
 from panewise.runtime.spark.native import Aggregated, aggregated
 from panewise.runtime.spark.slicing import MESSAGES, Slicing
 from panewise.runtime.spark.types import quoted, spark_schema, spark_type
-from panewise.schema import StreamSchema, type_name
+from panewise.schema import StreamSchema
 
 
 def declared(name: str, frame: DataFrame, time: str, delay: str | int | None = None) -> StreamSchema:
@@ -48,7 +48,7 @@ def checked(name: str, frame: DataFrame, schema: StreamSchema) -> DataFrame:
         if types[field.name] != wanted:
             raise SchemaProblem(
                 f"stream {name!r}: column {field.name!r} is {types[field.name].upper()} in the DataFrame, "
-                f"but was declared {type_name(field.type)}",
+                f"but was declared {wanted.upper()}",
                 fix=f"cast it to {wanted.upper()}",
             )
     return frame
