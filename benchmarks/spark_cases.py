@@ -6,11 +6,12 @@ Prints one JSON line for each case: its name, and rows a second, or milliseconds
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -32,11 +33,6 @@ LEVELS = (
     "1 MINUTE SLIDES 5 MINUTES, 2 MINUTES, 1 MINUTE, 1 MINUTE, 1 MINUTE] GROUP BY key"
 )
 
-JOIN = (
-    "SELECT ISTREAM A.key, A.v AS a, B.v AS b FROM S [RANGE 60 SECONDS SLIDE 10 SECONDS] AS A, "
-    "T [RANGE 60 SECONDS SLIDE 10 SECONDS] AS B WHERE A.key = B.key"
-)
-
 #: Keeps keys for hours and hardly speaks of them.
 LONG = "SELECT key, SUM(v) AS s FROM S [RANGES 2 HOURS, 5 MINUTES SLIDES 1 HOUR, 1 MINUTE] GROUP BY key"
 
@@ -50,8 +46,6 @@ class SparkSettings:
     per_batch: int
     keys: int
     windows: int
-    #: Rows a file of streams that are joined.
-    joined: int
     #: Where False, only the cases that show how speed grows with cores.
     all: bool = True
 
@@ -67,10 +61,10 @@ class Bench:
             "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         }
         self.session: SparkSession = pw.spark.local_session(folder / "spark.log", **config)
-        self.source = self._written("source", seed=0)
+        self.source = self.written("source", seed=0)
         self.runs = 0
 
-    def _written(self, name: str, seed: int) -> Path:
+    def written(self, name: str, seed: int) -> Path:
         source, rng = self.folder / name, np.random.default_rng(seed)
         source.mkdir(parents=True)
         for number in range(self.settings.files):
@@ -83,10 +77,6 @@ class Bench:
     def stream(self, source: Path | None = None) -> DataFrame:
         reader = self.session.readStream.schema(SPARK_SCHEMA).option("maxFilesPerTrigger", self.settings.per_batch)
         return reader.parquet(str(source or self.source))
-
-    def sides(self) -> dict[str, DataFrame]:
-        """Two streams, to be joined."""
-        return {"S": self.stream(), "T": self.stream(self._written("other", seed=1))}
 
     def fresh(self) -> Path:
         self.runs += 1
@@ -102,17 +92,6 @@ class Bench:
         """Spark's own window."""
         grouped = self.stream().withWatermark("ts", "10 seconds").groupBy(window, "key")
         return self.theirs(grouped.agg(F.sum("v"), F.count("*"), F.max("v")))
-
-    def own_join(self, sides: dict[str, DataFrame]) -> float:
-        """Spark's own join of two streams, with the time bound of the windows."""
-        left, right = (side.withWatermark("ts", "10 seconds").alias(name) for name, side in sides.items())
-        near = F.expr("S.key = T.key AND T.ts >= S.ts - INTERVAL 60 SECONDS AND T.ts <= S.ts + INTERVAL 60 SECONDS")
-        # Spark joins streams in half the time where it keeps its state in memory.
-        self.session.conf.set(PROVIDER, f"{STORES}.HDFSBackedStateStoreProvider")
-        try:
-            return self.theirs(left.join(right, near).selectExpr("S.key", "S.v AS a", "T.v AS b"), streams=2)
-        finally:
-            self.session.conf.set(PROVIDER, f"{STORES}.RocksDBStateStoreProvider")
 
     def theirs(self, frame: DataFrame, streams: int = 1) -> float:
         folder = self.fresh()
@@ -180,17 +159,7 @@ def cases(cores: int, settings: SparkSettings) -> Iterator[tuple[str, float]]:
         rows = bench.session.read.schema(SPARK_SCHEMA).parquet(str(bench.source))
         yield "spark batch", bench.bounded(rows.groupBy(tumbling, "key").agg(F.sum("v"), F.count("*"), F.max("v")))
         yield "levels batch", bench.bounded(pw.spark.batch(LEVELS, {"S": rows}, time="ts"))
-        yield from joins(cores, settings, Path(name))
         yield from commits(bench)
-
-
-def joins(cores: int, settings: SparkSettings, folder: Path) -> Iterator[tuple[str, float]]:
-    """A windowed join beside Spark's own: rows of both streams, each of which meets about one of the same minute."""
-    few = replace(settings, rows=settings.joined, files=12, per_batch=2, keys=settings.joined)
-    bench = Bench(cores, few, folder / "joins")
-    sides = bench.sides()
-    yield "spark join", bench.own_join(sides)
-    yield "join rocksdb", bench.ours({"j": JOIN}, "rocksdb", sides)[0]
 
 
 def commits(bench: Bench) -> Iterator[tuple[str, float]]:
@@ -208,11 +177,20 @@ def commits(bench: Bench) -> Iterator[tuple[str, float]]:
         yield f"state {times} x keys", float(metrics.state_bytes)
 
 
-def arguments(cores: int, settings: SparkSettings) -> list[str]:
-    """How to run the cases in a process of their own: a JVM has as many cores as it was started with."""
-    return [sys.executable, "-m", "benchmarks.spark_cases", str(cores), json.dumps(asdict(settings))]
+def measured(module: str, cores: int, settings: SparkSettings) -> dict[str, float]:
+    """The cases of a module, run in a process of their own: a JVM has as many cores as it was started with."""
+    command = [sys.executable, "-m", module, str(cores), json.dumps(asdict(settings))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr[-2000:])
+    return dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith("["))
+
+
+def told(cases: Callable[[int, SparkSettings], Iterator[tuple[str, float]]]) -> None:
+    """What such a process prints."""
+    for case, value in cases(int(sys.argv[1]), SparkSettings(**json.loads(sys.argv[2]))):
+        print(json.dumps([case, value]), flush=True)
 
 
 if __name__ == "__main__":
-    for case, value in cases(int(sys.argv[1]), SparkSettings(**json.loads(sys.argv[2]))):
-        print(json.dumps([case, value]), flush=True)
+    told(cases)

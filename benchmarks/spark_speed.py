@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from benchmarks.bench import Figure, Finding, Points, Row
-from benchmarks.spark_cases import SparkSettings, arguments
+from benchmarks.spark_cases import SparkSettings, measured
 
+CASES = "benchmarks.spark_cases"
 OWN = "Spark's own tumbling window"
 
 
@@ -40,27 +39,18 @@ PROMISES = (
     Promise("5 levels, state in RocksDB, over Spark's one tumbling window", "levels rocksdb", "spark tumbling", 1.0),
     Promise("many windows, state in files, over Spark's one tumbling window", "windows files", "spark tumbling", 0.8),
     Promise("batch of 5 levels over Spark's own GROUP BY of one", "levels batch", "spark batch", 1.0),
-    Promise("60 s / 10 s join, state in RocksDB, over Spark's own join of streams", "join rocksdb", "spark join", 1.0),
     Promise("commit with 10 x keys in the state over 1 x", "commit 10 x keys", "commit 1 x keys", at_most=1.5),
     Promise("5 levels on 2 cores over 1 core", "levels files", "levels files, 1 core", 1.0),
 )
 
 
 def measure(settings: SparkSettings) -> Iterator[Row]:
-    found = _run(2, settings)
+    found = measured(CASES, 2, settings)
     if settings.all:
-        found |= {f"{case}, 1 core": value for case, value in _run(1, replace(settings, all=False)).items()}
+        found |= {f"{case}, 1 core": value for case, value in measured(CASES, 1, replace(settings, all=False)).items()}
     for case, value in found.items():
         yield Row("measured", case, value)
         yield Row(OWN, case, found["spark tumbling"])
-
-
-def _run(cores: int, settings: SparkSettings) -> dict[str, float]:
-    done = subprocess.run(arguments(cores, settings), capture_output=True, text=True, check=False)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("[")]
-    if done.returncode:
-        raise RuntimeError(done.stderr[-2000:])
-    return dict(map(json.loads, lines))
 
 
 def findings(points: Points) -> Iterator[Finding]:
@@ -74,17 +64,16 @@ FIGURE = Figure(
     title="Speed on Spark: what Panewise promises",
     claim="five nested windows on Spark cost no more than the one tumbling window that Spark has of its own",
     paper="no paper: these bounds are our own, and meant for the size `full`. 1,000 keys, a minute of 1 M rows a file, "
-    "5 files a batch, SUM, COUNT and MAX of doubles; many windows are 1,000 random ones over 100 keys; a row of "
-    "a join meets about one of the other stream. Rows a second "
+    "5 files a batch, SUM, COUNT and MAX of doubles; many windows are 1,000 random ones over 100 keys. Rows a second "
     "are medians of whole batches after the first two, results written to Parquet, all in one session on 2 cores; "
     "commits are milliseconds, states bytes",
     x="case",
     y="rows a second, or the unit of the case",
     baseline=OWN,
     sizes={
-        "smoke": SparkSettings(rows=2000, files=3, per_batch=1, keys=50, windows=10, joined=0, all=False),
-        "seconds": SparkSettings(rows=200_000, files=12, per_batch=2, keys=1000, windows=100, joined=20_000),
-        "full": SparkSettings(rows=1_000_000, files=50, per_batch=5, keys=1000, windows=1000, joined=100_000),
+        "smoke": SparkSettings(rows=2000, files=3, per_batch=1, keys=50, windows=10, all=False),
+        "seconds": SparkSettings(rows=200_000, files=12, per_batch=2, keys=1000, windows=100),
+        "full": SparkSettings(rows=1_000_000, files=50, per_batch=5, keys=1000, windows=1000),
     },
     measure=measure,
     findings=findings,
