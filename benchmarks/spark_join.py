@@ -61,7 +61,7 @@ FIGURE = Figure(
     y="rows a second",
     baseline=OWN,
     sizes={
-        "smoke": SparkSettings(rows=500, files=1, per_batch=1, keys=500, windows=0, all=False),
+        "smoke": SparkSettings(rows=500, files=2, per_batch=1, keys=500, windows=0, all=False),
         "seconds": SparkSettings(rows=20_000, files=10, per_batch=2, keys=20_000, windows=0),
         "full": SparkSettings(rows=100_000, files=12, per_batch=2, keys=100_000, windows=0),
     },
