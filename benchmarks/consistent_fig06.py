@@ -29,11 +29,12 @@ def measure(settings: Settings) -> Iterator[Row]:
 
 
 def movement(operation: str, trace: pa.Table, slide: int, settings: Settings) -> float:
-    """Milliseconds from one movement of the window to the next, median of some."""
+    """Milliseconds from one movement of the full window to the next, median of some after the first."""
     replay = Replay(operation, f"[RANGE {settings.range} SLIDE {slide}]", trace)
     steps = -(-settings.range // slide)
     replay.fill([settings.rate] * steps * slide)
-    return 1000 * median(sum(replay.wave(settings.rate) for _ in range(slide)) for _ in range(settings.movements))
+    times = [sum(replay.wave(settings.rate) for _ in range(slide)) for _ in range(1 + settings.movements)]
+    return 1000 * median(times[1:])
 
 
 def findings(points: Points) -> Iterator[Finding]:

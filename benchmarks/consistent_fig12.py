@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks.bench import Figure, Finding, Points, Row
-from benchmarks.net_replay import BASELINE, Growing, Replay, every_operation, facts, judged, linear
+from benchmarks.net_replay import BASELINE, Growing, every_operation, facts, judged, landmark, linear
 
 
 def measure(settings: Growing) -> Iterator[Row]:
     for series, operation, trace in every_operation(settings.rows):
-        # Kernels are compiled when they are first used.
-        Replay(operation, "[UNBOUNDED]", trace).wave(settings.rate)
-        replay, total = Replay(operation, "[UNBOUNDED]", trace), 0.0
+        replay, total = landmark(operation, trace, settings.rate), 0.0
         while replay.rows < settings.snapshots[-1]:
             total += replay.wave(settings.rate)
             if replay.rows in settings.snapshots:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from benchmarks.bench import Figure, Finding, Points, Row
-from benchmarks.net_replay import Growing, Replay, every_operation, facts, judged
+from benchmarks.net_replay import Growing, Replay, every_operation, facts, judged, landmark
 from benchmarks.net_trace import GENERATED, traces
 
 TUPLES = "the tuples themselves"
@@ -20,9 +20,9 @@ def measure(settings: Growing) -> Iterator[Row]:
         for size in settings.snapshots:
             yield Row(f"{TUPLES}, {name}", size, trace.slice(0, size).nbytes / 1e6)
     for series, operation, trace in every_operation(settings.rows):
-        # Kernels are compiled when they are first used, and stay.
-        Replay(operation, "[UNBOUNDED]", trace).wave(settings.rate)
-        replay = Replay(operation, "[UNBOUNDED]", trace)
+        replay = landmark(operation, trace, settings.rate)
+        # Engines and pools know each other, so that those of other series leave their memory only now.
+        gc.collect()
         tracemalloc.start()
         try:
             yield from memory(series, replay, settings)
@@ -41,7 +41,6 @@ def memory(series: str, replay: Replay, settings: Growing) -> Iterator[Row]:
 
 def kept() -> int:
     """Arrow has memory of its own, of which Python does not know."""
-    gc.collect()
     return int(tracemalloc.get_traced_memory()[0] + pa.total_allocated_bytes())
 
 

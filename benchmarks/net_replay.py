@@ -124,6 +124,14 @@ class Growing:
     snapshots: tuple[int, ...]
 
 
+def landmark(operation: str, trace: pa.Table, rate: int) -> Replay:
+    """A query over a landmark window; another one before it has had the kernels compiled."""
+    warm = Replay(operation, "[UNBOUNDED]", trace)
+    for _ in range(2):
+        warm.wave(rate)
+    return Replay(operation, "[UNBOUNDED]", trace)
+
+
 def every_operation(rows: int) -> Iterator[tuple[str, str, pa.Table]]:
     """Every operation over every trace: the name of the series, the operation and at most so many rows of the trace."""
     for name, trace in traces(rows).items():

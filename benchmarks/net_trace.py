@@ -3,8 +3,8 @@
 The paper replays LBL-CONN-7, which we do not have. We generate a trace, and read KDD99 where it is present:
 
 - KDD99 has no addresses. The bytes that a side sent stand for the host that sent them, `localIP` for the source and
-  `remoteIP` for the destination; a side that sent nothing is unknown, and agrees with no other. Windows of 100 K
-  tuples then find some 13 partners for a tuple of the other stream.
+  `remoteIP` for the destination, and are numbered as LBL numbers hosts; a side that sent nothing is unknown, and
+  agrees with no other. A tuple then finds some 13 partners in a window of 100 K tuples of the other stream.
 - Most of its rows belong to floods of one and the same connection that last for 100 K rows. In the order of the file,
   windows would hold nothing else, or nothing of it. We deal the rows out, so that any thousand in succession are
   spread over the whole file.
@@ -82,13 +82,14 @@ def kdd99(path: Path, rows: int) -> pa.Table:
         found += len(batch)
     table = pa.Table.from_batches(batches).slice(0, rows)
     duration, sent, received, protocol, status, logged_in = table.columns
-    hosts = (_host(sent), _host(received))
-    return pa.table([duration, protocol, sent, received, *hosts, status, logged_in], schema=CONNECTION)
+    return pa.table([duration, protocol, sent, received, *_hosts(sent, received), status, logged_in], schema=CONNECTION)
 
 
-def _host(sent: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The bytes a side sent stand for it; one that sent none is unknown."""
-    return pc.if_else(pc.equal(sent, 0), None, sent)
+def _hosts(sent: pa.ChunkedArray, received: pa.ChunkedArray) -> list[pa.Array]:
+    """Numbers for hosts on both sides: the same for those that sent equally much, none for those that sent nothing."""
+    sizes = np.concatenate((sent.to_numpy(), received.to_numpy()))
+    _, numbers = np.unique(np.append(sizes, 0), return_inverse=True)
+    return [pa.array(side, mask=side == 0) for side in np.split(numbers[:-1], 2)]
 
 
 def lbl(path: Path, rows: int) -> pa.Table:

@@ -35,13 +35,15 @@ def test_lbl_has_a_line_for_each_connection(tmp_path: Path) -> None:
 def test_bytes_stand_for_the_hosts_of_kdd99(tmp_path: Path) -> None:
     path = tmp_path / "kdd.gz"
     rest = ",".join(["0"] * 30)
-    lines = [f"{n},tcp,http,SF,{sent},{received},0,0,0,0,0,1,{rest}" for n, sent, received in ((5, 181, 0), (6, 0, 9))]
+    lines = [
+        f"{n},tcp,http,SF,{sent},{received},0,0,0,0,0,1,{rest}" for n, sent, received in ((5, 181, 0), (6, 9, 181))
+    ]
     path.write_bytes(gzip.compress("\n".join(lines).encode()))
     found = kdd99(path, 10)
     assert found.schema == CONNECTION
     assert [list(row.values()) for row in found.to_pylist()] == [
-        [5, "tcp", 181, 0, 181, None, "SF", "1"],
-        [6, "tcp", 0, 9, None, 9, "SF", "1"],
+        [5, "tcp", 181, 0, 2, None, "SF", "1"],
+        [6, "tcp", 9, 181, 1, 2, "SF", "1"],
     ]
     assert len(kdd99(path, 1)) == 1
 
