@@ -42,7 +42,7 @@ def findings(points: Points) -> Iterator[Finding]:
         points,
         "The cost of joins clearly depends on the range",
         lambda trace: points.growth(f"join, {trace}"),
-        "{:.2g} times from the narrowest to the widest",
+        "{} times from the narrowest to the widest",
         lambda growth: growth > 2.5,
     )
     yield dearer(points, "join", "distinct", "Join is the dearest")

@@ -45,7 +45,7 @@ def findings(points: Points) -> Iterator[Finding]:
         points,
         "The cost grows linearly with the window, no faster, at every rate",
         lambda trace: max(points.growth(series(rate, trace)) for rate in rates),
-        f"at most {{:.2g}} times, where windows grow {wider:.2g} times",
+        f"at most {{}} times, where windows grow {wider:.0f} times",
         lambda growth: growth < 1.5 * wider,
     )
     faster = rates[-1] / rates[0]
@@ -53,7 +53,7 @@ def findings(points: Points) -> Iterator[Finding]:
         points,
         "A higher rate costs more, in proportion at most",
         lambda trace: points.of(series(rates[-1], trace))[-1] / points.of(series(rates[0], trace))[-1],
-        f"over the largest window {{:.2g}} times, where the rate grows {faster:.2g} times",
+        f"over the largest window {{}} times, where the rate grows {faster:.0f} times",
         lambda growth: 1 < growth < 1.5 * faster,
     )
 

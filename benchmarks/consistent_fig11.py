@@ -40,7 +40,7 @@ def findings(points: Points) -> Iterator[Finding]:
         points,
         "The cost of distinct hardly depends on the window: equal tuples are in one partition",
         lambda trace: points.swing(f"distinct, {trace}"),
-        "it swings by a factor of {:.2g}",
+        "it swings by a factor of {}",
         lambda swing: swing < 2.5,
     )
     yield dearer(points, "join", "MAX", "MAX costs less than joins")
@@ -61,8 +61,8 @@ FIGURE = Figure(
     baseline=BASELINE,
     sizes={
         "smoke": Counting(rows=2000, rate=100, sizes=(60, 240), slow=20, timestamps=1),
-        "seconds": Counting(rows=100_000, rate=10_000, sizes=(1000, 2000, 5000), slow=50, timestamps=1),
-        "full": Counting(rows=500_000, rate=10_000, sizes=(10_000, 20_000, 50_000), slow=100, timestamps=3),
+        "seconds": Counting(rows=100_000, rate=10_000, sizes=(1000, 2000, 5000), slow=100, timestamps=1),
+        "full": Counting(rows=500_000, rate=10_000, sizes=(5000, 10_000, 20_000), slow=200, timestamps=3),
     },
     measure=measure,
     findings=findings,

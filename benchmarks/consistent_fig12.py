@@ -23,7 +23,7 @@ def findings(points: Points) -> Iterator[Finding]:
         points,
         "Joins take more and more for each tuple",
         lambda trace: points.growth(f"join, {trace}"),
-        f"{{:.2g}} times from the first snapshot to the last, where windows grow {wider:.2g} times",
+        f"{{}} times from the first snapshot to the last, where windows grow {wider:.0f} times",
         lambda growth: growth > 1.25 * wider,
     )
     for operation in ("distinct", "SUM", "MAX"):
@@ -36,7 +36,7 @@ def negligible(points: Points, operation: str) -> Finding:
         points,
         f"{operation} takes next to nothing beside joins",
         lambda trace: points.of(f"join, {trace}")[-1] / points.of(f"{operation}, {trace}")[-1],
-        "a join has taken {:.2g} times as long at the end",
+        "a join has taken {} times as long at the end",
         lambda times: times > 10,
     )
 

@@ -50,7 +50,7 @@ def findings(points: Points) -> Iterator[Finding]:
         points,
         "The window itself grows linearly",
         lambda trace: points.growth(f"{TUPLES}, {trace}"),
-        f"its tuples take {{:.2g}} times the bytes, where windows grow {wider:.2g} times",
+        f"its tuples take {{}} times the bytes, where windows grow {wider:.0f} times",
         lambda growth: 0.8 < growth / wider < 1.25,
     )
     for operation in ("distinct", "SUM", "MAX"):
@@ -59,14 +59,14 @@ def findings(points: Points) -> Iterator[Finding]:
         points,
         "SUM and MAX need the same, since their groups are the same",
         lambda trace: points.of(f"MAX, {trace}")[-1] / points.of(f"SUM, {trace}")[-1],
-        "MAX {:.2g} times as much",
+        "MAX {} times as much",
         lambda ratio: 0.4 < ratio < 2.5,
     )
     yield judged(
         points,
         "(not in the paper) A join keeps the tuples, not its results, which nothing takes back",
         lambda trace: points.of(f"join, {trace}")[-1] / points.of(f"{TUPLES}, {trace}")[-1],
-        "{:.2g} times the bytes of one window",
+        "{} times the bytes of one window",
         lambda times: times < 10,
     )
 
@@ -76,7 +76,7 @@ def negligible(points: Points, operation: str) -> Finding:
         points,
         f"Joins need most memory, {operation} next to none",
         lambda trace: points.of(f"{operation}, {trace}")[-1] / points.of(f"join, {trace}")[-1],
-        f"{operation} {{:.2g}} of what a join needs at the end",
+        f"{operation} {{}} of what a join needs at the end",
         lambda share: share < 0.1,
     )
 

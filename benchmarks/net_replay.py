@@ -16,10 +16,11 @@ import pyarrow as pa
 
 import panewise as pw
 from benchmarks.bench import Finding, Points
+from benchmarks.draw import number
 from benchmarks.net_trace import CONNECTION, GENERATED, dealt, traces
 
 _SUMMARY = "SELECT ISTREAM localIP, {aggregate}(duration) AS answer FROM NetTrace {{window}} GROUP BY localIP"
-#: Q6, Q4 and twice Q5, dearest first as the paper has them.
+#: Q6, Q4 and twice Q5.
 QUERIES = {
     "join": "SELECT ISTREAM * FROM TraceA {window} AS A, TraceB {window} AS B WHERE A.localIP = B.remoteIP",
     "distinct": "SELECT ISTREAM DISTINCT protocol, localIP, remoteIP FROM NetTrace {window}",
@@ -142,13 +143,17 @@ def every_operation(rows: int) -> Iterator[tuple[str, str, pa.Table]]:
 # ---- findings over all traces ----------------------------------------------------------------------------------------
 
 
+def measured(points: Points) -> list[str]:
+    """The traces that were there; every series ends in the name of one."""
+    return list(dict.fromkeys(series.rpartition(", ")[2] for series in points.series))
+
+
 def judged(
     points: Points, paper: str, value: Callable[[str], float], told: str, holds: Callable[[float], bool]
 ) -> Finding:
     """A fact that is to hold on every trace; `value` takes the name of one."""
-    names = dict.fromkeys(series.rpartition(", ")[2] for series in points.series)
-    found = {name: value(name) for name in names}
-    ours = "; ".join(f"{name}: {told.format(each)}" for name, each in found.items())
+    found = {trace: value(trace) for trace in measured(points)}
+    ours = "; ".join(f"{trace}: {told.format(number(each))}" for trace, each in found.items())
     return Finding(paper, ours, all(map(holds, found.values())))
 
 
@@ -159,7 +164,7 @@ def linear(points: Points, operation: str, x: str) -> Finding:
         points,
         f"The cost of {operation} grows linearly with the {x}, no faster",
         lambda trace: points.growth(f"{operation}, {trace}"),
-        f"{{:.2g}} times, where the {x} grows {wider:.2g} times",
+        f"{{}} times, where the {x} grows {number(wider)} times",
         lambda growth: growth < 1.5 * wider,
     )
 
@@ -170,6 +175,6 @@ def dearer(points: Points, operation: str, other: str, paper: str, times: float 
         points,
         paper,
         lambda trace: points.lead(f"{operation}, {trace}", f"{other}, {trace}"),
-        f"{operation} costs at least {{:.2g}} times as much as {other}",
+        f"{operation} costs at least {{}} times as much as {other}",
         lambda lead: lead >= times,
     )

@@ -6,7 +6,7 @@ The paper replays LBL-CONN-7, which we do not have. We generate a trace, and rea
   `remoteIP` for the destination, and are numbered as LBL numbers hosts; a side that sent nothing is unknown, and
   agrees with no other. A tuple then finds some 13 partners in a window of 100 K tuples of the other stream.
 - Most of its rows belong to floods of one and the same connection that last for 100 K rows. In the order of the file,
-  windows would hold nothing else, or nothing of it. We deal the rows out, so that any thousand in succession are
+  windows would hold nothing else, or nothing of it. We deal the rows out, so that any hundred in succession are
   spread over the whole file.
 - Whoever has LBL-CONN-7 puts it to where FILES says.
 """
@@ -43,7 +43,7 @@ CONNECTION = pa.schema(
 Loader: TypeAlias = Callable[[Path, int], pa.Table]
 
 #: Among so many rows in succession there are some of every part of a trace.
-SPREAD = 1000
+SPREAD = 100
 HOSTS = 20_000
 CONVERSATIONS = 20_000
 #: The more a protocol is used, the further it is to the left.
