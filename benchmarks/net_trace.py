@@ -6,8 +6,8 @@ The paper replays LBL-CONN-7, which we do not have. We generate a trace, and rea
   `remoteIP` for the destination, and are numbered as LBL numbers hosts; a side that sent nothing is unknown, and
   agrees with no other. A tuple then finds some 13 partners in a window of 100 K tuples of the other stream.
 - Most of its rows belong to floods of one and the same connection that last for 100 K rows. In the order of the file,
-  windows would hold nothing else, or nothing of it. We deal the rows out, so that any hundred in succession are
-  spread over the whole file.
+  windows would hold nothing else, or nothing of it. We deal the rows out, so that those of any window are spread over
+  the whole file.
 - Whoever has LBL-CONN-7 puts it to where FILES says.
 """
 
@@ -42,8 +42,7 @@ CONNECTION = pa.schema(
 #: At most so many rows, from the beginning of a file.
 Loader: TypeAlias = Callable[[Path, int], pa.Table]
 
-#: Among so many rows in succession there are some of every part of a trace.
-SPREAD = 100
+GOLDEN = (5**0.5 - 1) / 2
 HOSTS = 20_000
 CONVERSATIONS = 20_000
 #: The more a protocol is used, the further it is to the left.
@@ -119,9 +118,11 @@ def traces(rows: int) -> dict[str, pa.Table]:
 
 
 def dealt(trace: pa.Table) -> pa.Table:
-    """The same rows, so that any SPREAD of them in succession come from all over the trace."""
-    stride = max(len(trace) // SPREAD, 1)
-    return trace.take(pa.array(np.argsort(np.arange(len(trace)) % stride, kind="stable"))).combine_chunks()
+    """The same rows, so that any few of them in succession come from all over the trace.
+
+    Multiples of the golden section, modulo 1, are spread most evenly, and so are those in any interval.
+    """
+    return trace.take(pa.array(np.argsort(np.arange(len(trace)) * GOLDEN % 1))).combine_chunks()
 
 
 def populated(trace: pa.Table, count: int) -> pa.Table:

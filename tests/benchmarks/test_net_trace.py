@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.net_replay import QUERIES, Replay
-from benchmarks.net_trace import CONNECTION, SPREAD, dealt, generated, kdd99, lbl, populated
+from benchmarks.net_trace import CONNECTION, dealt, generated, kdd99, lbl, populated
 
 LBL = """\
 748162802.427995 1.24383 smtp 2001 542 1 2 SF L
@@ -48,13 +48,14 @@ def test_bytes_stand_for_the_hosts_of_kdd99(tmp_path: Path) -> None:
     assert len(kdd99(path, 1)) == 1
 
 
-def test_dealt_rows_are_the_same_and_come_from_everywhere() -> None:
-    rows = 10 * SPREAD + 7
+@pytest.mark.parametrize("rows", [1, 2, 89, 1000, 10_007])
+def test_dealt_rows_are_the_same_and_come_from_everywhere(rows: int) -> None:
     places = dealt(pa.table({"place": np.arange(rows)}))["place"].to_numpy()
     assert sorted(places) == list(range(rows))
-    for start in range(0, rows - SPREAD, SPREAD // 2):
-        part = np.sort(places[start : start + SPREAD])
-        assert np.diff(part, prepend=0, append=rows).max() <= rows / SPREAD * 2
+    for few in (10, 100, 1000):
+        for start in range(0, rows - few, few):
+            gaps = np.diff(np.sort(places[start : start + few]), prepend=0, append=rows)
+            assert gaps.max() <= 3 * rows / few
 
 
 def test_only_the_most_used_protocols_are_left() -> None:
