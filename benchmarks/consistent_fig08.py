@@ -14,7 +14,7 @@ from benchmarks.draw import number
 from benchmarks.net_replay import Counting, facts, measured, streams
 from benchmarks.net_trace import GENERATED, traces
 
-NEGATIVE, ORDERED, OURS = "negative tuples", "expiration order", "Panewise"
+NEGATIVE, ORDERED, OURS = "negative tuples", "by order", "Panewise"
 
 
 def measure(settings: Counting) -> Iterator[Row]:

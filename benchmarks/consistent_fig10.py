@@ -30,9 +30,9 @@ def measure(settings: Settings) -> Iterator[Row]:
 def series(rate: int, trace: str) -> str:
     """
     >>> series(10_000, "generated")
-    '10,000 a timestamp, generated'
+    '10,000 a tick, generated'
     """
-    return f"{rate:,} a timestamp, {trace}"
+    return f"{rate:,} a tick, {trace}"
 
 
 RATES = (10_000, 20_000, 50_000, 100_000)

@@ -12,7 +12,7 @@ from benchmarks.net_replay import BASELINE, QUERIES, Counting, dearer, facts, ju
 from benchmarks.net_trace import populated, traces
 
 PARTITIONS = 5
-WHOLE = "distinct over count-based"
+WHOLE = "counted distinct"
 
 
 def measure(settings: Counting) -> Iterator[Row]:

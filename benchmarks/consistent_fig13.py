@@ -12,7 +12,7 @@ from benchmarks.bench import Figure, Finding, Points, Row
 from benchmarks.net_replay import Growing, Replay, every_operation, facts, judged, landmark
 from benchmarks.net_trace import GENERATED, traces
 
-TUPLES = "the tuples themselves"
+TUPLES = "its tuples"
 
 
 def measure(settings: Growing) -> Iterator[Row]:
