@@ -48,6 +48,7 @@ FIGURE = Figure(
         "all the time taken until windows hold so many tuples, none of which ever leaves; distinct and aggregates look "
         "at their results only, joins find more and more partners; rate not given",
         "10,000 tuples a timestamp; ",
+        "one run",
     ),
     x="tuples in each window",
     y="seconds so far",

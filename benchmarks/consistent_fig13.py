@@ -88,6 +88,7 @@ FIGURE = Figure(
         "joins keep ever more results; those of distinct and of aggregates are few, and as many for SUM as for MAX; "
         "rate not given",
         "all that Python and Arrow keep; 10,000 tuples a timestamp; ",
+        "one run",
     ),
     x="tuples in each window",
     y="megabytes",

@@ -32,12 +32,12 @@ FROM_ROWS = ("join", "distinct")
 BASELINE = f"SUM, {GENERATED}"
 
 
-def facts(paper: str, ours: str = "") -> str:
+def facts(paper: str, ours: str = "", points: str = "medians") -> str:
     """What the paper says of a figure, in our words, with what all its figures have in common."""
     return (
         f"{paper}; connections of the trace LBL-CONN-7, in two halves for joins; averages over full windows, without "
         "the upkeep of windows; Core 2 Duo, 3 GHz, C++; curves without numbers in the text. Ours: "
-        f"{ours}a generated trace, and KDD99 with stand-ins for addresses (net_trace.py); medians, upkeep included"
+        f"{ours}a generated trace, and KDD99 with stand-ins for addresses (net_trace.py); {points}, upkeep included"
     )
 
 
