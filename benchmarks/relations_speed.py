@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
@@ -12,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 import panewise as pw
+from benchmarks.baselines import NegativeJoin
 from benchmarks.bench import Figure, Finding, Points, Row
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.int64())])
@@ -78,7 +78,7 @@ def batch(settings: Settings, number: int, seed: int) -> pa.Table:
 def negative(settings: Settings) -> float:
     """Tuples a second where every expired tuple goes through the join again, and takes its results back."""
     streams = [batch(settings, 0, seed)["k"].to_pylist() for seed in (0, 1)]
-    join = NegativeJoin(settings.window)
+    join = NegativeJoin(settings.window, by_key=False)
     fill = min(settings.window, settings.batch - settings.slow // 2)
     for place in range(fill):
         join.arrive(0, streams[0][place])
@@ -89,31 +89,6 @@ def negative(settings: Settings) -> float:
         join.arrive(0, streams[0][place % settings.batch])
         join.arrive(1, streams[1][place % settings.batch])
     return settings.slow / (time.perf_counter() - began)
-
-
-class NegativeJoin:
-    """A symmetric hash join over counted windows, whose expired tuples are processed like new ones."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.windows: tuple[deque[tuple[int, int]], deque[tuple[int, int]]] = (deque(), deque())
-        self.buckets: tuple[dict[int, list[int]], dict[int, list[int]]] = ({}, {})
-        self.results: list[tuple[int, int]] = []
-        self.serial = 0
-
-    def arrive(self, side: int, key: int) -> None:
-        self.serial += 1
-        self.windows[side].append((key, self.serial))
-        self.buckets[side].setdefault(key, []).append(self.serial)
-        for other in self.buckets[1 - side].get(key, ()):
-            self.results.append((self.serial, other) if side == 0 else (other, self.serial))
-        if len(self.windows[side]) > self.limit:
-            self.expire(side, *self.windows[side].popleft())
-
-    def expire(self, side: int, key: int, serial: int) -> None:
-        self.buckets[side][key].remove(serial)
-        for other in self.buckets[1 - side].get(key, ()):
-            self.results.remove((serial, other) if side == 0 else (other, serial))
 
 
 def findings(points: Points) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.__main__ import main
-from benchmarks.baselines import MaterialiseAll, SearchTree
+from benchmarks.baselines import CountedJoin, MaterialiseAll, NegativeJoin, OrderedJoin, SearchTree
 from benchmarks.bench import SIZES, Figure, Points, Row, figures, rate
 from benchmarks.draw import draw
 from benchmarks.speed import SMALLEST
@@ -114,3 +114,20 @@ def test_materialised_answers_are_those_of_recompute(values: list[int], reach: i
         slow.append((1, value))
         for first in range(max(1, length - reach + 1), length + 1):
             assert full.lookup(first, length) == slow.lookup(first, length)
+
+
+@given(
+    arrivals=st.lists(st.tuples(st.integers(0, 1), st.none() | st.integers(0, 3)), max_size=40), limit=st.integers(1, 6)
+)
+def test_joins_of_counted_windows_remember_the_pairs_that_are_there(
+    arrivals: list[tuple[int, int | None]], limit: int
+) -> None:
+    joins: list[CountedJoin] = [NegativeJoin(limit), NegativeJoin(limit, by_key=False), OrderedJoin(limit)]
+    windows: tuple[list[tuple[int, int | None]], list[tuple[int, int | None]]] = ([], [])
+    for serial, (side, key) in enumerate(arrivals, 1):
+        windows[side].append((serial, key))
+        del windows[side][:-limit]
+        pairs = {(a, b) for a, left in windows[0] for b, right in windows[1] if left is not None and left == right}
+        for join in joins:
+            join.arrive(side, key)
+            assert join.results() == pairs
