@@ -10,6 +10,7 @@ import pytest
 import panewise as pw
 from panewise.errors import SyntaxProblem
 from panewise.lang import parse_query, render
+from tests.laws.test_engine import same
 
 
 def stream(times: list[int], keys: str) -> pa.Table:
@@ -71,3 +72,20 @@ def test_squares_too_large_for_a_double(call: str, answer: float) -> None:
     s = pa.table({"t": [1, 2], "x": [0.0, 1e200]})
     (row,) = pw.run(f"SELECT {call} AS c FROM S [RANGE 2 SLIDE 2]", {"S": s}, time="t").to_pylist()
     assert row["c"] == answer
+
+
+@pytest.mark.parametrize("purge", ["lazy", "eager"])
+def test_groups_do_not_hear_twice_of_rows_that_have_left(purge: str) -> None:
+    """Rows that had left and were not dropped yet ended their groups again, at an instant that was over."""
+    schema = pa.schema([("t", pa.int64()), ("k", pa.string())])
+    pool = pw.Pool({name: pw.StreamSchema(schema, time="t", delay=0) for name in ("S", "T")}, purge=purge)
+    query = "SELECT A.k, COUNT(*) AS n FROM S [RANGE 3] A, T [RANGE 9] B WHERE A.k = B.k GROUP BY A.k"
+    pool.register("q", query)
+    engine, said = pw.Engine(pool), []
+    rows = pa.table({"t": [1, 2, 3, 4, 5, 6, 7], "k": ["x"] * 7})
+    for row in range(rows.num_rows):
+        engine.feed("S", rows.slice(row, 1))
+        engine.feed("T", rows.slice(row, 1))
+        said.append(engine.advance()["q"])
+    said.append(engine.finish()["q"])
+    same(pa.concat_tables(said), pw.reference.run(query, {"S": rows, "T": rows}, time="t"))

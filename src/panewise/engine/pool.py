@@ -68,7 +68,7 @@ class Pool:
 
     `boundary` is `"(]"` as in the papers or `"[)"` as in Spark. `policy` says how windows are grouped: by cost, or
     exactly as the paper's Algorithm 1 does. Where streams are `bounded`, so is what queries must remember of them.
-    `purge` says when joins drop rows that have expired: `"lazy"`, many together, or `"eager"`, at once.
+    `purge` says when joins and groups drop rows that have expired: `"lazy"`, many together, or `"eager"`, at once.
     """
 
     def __init__(

@@ -16,21 +16,19 @@ from panewise.aggregate.columns.base import placed
 from panewise.aggregate.columns.counts import Counts
 from panewise.algebra import Group
 from panewise.engine.keys import Keys
+from panewise.engine.purge import Purge
 from panewise.engine.relational.leaves import columns_of
 from panewise.engine.relational.multisets import Steps
 from panewise.engine.relational.operators import Operator, counted, crowded, schema_of
 from panewise.engine.relational.spans import NEVER_SAID, NONE, OPEN, Spans, Turn, ended, no_spans
 from panewise.engine.snapshot import Tree
 
-#: More rows that are gone than are there, and at least so many, are dropped.
-FEW = 1024
-
 
 class Grouped(Operator):
     """Groups and their aggregates; a group without rows is no group."""
 
-    def __init__(self, node: Group) -> None:
-        self.node, self.schema, self.orders = node, schema_of(node), counted(node)
+    def __init__(self, node: Group, purge: Purge) -> None:
+        self.node, self.schema, self.orders, self.purge = node, schema_of(node), counted(node), purge
         types = {column.name: column.type for column in node.child.columns}
         self.keys = Keys([types[key] for key in node.keys])
         self.calls = [call for call in node.calls if not isinstance(call.aggregate, CountAll)]
@@ -67,7 +65,8 @@ class Grouped(Operator):
     def _steps(self, limit: int) -> Steps:
         """Where groups change in this turn."""
         assert self.rows is not None
-        enters, leaves = self.rows.enter > self.passed, self.rows.leave <= limit
+        enters = self.rows.enter > self.passed
+        leaves = (self.rows.leave > self.passed) & (self.rows.leave <= limit)
         return Steps.of(
             np.concatenate((self.codes[enters], self.codes[leaves])),
             np.concatenate((self.rows.enter[enters], self.rows.leave[leaves])),
@@ -127,7 +126,7 @@ class Grouped(Operator):
     def _forget(self, limit: int) -> None:
         assert self.rows is not None
         alive = self.rows.leave > limit
-        if np.count_nonzero(alive) < len(alive) // 2 or len(alive) < FEW:
+        if self.purge.due(int(np.count_nonzero(alive)), len(alive)):
             self.rows, self.codes = self.rows.where(alive), self.codes[alive]
         if crowded(len(self.keys), len(self.codes)):
             kept = self.keys.kept([self.codes, np.flatnonzero(self.standing >= 0)])

@@ -331,7 +331,7 @@ def _operator(node: Node, host: Host, purge: Purge) -> Operator:
         case Distinct():
             return Once(node)
         case Group():
-            return Grouped(node)
+            return Grouped(node, purge)
         case Join():
             return Joined(node, host, purge)
     raise TypeError(f"no operator for {type(node).__name__}")
