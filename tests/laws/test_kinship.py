@@ -183,7 +183,7 @@ def test_kin_on_shards(queries: list[str], s: pa.Table, t: pa.Table, boundary: s
 
 def families(*queries: str) -> list[object]:
     engine = pw.Engine(pool_of(queries, "(]", 0))
-    engine.advance()
+    engine.feed("S", pa.table([[1], ["x"], [1]], SCHEMA))
     parts = {id(part): part for part in engine._circuit.parts.values()}
     return [family for part in parts.values() for family in part.families]
 

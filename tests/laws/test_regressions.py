@@ -89,3 +89,21 @@ def test_groups_do_not_hear_twice_of_rows_that_have_left(purge: str) -> None:
         said.append(engine.advance()["q"])
     said.append(engine.finish()["q"])
     same(pa.concat_tables(said), pw.reference.run(query, {"S": rows, "T": rows}, time="t"))
+
+
+def test_a_late_item_that_a_lagged_window_still_waits_for_makes_nobody_speak() -> None:
+    """It comes in at its own instant; that it has arrived changes nothing yet."""
+    rows = pa.table({"t": [7, 15, 12], "k": ["a", "b", "b"]})
+    query = "SELECT RSTREAM DISTINCT k FROM S [RANGE 4 LAG 3]"
+    for run in (pw.run, pw.reference.run):
+        found = run(query, {"S": pw.Stream(rows, time="t", delay=2)})
+        assert found.column("ts").to_pylist() == [10, 15, 18, 19], run
+
+
+def test_a_landmark_goes_on_to_the_instant_that_sees_a_late_item() -> None:
+    """Time had come to the item's own, which is no instant of the window, and nothing was said of it."""
+    rows = pa.table({"t": [14, 19, 13], "k": ["a", "b", "c"]})
+    query = "SELECT k, COUNT(*) AS n FROM S [FROM 3 UNTIL 14 SLIDE 3] GROUP BY k"
+    for run in (pw.run, pw.reference.run):
+        found = run(query, {"S": pw.Stream(rows, time="t", delay=5)}, boundary="[)")
+        assert found.to_pylist() == [{"k": "c", "n": 1, "w_start": 3, "w_end": 14}], run

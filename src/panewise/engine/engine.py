@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -26,6 +26,7 @@ from panewise.engine.snapshot import Tree, packed, unpacked
 from panewise.engine.time_family import TimeFamily
 from panewise.errors import BindProblem, SchemaProblem, StateProblem, did_you_mean
 from panewise.plan import Aggregation, Relation
+from panewise.plan.kinship import Kin
 from panewise.slicing import WindowManager
 from panewise.stores.stairs import NEVER
 from panewise.time import Domain, Instant
@@ -77,13 +78,13 @@ class Engine:
             on_time = arrivals.times if late is None else arrivals.times[~late]
             if len(on_time):
                 self._anchor(stream, int(on_time.min()))
-            if isinstance(only, Inflow):
-                self._circuit.take(stream, arrivals, ledger, only)
-            else:
+            inflow = only if isinstance(only, Inflow) else None
+            readings = self._circuit.read(stream, arrivals, inflow) if inflow or only is None else []
+            if not isinstance(only, Inflow):
                 for family in self._families_of(stream) if only is None else self._at(only):
                     family.take(arrivals, ledger)
-            if only is None:
-                self._circuit.take(stream, arrivals, ledger)
+            for reading in readings:
+                reading.enter(ledger)
         lost = ledger.late
         if lost:
             places = np.searchsorted(arrivals.order, np.array(lost, np.int64))
@@ -259,6 +260,10 @@ class Engine:
         """Called by the pool: how the windows of a family are grouped, once rows have come."""
         found = [f for (key, _), f in self._families.items() if key == family and isinstance(f, TimeFamily)]
         return found[0].managers if found and found[0].begun else None
+
+    def kin(self) -> list[tuple[Mapping[str, Relation], Kin]]:
+        """Called by the pool: which relational operators share their work."""
+        return self._circuit.kin()
 
     def _settle(self, query: Standing, plan: Aggregation) -> None:
         home = self._home(plan, query.name)

@@ -24,6 +24,7 @@ from panewise.plan import (
     relation,
 )
 from panewise.plan.bounds import unbounded
+from panewise.plan.kinship import Kin, kinships
 from panewise.schema import StreamSchema
 from panewise.slicing import Group, Policy, WindowManager
 from panewise.time import Boundary
@@ -61,6 +62,8 @@ class Listener(Protocol):
     def left(self, query: Standing) -> None: ...
 
     def managers(self, family: object) -> dict[int, WindowManager] | None: ...
+
+    def kin(self) -> list[tuple[Mapping[str, Relation], Kin]]: ...
 
 
 class Pool:
@@ -133,7 +136,8 @@ class Pool:
     def explain(self) -> str:
         """Families, groups, seeds, enclosing and piggybacked windows, stairs, stores and bounds, with reasons."""
         relations = {name: s.plan for name, s in self.queries.items() if isinstance(s.plan, Relation)}
-        return explain_pool(self.families(), relations)
+        alone = [(relations, kin) for kin in kinships(relations)]
+        return explain_pool(self.families(), relations, next((x.kin() for x in self.listeners), alone))
 
     def windows(self) -> list[WindowPlan]:
         """Every window of every query, and the place its family gave it."""
@@ -168,6 +172,7 @@ class Pool:
             "boundary": self.boundary.value,
             "policy": self.policy.value,
             "purge": self.purge.value,
+            "bounded": self.bounded,
             "queries": queries,
         }
 
@@ -178,7 +183,7 @@ class Pool:
             name: StreamSchema(pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(schema))), time, delay)
             for name, (schema, time, delay) in plan["streams"].items()
         }
-        pool = cls(streams, plan["boundary"], plan["policy"], host, purge=plan["purge"])
+        pool = cls(streams, plan["boundary"], plan["policy"], host, plan["bounded"], plan["purge"])
         for name, text, since in plan["queries"]:
             pool.register(name, text, since=since)
         return pool

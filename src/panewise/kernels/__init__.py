@@ -23,6 +23,7 @@ KERNELS = (
     "take_greatest",
     "take_greatest_floats",
     "take_latest",
+    "bucketed",
     "meet",
 )
 

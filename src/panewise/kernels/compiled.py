@@ -164,6 +164,21 @@ def take_latest(slots: Longs, times: Longs, order: Longs, rows: Longs, out: tupl
 
 
 @_compiled
+def bucketed(codes: Longs, size: int) -> Longs:
+    starts = np.zeros(size + 1, np.int64)
+    for code in codes:
+        starts[code + 1] += 1
+    for code in range(size):
+        starts[code + 1] += starts[code]
+    order = np.empty(len(codes), np.int64)
+    for place in range(len(codes)):
+        code = codes[place]
+        order[starts[code]] = place
+        starts[code] += 1
+    return order
+
+
+@_compiled
 def meet(left: Chain, right: Chain) -> tuple[Longs, Longs]:
     codes_a, start_a, enter_a, leave_a, heads_a, links_a, in_order_a = left
     codes_b, start_b, enter_b, leave_b, heads_b, links_b, in_order_b = right

@@ -136,6 +136,11 @@ def take_latest(slots: Longs, times: Longs, order: Longs, rows: Longs, out: tupl
 Chain = tuple[Longs, int, Longs, Longs, Longs, Longs, bool]
 
 
+def bucketed(codes: Longs, size: int) -> Longs:
+    """The order by code, of codes below a size; equal ones stay as they are."""
+    return np.argsort(codes, kind="stable")
+
+
 def meet(left: Chain, right: Chain) -> tuple[Longs, Longs]:
     """Pairs of rows with equal codes that are there at some same instant, as two lists of places.
 

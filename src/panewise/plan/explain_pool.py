@@ -8,7 +8,7 @@ from itertools import islice
 from panewise.algebra import Join, Node
 from panewise.plan.explain import call_text, told_ends, words
 from panewise.plan.families import FamilyPlan
-from panewise.plan.kinship import Kin, kinships, windows
+from panewise.plan.kinship import Kin, windows
 from panewise.plan.relation import Relation
 from panewise.plan.storage import storage
 from panewise.slicing import Frame, Group
@@ -18,11 +18,15 @@ from panewise.time import Domain, duration_text
 LISTED = 12
 
 
-def explain_pool(families: Sequence[FamilyPlan], relations: Mapping[str, Relation]) -> str:
+def explain_pool(
+    families: Sequence[FamilyPlan],
+    relations: Mapping[str, Relation],
+    kinships: Sequence[tuple[Mapping[str, Relation], Kin]],
+) -> str:
     """One fact a line: queries that share panes, then those answered from rows."""
     lines = [line for family in families for line in _family(family)]
     lines += [line for name, plan in relations.items() for line in _relation(name, plan)]
-    return "\n".join(lines + [line for kin in kinships(relations) for line in _kin(kin, relations)])
+    return "\n".join(lines + [line for plans, kin in kinships for line in _kin(kin, plans)])
 
 
 def _kin(kin: Kin, plans: Mapping[str, Relation]) -> Iterator[str]:

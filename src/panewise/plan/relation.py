@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
 
+from panewise.aggregate import First, Last
 from panewise.algebra import (
     Derived,
     Distinct,
+    Except,
     Group,
     Join,
     Node,
@@ -107,7 +109,7 @@ def relation(query: Query) -> Relation | str:
         if len({w.window for w in each.windows if isinstance(w.window, MultiGranular)}) > 1:
             return "two different multi-granular windows meet in one query"
     for node in _everything(query):
-        if isinstance(node, Windowed) and (reason := _unanswered(node)):
+        if reason := _unanswered(node):
             return reason
     fired: dict[str, None] = {}
     found = levels(query, fired.setdefault)
@@ -126,11 +128,15 @@ def _everything(query: Query) -> list[Node]:
     return nodes + [n for node in nodes if isinstance(node, Derived) for n in _everything(node.query)]
 
 
-def _unanswered(node: Windowed) -> str | None:
-    if isinstance(node.window, Varying):
-        return "items may come back to a window whose extent changes"
-    if any(isinstance(below, Distinct) for below in node.child.walk()):
-        return "DISTINCT stands below a window"
+def _unanswered(node: Node) -> str | None:
+    match node:
+        case Windowed(window=Varying()):
+            return "items may come back to a window whose extent changes"
+        case Windowed(child) if any(isinstance(below, Distinct) for below in child.walk()):
+            return "DISTINCT stands below a window"
+        case Group(child, calls=calls) if any(isinstance(call.aggregate, First | Last) for call in calls):
+            if any(isinstance(below, Join | Union | Except | Distinct) for below in child.walk()):
+                return "FIRST and LAST need rows in the order of one stream"
     return None
 
 

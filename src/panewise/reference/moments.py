@@ -104,14 +104,14 @@ def _visible(window: Window, part: History, boundary: Boundary) -> Ticks:
 
 
 def _heard(window: Window, part: History, boundary: Boundary) -> Ticks:
-    """When a window that speaks at every change does so: an item that is late comes in when it is heard of."""
+    """When a window that speaks at every change does so: an item that missed its instant comes in when it is heard."""
     found = [window.instants(part.on_time(), boundary)]
     for time, opened in part.late_items(boundary):
         instants = window.instants(Contents.of(np.array([time], np.int64)), boundary)
         later = instants[instants > opened]
         lasts = not window.logical or window.pattern is Pattern.MONOTONIC
-        stays = len(later) or (lasts and len(instants))
-        found.append(np.append(later, opened) if stays else later)
+        missed = len(later) < len(instants)
+        found.append(np.append(later, opened) if missed and (len(later) or lasts) else later)
     return np.unique(np.concatenate(found))
 
 

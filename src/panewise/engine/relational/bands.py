@@ -65,7 +65,7 @@ class Band(Leaf):
         super().restore(state)
         self.joined = state["joined"]
 
-    def _judge(self, late: Waiting, ledger: Ledger) -> None:
+    def judge(self, late: Waiting, ledger: Ledger) -> None:
         for window in self.windows:
             ledger.add(judged(window, late, self.boundary))
 

@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from panewise.algebra import Host
 from panewise.engine.intake import Arrivals
-from panewise.engine.lateness import Ledger
 from panewise.engine.purge import Purge
+from panewise.engine.relational.leaves import Reading
 from panewise.engine.relational.part import Part
 from panewise.engine.snapshot import Tree
+from panewise.plan.kinship import Kin, kinships
 from panewise.plan.relation import Quarter, Relation
 from panewise.time import LAST_TICK, Boundary
 
@@ -33,6 +34,8 @@ class Circuit:
         self.begun = False
         self.parts: dict[str, Part] = {}
         self._instants: dict[str, pa.DataType] = {}
+        #: What was said while another query could not speak.
+        self._unheard: dict[str, list[pa.Table]] = {}
 
     def join(self, name: str, plan: Relation, instants: pa.DataType) -> None:
         """Let a query join: it shares operators with those that have not begun either, or finds running kin."""
@@ -42,8 +45,9 @@ class Circuit:
     def _part(self, name: str, plan: Relation) -> Part:
         home = self._home(plan)
         alike = [part for part, _ in self._parts() if part.home == home]
-        running = next((part for part in alike if part.founded and part.welcomes(name, plan)), None)
+        running = next((part for part in alike if part.has_room(name, plan)), None)
         if running is not None:
+            running.welcome(name, plan)
             return running
         waiting = next((part for part in alike if not part.founded), None)
         part = waiting or Part(home, self.boundary, self.host, self.purge, self.begun)
@@ -56,7 +60,13 @@ class Circuit:
 
     def leave(self, name: str) -> None:
         self.parts.pop(name).leave(name)
+        self._unheard.pop(name, None)
         del self._instants[name]
+
+    def kin(self) -> list[tuple[Mapping[str, Relation], Kin]]:
+        """Which operators share their work, with the queries they belong to."""
+        parts = [part for part, _ in self._parts()]
+        return [(p.plans, kin) for p in parts for kin in (p.kin if p.founded else kinships(p.plans))]
 
     def _parts(self) -> list[tuple[Part, pa.DataType]]:
         return list({id(part): (part, self._instants[name]) for name, part in self.parts.items()}.values())
@@ -68,14 +78,12 @@ class Circuit:
             part.found()
         return found
 
-    def take(self, stream: str, arrivals: Arrivals, ledger: Ledger, only: Inflow | None = None) -> None:
-        """Take in the items of a stream, for all queries or for those of one home."""
+    def read(self, stream: str, arrivals: Arrivals, only: Inflow | None = None) -> list[Reading]:
+        """What windows are about to take in of a stream, for all queries or for those of one home."""
         self.begun = True
-        for part, _ in self._each():
-            if only is None:
-                part.take(stream, arrivals, ledger)
-            elif part.home == only.home:
-                part.take(stream, arrivals, ledger, only.alias)
+        parts = [part for part, _ in self._each() if only is None or part.home == only.home]
+        alias = only.alias if only else None
+        return [reading for part in parts for reading in part.read(stream, arrivals, alias)]
 
     def reach(self, inflow: Inflow, newest: int) -> None:
         """An item of this time has come, here or elsewhere."""
@@ -89,36 +97,53 @@ class Circuit:
 
     def advance(self, limits: Mapping[str, int]) -> dict[str, pa.Table]:
         """What queries say; a stream without a limit holds up those that read it."""
-        found: dict[str, pa.Table] = {}
-        for part, instants in self._each():
+        for part, instants in self._parts():
             limit = min(limits.get(stream, -LAST_TICK) for stream in part.streams)
-            if limit > part.passed or part.passed == -LAST_TICK:
-                found |= part.advance(limit, instants)
-        return found
+            if part.founded and limit > part.passed:
+                self._hear(part.advance(limit, instants))
+        return self._heard()
 
     def finish(self, until: int | None) -> dict[str, pa.Table]:
         """The input is complete."""
-        found: dict[str, pa.Table] = {}
-        for part, instants in self._each():
-            found |= part.advance(LAST_TICK if until is None else until, instants, finishing=True)
-        return found
+        for part, instants in self._parts():
+            if part.founded:
+                self._hear(part.advance(LAST_TICK if until is None else until, instants, finishing=True))
+        return self._heard()
+
+    def _hear(self, tables: Mapping[str, pa.Table]) -> None:
+        for name, table in tables.items():
+            self._unheard.setdefault(name, []).append(table)
+
+    def _heard(self) -> dict[str, pa.Table]:
+        """What has been said since the last time; kept for later where a query is broken, until that has left."""
+        for part, _ in self._parts():
+            for problem in part.broken.values():
+                raise problem
+        unheard, self._unheard = self._unheard, {}
+        return {name: pa.concat_tables(tables) for name, tables in unheard.items()}
 
     def complete(self, tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
         """The tables of all queries, empty ones for those that said nothing."""
         silent = {name: part for name, part in self.parts.items() if name not in tables}
         return tables | {name: part.silence(name, self._instants[name]) for name, part in silent.items()}
 
-    def restore(self, state: list[Tree], plans: Mapping[str, tuple[Relation, pa.DataType]]) -> None:
-        self.begun = True
-        for saved in state:
+    def restore(self, state: Tree, plans: Mapping[str, tuple[Relation, pa.DataType]]) -> None:
+        self.begun = state["begun"]
+        self._unheard = {name: [table] for name, table in state["unheard"].items()}
+        for saved in state["parts"]:
             part: Part | None = None
             for name in saved["queries"]:
                 plan, instants = plans[name]
                 part = part or Part(self._home(plan), self.boundary, self.host, self.purge)
                 part.plans[name] = plan
                 self.parts[name], self._instants[name] = part, instants
-            if part is not None:
+            if part is not None and saved["part"] is not None:
                 part.restore(saved["part"])
 
-    def state(self) -> list[Tree]:
-        return [{"queries": list(part.plans), "part": part.state()} for part, _ in self._each()]
+    def state(self) -> Tree:
+        parts = [part for part, _ in self._parts()]
+        return {
+            "begun": self.begun,
+            "unheard": {name: pa.concat_tables(tables) for name, tables in self._unheard.items()},
+            "parts": [{"queries": list(p.plans), "part": p.state() if p.founded else None} for p in parts],
+        }

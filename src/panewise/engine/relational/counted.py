@@ -175,7 +175,7 @@ class CountedLeaf(Leaf):
     def reach(self, newest: int) -> None:
         self._changed(np.array([newest + self.boundary.shift]))
 
-    def _judge(self, late: Waiting, ledger: Ledger) -> None:
+    def judge(self, late: Waiting, ledger: Ledger) -> None:
         """A late item may still be among the last ones; whether it is turns out later, so it counts as seen."""
         yes = np.ones(len(late), bool)
         ledger.add(Verdict(late.order, yes, yes, yes))

@@ -36,9 +36,6 @@ class Departures:
     def recode(self, codes: Longs) -> None:
         self.chunks = [(leave, codes[some]) for leave, some in self.chunks]
 
-    def codes(self) -> Longs:
-        return np.concatenate([np.zeros(0, np.int64), *(codes for _, codes in self.chunks)])
-
     def _merge(self) -> None:
         leave, codes = (np.concatenate(words) for words in zip(*self.chunks, strict=True))
         order = np.argsort(leave, kind="stable")

@@ -1,7 +1,7 @@
 """Grouped aggregation over any relation: a row of the result for each group and each stretch between its changes.
 
-States that can be taken apart again are carried on from turn to turn. Others are computed anew for the groups that
-changed: every row covers a stretch of its group's changes, and is added to the few nodes of a tree that make it up.
+Groups that change are computed anew: every row covers a stretch of its group's changes, and is added to the few nodes
+of a tree that make it up.
 """
 
 from __future__ import annotations

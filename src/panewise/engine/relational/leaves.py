@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from panewise.engine.rowwise import passed
 from panewise.engine.snapshot import Tree
 from panewise.plan.aggregation import Rowwise
 from panewise.plan.relation import Inlet, inlets
-from panewise.time import Boundary
+from panewise.time import Boundary, ceil_to_grid
 from panewise.window import FOREVER, LogicalWindow, Window
 
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -62,6 +62,22 @@ def all_waiting(parts: Sequence[Waiting], schema: pa.Schema) -> Waiting:
     return Waiting(pa.concat_tables([p.table for p in parts]).combine_chunks(), *words)
 
 
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """Items that a window is about to take in, and those that come late for it."""
+
+    leaf: Leaf
+    items: Waiting
+    late: Waiting | None
+
+    def enter(self, ledger: Ledger) -> None:
+        """From here on nothing can fail."""
+        if self.late is not None:
+            self.leaf.judge(self.late, ledger)
+        if len(self.items):
+            self.leaf.enter(self.items)
+
+
 class View:
     """What a query sees of one of its windows: when it speaks, and of which stretch of time."""
 
@@ -97,19 +113,15 @@ class Leaf(View, ABC):
         if not self.anchored:
             self.window, self.anchored, self.first = self.window.anchored(first), True, first
 
-    def take(self, stream: str, arrivals: Arrivals, ledger: Ledger, alias: str | None = None) -> None:
-        """Take in the items of a stream, wherever it is read below the window, or where it has an alias."""
+    def read(self, stream: str, arrivals: Arrivals, alias: str | None = None) -> Iterator[Reading]:
+        """The items of a stream, wherever it is read below the window, or where it has an alias."""
+        late = arrivals.late()
         for inlet in self.inlets:
             if inlet.stream == stream and alias in (None, inlet.source.alias):
-                self._take(inlet, arrivals, ledger)
-
-    def _take(self, inlet: Inlet, arrivals: Arrivals, ledger: Ledger) -> None:
-        if (late := arrivals.late()) is not None:
-            items = self._items(inlet.own, inlet, arrivals.chosen(np.flatnonzero(late)))
-            self._judge(items, ledger)
-        items = self._items(inlet.steps, inlet, arrivals)
-        if len(items):
-            self.enter(replace(items, table=self._named(items.table)))
+                items = self._items(inlet.steps, inlet, arrivals)
+                behind = None if late is None else arrivals.chosen(np.flatnonzero(late))
+                missed = None if behind is None else self._items(inlet.own, inlet, behind)
+                yield Reading(self, replace(items, table=self._named(items.table)), missed)
 
     def _items(self, steps: Sequence[Rowwise], inlet: Inlet, arrivals: Arrivals) -> Waiting:
         """The items that are left of arrivals after some steps."""
@@ -151,7 +163,7 @@ class Leaf(View, ABC):
         """What became known up to an instant, which is final."""
 
     @abstractmethod
-    def _judge(self, late: Waiting, ledger: Ledger) -> None:
+    def judge(self, late: Waiting, ledger: Ledger) -> None:
         """Whether late items missed instants at which they would have been in."""
 
     def _numbered(self, count: int) -> Longs:
@@ -224,7 +236,7 @@ class TimeLeaf(Leaf):
         assert isinstance(self.window, LogicalWindow)
         return lifetimes(self.window, items.times, items.visible, self.boundary)
 
-    def _judge(self, late: Waiting, ledger: Ledger) -> None:
+    def judge(self, late: Waiting, ledger: Ledger) -> None:
         assert isinstance(self.window, LogicalWindow)
         ledger.add(judged(self.window, late, self.boundary))
 
@@ -243,10 +255,11 @@ def expiry(window: Window, times: Longs, boundary: Boundary) -> Longs:
 
 
 def judged(window: LogicalWindow, late: Waiting, boundary: Boundary) -> Verdict:
-    """Whether late items missed instants at which they would have been in a window."""
+    """Whether late items missed instants at which they would have been in a window, and whether some are left."""
     enter, leave = window.lifetimes(late.times, boundary)
     wanted = enter < leave
-    seen, missed = np.maximum(enter, late.visible) < leave, enter < np.minimum(leave, late.visible)
+    first = ceil_to_grid(late.visible, *window.grid) if window.grid else late.visible
+    seen, missed = np.maximum(enter, first) < leave, enter < np.minimum(leave, late.visible)
     return Verdict(late.order, wanted, wanted & seen, wanted & missed)
 
 

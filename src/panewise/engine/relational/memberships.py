@@ -53,9 +53,13 @@ class JoinKin:
         self.members = {key: Membership(key, boundary) for key in keys}
 
     def has_room(self, node: Node) -> bool:
-        """Whether rows have all the columns that another join looks at."""
+        """Whether rows have all the columns that another join looks at, and come from outside.
+
+        A query below, whose results are joined, has seen rows that a newcomer must not hear of.
+        """
         mine = {column.name for column in self.joined.node.columns}
-        return mine.issuperset(column.name for column in node.columns)
+        outside = all(inlet.stream for leaf in self.leaves for inlet in leaf.inlets)
+        return outside and mine.issuperset(column.name for column in node.columns)
 
     def join(self, key: Key) -> None:
         """Let a join in, for which only counts what comes from now on."""

@@ -7,18 +7,20 @@ and ended when it falls. Departures that are known wait for their instant, other
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
+from panewise import kernels
 from panewise.aggregate import Longs, runs
-from panewise.algebra import Distinct, Except
+from panewise.algebra import Distinct, Except, Node, Windowed
 from panewise.engine.keys import Keys
 from panewise.engine.relational.departures import Departures
 from panewise.engine.relational.operators import Operator, counted, crowded, schema_of
-from panewise.engine.relational.spans import NEVER_SAID, NONE, OPEN, Spans, Turn, ends, no_spans
+from panewise.engine.relational.spans import ANY_TIME, NEVER_SAID, NONE, OPEN, Spans, Turn, ends, no_spans
 from panewise.engine.snapshot import Tree
+from panewise.kernels import plain
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +63,14 @@ class Steps:
 
 
 def _by_both(codes: Longs, at: Longs) -> Longs:
-    """The order by code, then by instant; one number for both is sorted in half the time, where there is room."""
+    """The order by code, then by instant; what came and what left are each in the order of time already."""
     if not len(codes):
         return NONE
-    since = at - at.min()
-    width = int(since.max()) + 1
-    if int(codes.max()) * width >= OPEN - width:
-        return np.lexsort((at, codes))
-    return np.argsort(codes * width + since, kind="stable")
+    order: Longs = np.argsort(at, kind="stable")
+    size = int(codes.max()) + 1
+    # Where few of many codes change, counting all of them would take longer than sorting.
+    sort = kernels.bucketed if size < 16 * len(codes) else plain.bucketed
+    return order[sort(codes[order], size)]
 
 
 def _by_age(rows: Spans) -> Longs:
@@ -247,6 +249,21 @@ class Once(Multiset):
         self.standing = np.concatenate((self.standing, np.full(size - len(self.standing), -1)))
         count = self.inputs[0].count
         self.inputs[0].count = np.concatenate((count, np.zeros(size - len(count), np.int64)))
+
+
+def outlives(node: Node) -> bool:
+    """Whether rows of a node may stay after they said they would leave: equal ones that come later hold them."""
+    match node:
+        case Distinct():
+            return True
+        case Windowed():
+            return False
+    return any(map(outlives, node.children))
+
+
+def unannounced(turn: Turn) -> Turn:
+    """The same rows, which do not say when they leave."""
+    return replace(turn, opened=replace(turn.opened, expires=np.full(len(turn.opened), ANY_TIME)))
 
 
 class Rest(Multiset):

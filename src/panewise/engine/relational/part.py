@@ -24,21 +24,23 @@ from panewise.algebra import (
     Windowed,
 )
 from panewise.engine.intake import Arrivals
-from panewise.engine.lateness import Ledger
 from panewise.engine.purge import Purge
+from panewise.engine.relational.changes import Changes
 from panewise.engine.relational.counted import CountedLeaf
 from panewise.engine.relational.grouped import Grouped
 from panewise.engine.relational.joined import Joined
-from panewise.engine.relational.leaves import Leaf, TimeLeaf, View, Waiting
+from panewise.engine.relational.leaves import Leaf, Reading, TimeLeaf, View, Waiting
 from panewise.engine.relational.manner import Key, Manner
 from panewise.engine.relational.memberships import JoinKin
-from panewise.engine.relational.multisets import Once, Rest
+from panewise.engine.relational.multisets import Once, Rest, outlives, unannounced
 from panewise.engine.relational.operators import Operator, Rowwise, United
 from panewise.engine.relational.saying import Saying, Told, silence, told_table
 from panewise.engine.relational.sessions import SessionLeaf
 from panewise.engine.relational.spans import Turn
 from panewise.engine.relational.stairs import DistinctKin
+from panewise.engine.relational.states import States
 from panewise.engine.snapshot import Tree
+from panewise.errors import PanewiseError
 from panewise.plan.kinship import Kin, Place, kin_of, kinships
 from panewise.plan.relation import Quarter, Relation, levels
 from panewise.time import LAST_TICK, Boundary
@@ -79,7 +81,10 @@ class Part:
         self.inner: dict[Query, list[Saying]] = {}
         self.passed = -LAST_TICK
         self.finishing = False
+        #: Queries that cannot be answered any more, and why.
+        self.broken: dict[str, PanewiseError] = {}
         self._turns: dict[Key, Turn] = {}
+        self._failed: dict[Key, PanewiseError] = {}
         self._told: dict[Query, pa.Table] = {}
         self._order = 0
 
@@ -109,25 +114,27 @@ class Part:
         """The different operators among kin."""
         return list(dict.fromkeys((place.node(self.plans), Manner(kin=place.since)) for place in kin))
 
-    def welcomes(self, name: str, plan: Relation) -> bool:
-        """Let a query join that runs already, where families have all it needs; it begins with what comes."""
-        places = kin_of(name, plan, self.kin, self.plans)
-        if not places:
-            return False
-        nodes = {place: place.node({name: plan}) for place in places}
-        # What a chain of distincts has counted already would count for a newcomer too.
-        hosts = {p: family for p, n in places.items() if isinstance(family := self.families[n], JoinKin)}
-        if len(hosts) < len(places) or not all(family.has_room(nodes[place]) for place, family in hosts.items()):
-            return False
+    def has_room(self, name: str, plan: Relation) -> bool:
+        """Whether running families have all that a query needs which comes now."""
+        places = kin_of(name, plan, self.kin, self.plans) if self.founded and not self.broken else None
+        return bool(places) and all(
+            # What a chain of distincts has counted already would count for a newcomer too.
+            isinstance(family := self.families[number], JoinKin) and family.has_room(place.node({name: plan}))
+            for place, number in (places or {}).items()
+        )
+
+    def welcome(self, name: str, plan: Relation) -> None:
+        """Let a query join running families; it begins with what comes."""
+        places = kin_of(name, plan, self.kin, self.plans) or {}
         self.joined += 1
         self.plans[name] = plan
-        for place, family in hosts.items():
-            key = nodes[place], Manner(kin=self.joined)
+        for place, number in places.items():
+            key, family = (place.node(self.plans), Manner(kin=self.joined)), self.families[number]
+            assert isinstance(family, JoinKin)
             family.join(key)
             self.belongs[key] = family
-            self.kin[places[place]] += (replace(place, since=self.joined),)
+            self.kin[number] += (replace(place, since=self.joined),)
         self._speaks(name, plan, {(place.query, place.level): self.joined for place in places})
-        return True
 
     def leave(self, name: str) -> None:
         """Let a query go, with what it alone needed; the others are left as if it had never been there."""
@@ -135,6 +142,7 @@ class Part:
         if not self.founded:
             return
         del self.sayings[name]
+        self.broken.pop(name, None)
         staying = [tuple(place for place in kin if place.query != name) for kin in self.kin]
         for family, kin in zip(self.families, staying, strict=True):
             if kin:
@@ -158,7 +166,7 @@ class Part:
         for view in views:
             view.watched = view.watched or (query.emit is Emit.RSTREAM and not query.periodic)
         self._operated(query.root, manner)
-        return Saying(query, views, manner)
+        return (States if query.emit is Emit.RSTREAM else Changes)(query, views, manner)
 
     def _leaf(self, node: Windowed, manner: Manner) -> Leaf:
         if (node, manner) not in self.leaves:
@@ -197,9 +205,10 @@ class Part:
         for family in self.families:
             yield from family.leaves
 
-    def take(self, stream: str, arrivals: Arrivals, ledger: Ledger, alias: str | None = None) -> None:
+    def read(self, stream: str, arrivals: Arrivals, alias: str | None = None) -> Iterator[Reading]:
+        """What all windows are about to take in; an expression that fails does so here."""
         for leaf in self._all_leaves:
-            leaf.take(stream, arrivals, ledger, alias)
+            yield from leaf.read(stream, arrivals, alias)
 
     def reach(self, alias: str, newest: int) -> None:
         for leaf in self._all_leaves:
@@ -212,13 +221,21 @@ class Part:
                 leaf.anchor(first)
 
     def advance(self, limit: int, instants: pa.DataType, finishing: bool = False) -> dict[str, pa.Table]:
-        """What all queries say up to an instant; nothing more will come where they are finishing."""
+        """What all queries say up to an instant; nothing more will come where they are finishing.
+
+        Those that fail are broken from then on; the others go on without them.
+        """
         self.finishing = finishing
-        self._turns, self._told = {}, {}
+        self._turns, self._told, self._failed = {}, {}, {}
         found = {}
         for name, sayings in self.sayings.items():
-            tables = [self._said(saying, limit, level, instants) for level, saying in sayings]
-            found[name] = pa.concat_tables(tables)
+            try:
+                if name not in self.broken:
+                    found[name] = pa.concat_tables(
+                        [self._said(each, limit, level, instants) for level, each in sayings]
+                    )
+            except PanewiseError as problem:
+                self.broken[name] = problem
         self.passed = max(self.passed, limit)
         return found
 
@@ -228,10 +245,10 @@ class Part:
         return told_table(query, silence(query), level, instants)
 
     def _said(self, saying: Saying, limit: int, level: int | None, instants: pa.DataType) -> pa.Table:
-        return told_table(saying.query, self._told_by(saying, limit, instants), level, instants)
+        return told_table(saying.query, self._told_by(saying, limit), level, instants)
 
-    def _told_by(self, saying: Saying, limit: int, instants: pa.DataType) -> Told:
-        given = self._turn(saying.query.root, saying.manner, limit, instants)
+    def _told_by(self, saying: Saying, limit: int) -> Told:
+        given = self._turn(saying.query.root, saying.manner, limit)
         return saying.turn(self._reached(saying, limit), given, self.finishing)
 
     def _reached(self, saying: Saying, limit: int) -> int:
@@ -239,25 +256,35 @@ class Part:
         (first, *_) = saying.views
         return first.number - 1 if saying.manner.apart and isinstance(first, SessionLeaf) else limit
 
-    def _turn(self, node: Node, manner: Manner, limit: int, instants: pa.DataType) -> Turn:
+    def _turn(self, node: Node, manner: Manner, limit: int) -> Turn:
+        """The turn of an operator, taken once, whoever asks for it; also where it fails."""
         key = (node, manner)
+        if key in self._failed:
+            raise self._failed[key]
         if key not in self._turns:
-            if key in self.belongs:
-                self._turns |= self._family_turns(self.belongs[key], limit, instants)
-            elif isinstance(node, Windowed):
-                self._turns[key] = self._leaf_turn(self.leaves[key], limit, instants)
-            else:
-                inputs = [self._turn(child, manner, limit, instants) for child in node.children]
-                reached = self._session_limit(node) if manner.apart else limit
-                self._turns[key] = self.operators[key].turn(reached, inputs)
+            family = self.belongs.get(key)
+            try:
+                self._turns |= self._family_turns(family, limit) if family else {key: self._own_turn(key, limit)}
+            except PanewiseError as problem:
+                self._failed |= dict.fromkeys(family.members if family else [key], problem)
+                raise
         return self._turns[key]
 
-    def _family_turns(self, family: JoinKin | DistinctKin, limit: int, instants: pa.DataType) -> dict[Key, Turn]:
-        given = [self._leaf_turn(leaf, limit, instants) for leaf in family.leaves]
+    def _own_turn(self, key: Key, limit: int) -> Turn:
+        node, manner = key
+        if isinstance(node, Windowed):
+            return self._leaf_turn(self.leaves[key], limit)
+        inputs = [self._turn(child, manner, limit) for child in node.children]
+        if isinstance(node, Join | Group):
+            inputs = [unannounced(turn) if outlives(child) else turn for child, turn in _pairs(node, inputs)]
+        return self.operators[key].turn(self._session_limit(node) if manner.apart else limit, inputs)
+
+    def _family_turns(self, family: JoinKin | DistinctKin, limit: int) -> dict[Key, Turn]:
+        given = [self._leaf_turn(leaf, limit) for leaf in family.leaves]
         return family.turn(limit, given)
 
-    def _leaf_turn(self, leaf: Leaf, limit: int, instants: pa.DataType) -> Turn:
-        self._fill(leaf, limit, instants)
+    def _leaf_turn(self, leaf: Leaf, limit: int) -> Turn:
+        self._fill(leaf, limit)
         return leaf.turn(limit)
 
     def _session_limit(self, node: Node) -> int:
@@ -266,13 +293,13 @@ class Part:
         assert isinstance(leaf, SessionLeaf)
         return leaf.number - 1
 
-    def _fill(self, leaf: Leaf, limit: int, instants: pa.DataType) -> None:
+    def _fill(self, leaf: Leaf, limit: int) -> None:
         """Let the results of queries below enter a window."""
         for inlet in leaf.inlets:
             if isinstance(inlet.source, Derived):
                 query = inlet.source.query
                 if query not in self._told:
-                    self._told[query] = self._inner(query, limit, instants)
+                    self._told[query] = self._inner(query, limit)
                 told = self._told[query]
                 times = np.array(told.column(told.num_columns - 1).to_numpy(), np.int64)
                 names = [column.name for column in inlet.source.columns]
@@ -281,10 +308,10 @@ class Part:
                 self._order += len(times)
                 leaf.derive(inlet, Waiting(rows, times, order, times + self.boundary.shift))
 
-    def _inner(self, query: Query, limit: int, instants: pa.DataType) -> pa.Table:
+    def _inner(self, query: Query, limit: int) -> pa.Table:
         tables = []
         for saying in self.inner[query]:
-            told = self._told_by(saying, limit, instants)
+            told = self._told_by(saying, limit)
             at = told.ends if saying.manner.apart else told.at
             tables.append(told.rows.table.append_column("#at", pa.array(at)))
         whole = pa.concat_tables(tables)
@@ -302,6 +329,7 @@ class Part:
         return {
             "kin": [[list(astuple(place)) for place in kin] for kin in self.kin],
             "joined": self.joined,
+            "broken": {name: [problem.message, problem.fix] for name, problem in self.broken.items()},
             "parts": [each.state() for each in self._stateful],
             "passed": self.passed,
             "order": self._order,
@@ -312,6 +340,11 @@ class Part:
         for each, saved in zip(self._stateful, state["parts"], strict=True):
             each.restore(saved)
         self.passed, self._order, self.joined = state["passed"], state["order"], state["joined"]
+        self.broken = {name: PanewiseError(message, fix=fix) for name, (message, fix) in state["broken"].items()}
+
+
+def _pairs(node: Node, inputs: Sequence[Turn]) -> Iterator[tuple[Node, Turn]]:
+    return zip(node.children, inputs, strict=True)
 
 
 def _family(keys: Sequence[Key], boundary: Boundary, host: Host, purge: Purge) -> JoinKin | DistinctKin:

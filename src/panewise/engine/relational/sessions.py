@@ -78,7 +78,7 @@ class SessionLeaf(Leaf):
     def reach(self, newest: int) -> None:
         self._changed(np.array([newest + self.session.gap]))
 
-    def _judge(self, late: Waiting, ledger: Ledger) -> None:
+    def judge(self, late: Waiting, ledger: Ledger) -> None:
         """Whether a session is still open for them turns out when it ends, so they count as seen."""
         yes = np.ones(len(late), bool)
         ledger.add(Verdict(late.order, yes, yes, yes))

@@ -17,8 +17,8 @@ from panewise.aggregate import Longs
 
 #: A row leaves at an instant that will be said. What never leaves does so after that, at `window.FOREVER`.
 OPEN = 2**62
-#: No time of expiry is known.
-NEVER_SAID = 2**62
+#: No time of expiry is known, since a row may stay for ever; or it may leave at any time.
+NEVER_SAID, ANY_TIME = 2**62, -(2**62)
 
 NONE = np.zeros(0, np.int64)
 
@@ -75,9 +75,10 @@ class Spans:
     @classmethod
     def restored(cls, table: pa.Table) -> Spans:
         """What `state` wrote."""
-        names = [name for name in table.column_names if not (name.startswith("#") and name[1:].isdigit())]
-        words = [np.array(table.column(f"#{n}").to_numpy(), np.int64) for n in range(table.num_columns - len(names))]
-        return cls.of(table.select(names), words)
+        # Words come last, under their numbers; a column may have any name.
+        values = table.num_columns - int(table.column_names[-1].removeprefix("#")) - 1
+        words = [np.array(table.column(n).to_numpy(), np.int64) for n in range(values, table.num_columns)]
+        return cls.of(table.select(range(values)), words)
 
 
 @dataclass(frozen=True, eq=False)
