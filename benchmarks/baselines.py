@@ -144,20 +144,19 @@ def _pair(side: int, serial: int, other: int) -> tuple[int, int]:
 class NegativeJoin(CountedJoin):
     """Negative tuples: one that expires meets its partners again, and each result is looked for and taken back.
 
-    In "Consistent results" section 6.3, results are in a list for each key; without, they are in one list.
+    As in "Consistent results" section 6.3, results are in a list for each key.
     """
 
-    def __init__(self, limit: int, by_key: bool = True) -> None:
+    def __init__(self, limit: int) -> None:
         super().__init__(limit)
-        self.by_key = by_key
         self.lists: dict[int, list[tuple[int, int]]] = {}
 
     def pair(self, key: int, pair: tuple[int, int]) -> None:
-        self.lists.setdefault(key if self.by_key else 0, []).append(pair)
+        self.lists.setdefault(key, []).append(pair)
 
     def expire(self, side: int, key: int, serial: int) -> None:
         for other in self.buckets[1 - side].get(key, ()):
-            self.lists[key if self.by_key else 0].remove(_pair(side, serial, other))
+            self.lists[key].remove(_pair(side, serial, other))
 
     def results(self) -> set[tuple[int, int]]:
         return {pair for pairs in self.lists.values() for pair in pairs}

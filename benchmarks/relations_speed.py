@@ -78,7 +78,7 @@ def batch(settings: Settings, number: int, seed: int) -> pa.Table:
 def negative(settings: Settings) -> float:
     """Tuples a second where every expired tuple goes through the join again, and takes its results back."""
     streams = [batch(settings, 0, seed)["k"].to_pylist() for seed in (0, 1)]
-    join = NegativeJoin(settings.window, by_key=False)
+    join = NegativeJoin(settings.window)
     fill = min(settings.window, settings.batch - settings.slow // 2)
     for place in range(fill):
         join.arrive(0, streams[0][place])
@@ -100,7 +100,8 @@ def findings(points: Points) -> Iterator[Finding]:
     ours_, theirs = points.get(OURS, "counted join"), points.get(NEGATIVE, "counted join")
     if ours_ is not None and theirs is not None:
         told = f"{ours_ / theirs:,.0f} times"
-        yield Finding("Expiry by order is more than two orders of magnitude faster", told, ours_ >= 100 * theirs)
+        claim = "Expiry by order is more than two orders of magnitude faster (here with about one result a key)"
+        yield Finding(claim, told, ours_ >= 100 * theirs)
 
 
 FIGURE = Figure(
@@ -108,7 +109,8 @@ FIGURE = Figure(
     claim="rows that know when they leave cost a fraction of negative tuples",
     paper='"Consistent results" section 6: joins over counted windows of 10 K tuples are more than two orders of '
     "magnitude faster with expiration orders than with negative tuples. The other bounds are our own: streams with a "
-    "tuple a tick, joins that find about one partner, windows of 10 K tuples, one core",
+    "tuple a tick, joins that find about one partner, windows of 10 K tuples, one core. Negative tuples are slow where "
+    "keys have many results, which figure 8 shows",
     x="case",
     y="tuples a second",
     baseline=NEGATIVE,
