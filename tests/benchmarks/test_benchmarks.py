@@ -122,7 +122,7 @@ def test_materialised_answers_are_those_of_recompute(values: list[int], reach: i
 def test_joins_of_counted_windows_remember_the_pairs_that_are_there(
     arrivals: list[tuple[int, int | None]], limit: int
 ) -> None:
-    joins: list[CountedJoin] = [NegativeJoin(limit), NegativeJoin(limit, by_key=False), OrderedJoin(limit)]
+    joins: list[CountedJoin] = [NegativeJoin(limit), OrderedJoin(limit)]
     windows: tuple[list[tuple[int, int | None]], list[tuple[int, int | None]]] = ([], [])
     for serial, (side, key) in enumerate(arrivals, 1):
         windows[side].append((serial, key))
