@@ -75,7 +75,7 @@ FIGURE = Figure(
     "recurring protocols; 10, 20, 50 and 100 thousand tuples a timestamp of the trace LBL-CONN-7; Core 2 Duo, 3 GHz, "
     "C++; averages a timestamp over complete windows. The curves have no numbers in the text; their axis ends at "
     "600 ms. Ours: generated durations, ranges 40, 32, 16, 8, 4 with slides 8, 4, 2, 2, 1; recurring items are not "
-    "there yet (issue 7)",
+    "there yet",
     x="tuples a timestamp",
     y="ms a timestamp",
     baseline=ALONE,

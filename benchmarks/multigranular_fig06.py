@@ -50,7 +50,7 @@ FIGURE = Figure(
     claim="the cost hardly depends on the number of nested windows, since each uses what those below it have computed",
     paper="2 to 5 levels, of which the widest always spans 40 timestamps; 100,000 tuples a timestamp, otherwise as in "
     "figure 5. The curves have no numbers in the text. Ours: SUM and REGR_SLOPE of generated durations; recurring "
-    "items are not there yet (issue 7)",
+    "items are not there yet",
     x="levels",
     y="ms a timestamp",
     baseline="aggregation",

@@ -54,7 +54,7 @@ FIGURE = Figure(
     paper="5 levels, each with the same number of granules (range over slide): 2, 5, 10 or 20; slides not given; "
     "100,000 tuples a timestamp, otherwise as in figure 5. The curves have no numbers in the text. Ours: slides 1, 2, "
     "4, 8, 16, so that the widest range grows from 32 to 320; SUM and REGR_SLOPE of generated durations; recurring "
-    "items are not there yet (issue 7)",
+    "items are not there yet",
     x="granules in a level",
     y="ms a timestamp",
     baseline="aggregation",

@@ -20,7 +20,7 @@ from panewise.slicing import Frame
 Levels: TypeAlias = Sequence[tuple[int, int]]
 Longs: TypeAlias = npt.NDArray[np.int64]
 
-#: The operations of "Multi-granular windows" that we have; recurring items are issue 7.
+#: The operations of "Multi-granular windows" that we have; recurring items are not there yet.
 OPERATIONS = {"aggregation": "SUM(v)", "regression": "REGR_SLOPE(v, t)"}
 #: The classes of "Subsuming windows" by their longest slide; no range is longer than 60.
 CLASSES = {"smooth": 10, "medium": 20, "abrupt": 30}
