@@ -173,9 +173,13 @@ class RowsFamily(Family):
             lag, count = feed.window.lag, feed.window.count
             touched[number] |= partition.codes(before - lag + 1, partition.length - lag)
             touched[number] |= partition.codes(before - lag - count + 1, partition.length - lag - count)
-        del partition.rows[: max(len(partition.rows) - reach, 0)]
-        for code in [c for c, g in partition.groups.items() if g.numbers[-1] <= partition.length - reach]:
-            self._drop(partition, code)
+        excess = max(len(partition.rows) - reach, 0)
+        # A group ends with its last row, so that only those of rows that leave need a look.
+        leaving = {row.code for row in partition.rows[:excess]}
+        del partition.rows[:excess]
+        for code in leaving & partition.groups.keys():
+            if partition.groups[code].numbers[-1] <= partition.length - reach:
+                self._drop(partition, code)
 
     def _insert(self, partition: Partition, rows: list[Row], touched: dict[int, set[int]]) -> None:
         """Late rows take their places among the others, which all move up by as many."""
