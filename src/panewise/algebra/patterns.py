@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from panewise.algebra.tree import Derived, Distinct, Except, Group, Join, Node, Project, Select, Source, Union, Windowed
+from panewise.algebra.tree import (
+    Derived,
+    Distinct,
+    Except,
+    Framed,
+    Group,
+    Join,
+    Node,
+    Project,
+    Select,
+    Source,
+    Union,
+    Windowed,
+)
 from panewise.window import Pattern, Rows, Varying
 
 
@@ -10,7 +23,7 @@ def pattern(node: Node) -> Pattern:
     """How the results of a node change: never beyond what its operator and its strongest input force on it."""
     strongest = max((pattern(child) for child in node.children), default=Pattern.MONOTONIC)
     match node:
-        case Source() | Derived():
+        case Source() | Derived() | Framed():  # a framing only ever grows
             return Pattern.MONOTONIC
         case Windowed(window=window):
             return max(strongest, window.pattern)

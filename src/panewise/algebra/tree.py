@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from panewise.aggregate import Aggregate
+from panewise.algebra.framing import Frame
 from panewise.errors import Place
 from panewise.scalar import Scalar
 from panewise.time import Domain
@@ -120,6 +121,13 @@ class Windowed(Unary):
 
 
 @dataclass(frozen=True)
+class Framed(Unary):
+    """Frames over a stream expression: the items of each, which the operators above see one frame at a time."""
+
+    frame: Frame
+
+
+@dataclass(frozen=True)
 class Select(Unary):
     """Rows that satisfy a predicate; unknown is not satisfied."""
 
@@ -214,6 +222,11 @@ class Query:
     def windows(self) -> tuple[Windowed, ...]:
         """The windows this query reports by; those inside derived streams are that stream's own business."""
         return tuple(node for node in self.root.walk() if isinstance(node, Windowed))
+
+    @property
+    def framed(self) -> Framed | None:
+        """The frames this query reports, if it does."""
+        return next((node for node in self.root.walk() if isinstance(node, Framed)), None)
 
     @property
     def periodic(self) -> bool:

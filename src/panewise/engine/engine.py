@@ -25,7 +25,7 @@ from panewise.engine.slicer import opened
 from panewise.engine.snapshot import Tree, packed, unpacked
 from panewise.engine.time_family import TimeFamily
 from panewise.errors import BindProblem, SchemaProblem, StateProblem, did_you_mean
-from panewise.plan import Aggregation, Relation
+from panewise.plan import Aggregation, Framing, Relation
 from panewise.plan.kinship import Kin
 from panewise.slicing import WindowManager
 from panewise.stores.stairs import NEVER
@@ -204,7 +204,7 @@ class Engine:
             self._intakes[name].restore(saved)
         self._late = {name: [table] for name, table in tree["late"].items()}
         waiting = {name: s for name, s in self.pool.queries.items() if isinstance(s.plan, Aggregation)}
-        relations = {name: s.plan for name, s in self.pool.queries.items() if isinstance(s.plan, Relation)}
+        relations = {name: s.plan for name, s in self.pool.queries.items() if isinstance(s.plan, Relation | Framing)}
         self._circuit.restore(
             tree["relations"], {name: (plan, self._instants(plan)) for name, plan in relations.items()}
         )
@@ -220,7 +220,7 @@ class Engine:
             self._reporters[home].restore(saved["said"])
         self._waiting = waiting
 
-    def _instants(self, plan: Relation) -> pa.DataType:
+    def _instants(self, plan: Relation | Framing) -> pa.DataType:
         """The type of instants in the results of a query."""
         return next(self._intakes[name].schema.instants for name in sorted(plan.streams))
 
@@ -233,7 +233,7 @@ class Engine:
 
     def joined(self, query: Standing) -> None:
         """Called by the pool."""
-        if isinstance(query.plan, Relation):
+        if isinstance(query.plan, Relation | Framing):
             self._circuit.join(query.name, query.plan, self._instants(query.plan))
         elif _of_day(query.plan):
             self._waiting[query.name] = query
@@ -242,7 +242,7 @@ class Engine:
 
     def left(self, query: Standing) -> None:
         """Called by the pool."""
-        if isinstance(query.plan, Relation):
+        if isinstance(query.plan, Relation | Framing):
             self._circuit.leave(query.name)
             return
         if self._waiting.pop(query.name, None):

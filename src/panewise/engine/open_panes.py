@@ -132,7 +132,7 @@ def gathered(
         if len(places) < span * groups:
             states = [placed(words, places) for words in states]
     else:
-        places, ranks = _compact(slots)
+        places, ranks = compact(slots)
         states = _states(columns, ranks, items, len(places))
     for number in range(span) if span <= len(places) else np.unique(places // groups).tolist():
         low, high = np.searchsorted(places, (number * groups, (number + 1) * groups))
@@ -145,7 +145,7 @@ def _states(columns: Sequence[Columns], slots: Longs, items: Sequence[Items], si
     return [column.gather(slots, each, size) for column, each in zip(columns, items, strict=True)]
 
 
-def _compact(slots: Longs) -> tuple[Longs, Longs]:
+def compact(slots: Longs) -> tuple[Longs, Longs]:
     """The different slots, ascending, and for each row the rank of its slot."""
     size = 1 << max(int(2 * len(slots) - 1).bit_length(), 1)
     table = (np.zeros(size, np.int64), np.full(size, -1, np.int64))

@@ -15,11 +15,13 @@ from panewise.errors import BindProblem, PanewiseError, SchemaProblem, StateProb
 from panewise.plan import (
     Aggregation,
     FamilyPlan,
+    Framing,
     Relation,
     WindowPlan,
     aggregation,
     explain_pool,
     families,
+    framing,
     picture,
     relation,
 )
@@ -37,7 +39,7 @@ class Standing:
 
     name: str
     text: str
-    plan: Aggregation | Relation
+    plan: Aggregation | Relation | Framing
     #: Items up to this tick do not count; None for a query that sees what is kept already.
     since: int | None = None
 
@@ -105,8 +107,8 @@ class Pool:
     def understood(self, name: str, query: str | Query, since: int | None = None) -> Standing:
         """What a query would be in this pool; refuses what the engine cannot answer."""
         plan = self._plan(query)
-        if since is not None and isinstance(plan, Relation):
-            raise BindProblem("a relational query always starts with what comes", fix="leave START NOW out")
+        if since is not None and isinstance(plan, Relation | Framing):
+            raise BindProblem("a query over rows always starts with what comes", fix="leave START NOW out")
         if since is not None and isinstance(plan, Aggregation) and isinstance(plan.window, Rows):
             raise BindProblem("a window of rows cannot start now: it counts rows", fix="let it see the rows kept")
         return Standing(name, query if isinstance(query, str) else "", plan, since)
@@ -188,11 +190,17 @@ class Pool:
             pool.register(name, text, since=since)
         return pool
 
-    def _plan(self, query: str | Query) -> Aggregation | Relation:
+    def _plan(self, query: str | Query) -> Aggregation | Relation | Framing:
         bound = self.host.read(query, self.streams) if isinstance(query, str) else query
         plan = answerable(bound)
         if isinstance(plan, str):
             raise BindProblem(f"the engine does not answer this query: {plan}", fix="use pw.run", place=bound.place)
+        if isinstance(plan, Framing) and plan.frame.bounded and not self.bounded:
+            raise BindProblem(
+                "which frame is the longest of all is not known before the stream ends",
+                fix="use MAXIMAL, or run it over bounded data",
+                place=bound.place,
+            )
         if isinstance(plan, Relation) and not (self.bounded or bound.unbounded) and (reason := unbounded(bound)):
             raise BindProblem(
                 f"what this query must remember grows for ever: {reason}",
@@ -202,8 +210,10 @@ class Pool:
         return plan
 
 
-def answerable(query: Query) -> Aggregation | Relation | str:
+def answerable(query: Query) -> Aggregation | Relation | Framing | str:
     """How the engine answers a query, from panes or else from rows; or why it does not."""
+    if query.framed:
+        return framing(query)
     panes = aggregation(query)
     if not isinstance(panes, str):
         return panes

@@ -10,7 +10,7 @@ import os
 from importlib import import_module
 from typing import Any
 
-#: Every kernel, in the order of the data: times to panes, keys to codes, rows to states, rows to each other.
+#: Every kernel, in the order of the data: times to panes, keys to codes, rows to states, rows to each other, rows to frames.
 KERNELS = (
     "pane_numbers",
     "dense_slots",
@@ -25,6 +25,14 @@ KERNELS = (
     "take_latest",
     "bucketed",
     "meet",
+    "frame_flags",
+    "frame_reports",
+    "frame_labels",
+    "frame_delta",
+    "frame_trend",
+    "frame_reach",
+    "frame_between",
+    "frame_extents",
 )
 
 
@@ -32,7 +40,9 @@ def __getattr__(name: str) -> Any:
     """Kernels are found when first used, so that importing Panewise does not wait for the compiler."""
     if name not in KERNELS:
         raise AttributeError(name)
-    twin = "plain" if os.environ.get("PANEWISE_KERNELS") == "numpy" else "compiled"
+    twin = "compiled"
+    if os.environ.get("PANEWISE_KERNELS") == "numpy":
+        twin = "framing" if name.startswith("frame_") else "plain"
     kernel = getattr(import_module(f"panewise.kernels.{twin}"), name)
     globals()[name] = kernel
     return kernel

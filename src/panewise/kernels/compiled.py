@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
+from panewise.kernels import framing
 from panewise.kernels.plain import Bytes, Chain, Doubles, Flags, Longs, Table
 
 _BODY = np.int64(0x7FFF_FFFF_FFFF_FFFF)
@@ -214,3 +215,13 @@ def meet(left: Chain, right: Chain) -> tuple[Longs, Longs]:
             links_b[row], heads_b[code] = heads_b[code], row
             j += 1
     return ours[:found], theirs[:found]
+
+
+frame_flags = _compiled(framing.frame_flags)
+frame_reports = _compiled(framing.frame_reports)
+frame_labels = _compiled(framing.frame_labels)
+frame_delta = _compiled(framing.frame_delta)
+frame_trend = _compiled(framing.frame_trend)
+frame_reach = _compiled(framing.frame_reach)
+frame_between = _compiled(framing.frame_between)
+frame_extents = _compiled(framing.frame_extents)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from panewise.algebra import (
     Distinct,
     Emit,
     Except,
+    Framed,
     Join,
     Node,
     Project,
@@ -25,8 +26,11 @@ from panewise.algebra import (
     Union,
     Windowed,
 )
+from panewise.algebra.framing import Frame
 from panewise.errors import BindProblem, PanewiseError, did_you_mean
 from panewise.lang.dialect import canonical
+from panewise.lang.frame_binder import FrameBinder
+from panewise.lang.frame_syntax import FrameClause
 from panewise.lang.grouping import Grouping, aggregates
 from panewise.lang.scope import Describe, Scope, alias_name, plain_name
 from panewise.lang.syntax import Body, Clause, Expr, QuerySyntax, Ref, SelectSyntax, SetSyntax, place_of
@@ -51,6 +55,8 @@ class Binder:
         root = self._body(syntax.body)
         domain = self._domain(root, syntax)
         draft = Query(root, Emit.RSTREAM, domain, syntax.empty)
+        if draft.framed:
+            return self._framing(syntax, draft)
         emit = Emit(syntax.emit) if syntax.emit else Emit.RSTREAM if draft.periodic else Emit.CHANGES
         revise = self._revise(syntax, domain)
         if revise is not None and not (emit is Emit.RSTREAM and draft.periodic):
@@ -70,6 +76,19 @@ class Binder:
                 "LATE REVISE cannot reopen a session", fix="use a longer DELAY, or leave it out", place=syntax.place
             )
         return Query(root, emit, domain, syntax.empty, revise, syntax.unbounded, syntax.place)
+
+    def _framing(self, syntax: QuerySyntax, draft: Query) -> Query:
+        """A query that reports frames: each of them once it is known, and never again."""
+        unsuited = {
+            "DSTREAM": syntax.emit == "DSTREAM",
+            "EMIT EMPTY": syntax.empty,
+            "LATE REVISE": syntax.revise is not None,
+        }
+        for name, said in unsuited.items():
+            if said:
+                problem = f"{name} has no meaning for frames, which are reported once and stay"
+                raise BindProblem(problem, fix="leave it out", place=syntax.late or syntax.place)
+        return replace(draft, emit=Emit.ISTREAM, unbounded=syntax.unbounded, place=syntax.place)
 
     def _revise(self, syntax: QuerySyntax, domain: Domain) -> int | None:
         if syntax.revise is None:
@@ -120,6 +139,8 @@ class Binder:
         sources = self._sources(body.sources)
         scope = Scope(self.describe, [c for node in sources.values() for c in node.columns])
         node = self._filtered(body, sources, scope)
+        if framed := next((source for source in sources.values() if isinstance(source, Framed)), None):
+            return self._frames(body, framed, node, scope)
         grouped = bool(body.group_by) or any(next(aggregates(e.node), None) is not None for e in _shown(body))
         if grouped:
             node, items = self._grouped(body, node, scope)
@@ -130,11 +151,28 @@ class Binder:
         projected = Project(node, _unique(items))
         return Distinct(projected) if body.distinct else projected
 
-    def _grouped(self, body: SelectSyntax, node: Node, scope: Scope) -> tuple[Node, list[tuple[str, Scalar]]]:
+    def _frames(self, body: SelectSyntax, framed: Framed, node: Node, scope: Scope) -> Node:
+        """One row for each frame, or for each group inside it; the group it belongs to is always shown."""
+        if len(body.sources) > 1:
+            place = body.sources[1].place
+            raise BindProblem("frames cannot be joined", fix="join what is read from their results", place=place)
+        if body.distinct:
+            raise BindProblem("frames are different anyway", fix="leave DISTINCT out", place=body.sources[0].place)
+        keys = [c for c in framed.columns if c.name in framed.frame.partition_by]
+        # Without a filling a frame has no rows to list: * is the group it belongs to.
+        named = replace(body, items=tuple(item for item in body.items if not _is_star(item.expr.node)))
+        node, items = self._grouped(named, node, scope, keys)
+        shown = {scalar.column for _, scalar in items}
+        items += [(plain_name(c.name), column(c.name, c.type)) for c in keys if c.name not in shown]
+        return Project(node, _unique(items))
+
+    def _grouped(
+        self, body: SelectSyntax, node: Node, scope: Scope, anyway: Sequence[Column] = ()
+    ) -> tuple[Node, list[tuple[str, Scalar]]]:
         times = [n.time for n in node.walk() if isinstance(n, Source) and n.time in scope.types]
         domains = [self.streams[n].domain for n in sorted(node.streams)]
         grouping = Grouping(scope, times, domains[0] if domains else Domain.INTEGER)
-        node = grouping.build(node, body)
+        node = grouping.build(node, body, anyway)
         above = Scope(self.describe, list(node.columns))
         if body.having:
             predicate = above.truth(grouping.bind(body.having, above), body.having, "HAVING")
@@ -187,15 +225,27 @@ class Binder:
             raise BindProblem(f"{suffix} cannot stand in a view", fix="put it into the query", place=syntax.place)
         if syntax.emit:
             node: Node = Derived(self.query(syntax), alias)
-            return Windowed(node, self._window(node, ref.window))
+            _refuse_frames(node.query, ref)
+            return self._windowed(node, node, ref.window)
         body = self._body(syntax.body)
         node = _renamed(body, [f"{alias}.{c.name}" for c in body.columns])
-        return Windowed(_as_stream(node, ref), self._window(node, ref.window)) if ref.window else node
+        return self._windowed(_as_stream(node, ref), node, ref.window) if ref.window else node
 
     def _stream(self, name: str, schema: StreamSchema, ref: Ref, alias: str) -> Node:
         columns = tuple(Column(f"{alias}.{f.name}", f.type) for f in schema.schema)
         node = Source(name, alias, columns, f"{alias}.{schema.time}")
-        return Windowed(node, self._window(node, ref.window))
+        return self._windowed(node, node, ref.window)
+
+    def _windowed(self, stream: Node, node: Node, clause: Clause | None) -> Node:
+        """A stream with the window or the frames it was given, which name the columns of `node`."""
+        if isinstance(clause, FrameClause):
+            return Framed(stream, self._frame(node, clause))
+        return Windowed(stream, self._window(node, clause))
+
+    def _frame(self, node: Node, clause: FrameClause) -> Frame:
+        scope = Scope(self.describe, list(node.columns))
+        domain = self.streams[min(node.streams)].domain
+        return FrameBinder(scope, domain).bind(clause)
 
     def _window(self, node: Node, clause: Clause | None) -> Window:
         """The window a source was given; without one a stream is all it has been so far."""
@@ -230,6 +280,11 @@ class Binder:
         for predicate in predicates:
             node = Select(node, predicate)
         return node
+
+
+def _refuse_frames(query: Query, ref: Ref) -> None:
+    if query.framed:
+        raise BindProblem("a window cannot look at frames", fix="write them INTO a file and read that", place=ref.place)
 
 
 def _as_stream(node: Node, ref: Ref, top: bool = True) -> Node:

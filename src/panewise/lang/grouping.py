@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,7 +31,10 @@ class Grouping:
     keys: list[str] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
 
-    def build(self, child: Node, body: SelectSyntax) -> Node:
+    def build(self, child: Node, body: SelectSyntax, anyway: Sequence[Column] = ()) -> Node:
+        """The grouped node; some columns are keys even if nobody says so."""
+        for key in anyway:
+            self._known_key(key.name, column(key.name, key.type))
         for expr in body.group_by:
             self._key(self._meant(expr, body))
         for expr in [*(i.expr for i in body.items), *([body.having] if body.having else [])]:
@@ -63,7 +67,9 @@ class Grouping:
         if next(aggregates(expr.node), None) is not None:
             raise BindProblem(f"GROUP BY {expr.sql} holds an aggregate", fix="group by columns", place=expr.place)
         scalar = self.scope.bind(expr)
-        name = scalar.column or f"key#{len(self.keys)}"
+        self._known_key(scalar.column or f"key#{len(self.keys)}", scalar)
+
+    def _known_key(self, name: str, scalar: Scalar) -> None:
         if name not in self.keys:
             self.keys.append(name)
             self.inputs[name] = scalar
@@ -87,7 +93,7 @@ class Grouping:
         text = canonical(self.scope.resolved(node, expr.place))
         if text in self.known:
             return
-        arguments, aggregate = self._aggregate(node, expr)
+        arguments, aggregate = self.aggregate(node, expr)
         call = Call(f"agg#{len(self.calls)}", aggregate, tuple(self._input(a) for a in arguments))
         self.calls.append(call)
         self.known[text] = Column(call.name, aggregate.result)
@@ -97,7 +103,7 @@ class Grouping:
         self.inputs[name] = scalar
         return name
 
-    def _aggregate(self, node: exp.Expr, expr: Expr) -> tuple[list[Scalar], Aggregate[Any]]:
+    def aggregate(self, node: exp.Expr, expr: Expr) -> tuple[list[Scalar], Aggregate[Any]]:
         name, given = str(aggregate_name(node)), _arguments(node)
         for argument in given:
             if next(aggregates(argument), None) is not None:

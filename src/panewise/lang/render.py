@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from panewise.lang.frame_render import frame_text
+from panewise.lang.frame_syntax import FrameClause
 from panewise.lang.syntax import (
     Body,
     Clause,
@@ -103,6 +105,8 @@ def window_text(clause: Clause) -> str:
             return f"CUMULATE {size} STEP {step}{_start(start)}"
         case WhereClause(condition):
             return f"WHERE {condition.sql}"
+        case FrameClause():
+            return frame_text(clause)
     raise TypeError(f"cannot write {type(clause).__name__}")
 
 

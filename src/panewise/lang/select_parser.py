@@ -88,7 +88,7 @@ class _Extras:
         if tokens[at].token_type is not TokenType.L_BRACKET:
             return False
         ahead = word(tokens[at + 1]) if at + 1 < len(tokens) else ""
-        return ahead in READERS or ahead == "FRAME" or self._follows_table(tokens, at)
+        return ahead in READERS or self._follows_table(tokens, at)
 
     def _follows_table(self, tokens: list[Token], at: int) -> bool:
         """Whether a bracket stands where a window must, so that a misspelt one is called a window in the message."""

@@ -9,6 +9,7 @@ from sqlglot import TokenType
 
 from panewise.errors import SyntaxProblem, did_you_mean
 from panewise.lang.cursor import Cursor, word
+from panewise.lang.frame_parser import parse_frame
 from panewise.lang.syntax import (
     Clause,
     CumulateClause,
@@ -29,9 +30,6 @@ def parse_window(cursor: Cursor) -> Clause:
     opening = word(cursor.token) if cursor.token else ""
     reader = READERS.get(opening)
     if reader is None:
-        if opening == "FRAME":
-            fix = "use [WHERE condition] or [SESSION gap]"
-            raise SyntaxProblem("FRAME windows are not supported yet", fix=fix, place=cursor.place())
         listed = "start it with one of {}"
         raise cursor.problem("expected a window", did_you_mean(opening, sorted(READERS), listed))
     cursor.clause = opening
@@ -133,6 +131,7 @@ READERS: dict[str, Callable[[Cursor], Clause]] = {
     "FROM": _from,
     "CUMULATE": _cumulate,
     "WHERE": _where,
+    "FRAME": parse_frame,
 }
 
 

@@ -4,6 +4,7 @@ from panewise.plan.aggregation import Aggregation, Rowwise, aggregation, span
 from panewise.plan.explain import explain
 from panewise.plan.explain_pool import explain_pool
 from panewise.plan.families import FamilyPlan, WindowPlan, edges_of, families, frame_of, managers, slider
+from panewise.plan.framing import Framing, framing
 from panewise.plan.picture import picture
 from panewise.plan.relation import Relation, relation
 from panewise.plan.slices import unsliceable
@@ -13,6 +14,7 @@ from panewise.plan.store_choice import StoreChoice, choose_store
 __all__ = [
     "Aggregation",
     "FamilyPlan",
+    "Framing",
     "Relation",
     "Rowwise",
     "StoreChoice",
@@ -24,6 +26,7 @@ __all__ = [
     "explain_pool",
     "families",
     "frame_of",
+    "framing",
     "managers",
     "picture",
     "relation",

@@ -81,13 +81,13 @@ def span(window: Window) -> tuple[int, int]:
 
 def aggregation(query: Query) -> Aggregation | str:
     """The query taken apart, or the reason why the engine cannot answer it from panes."""
-    after, node = _rowwise(query.root)
+    after, node = rowwise(query.root)
     if not isinstance(node, Group):
         return f"{_name(node)} is not a grouped aggregate"
-    between, windowed = _rowwise(node.child)
+    between, windowed = rowwise(node.child)
     if not isinstance(windowed, Windowed):
         return f"{_name(windowed)} stands between the window and the aggregate"
-    before, source = _rowwise(windowed.child)
+    before, source = rowwise(windowed.child)
     if not isinstance(source, Source):
         return f"{_name(source)} stands below the window"
     window = windowed.window
@@ -114,7 +114,7 @@ def _beyond(query: Query, window: Window, filtered: bool) -> str | None:
     return None
 
 
-def _rowwise(node: Node) -> tuple[tuple[Rowwise, ...], Node]:
+def rowwise(node: Node) -> tuple[tuple[Rowwise, ...], Node]:
     """Row-wise operators from the bottom up, and what is below them."""
     steps: list[Rowwise] = []
     while isinstance(node, Select | Project):

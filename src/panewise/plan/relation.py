@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
@@ -77,7 +78,9 @@ class Relation:
             for node in _everything(query):
                 for inlet in inlets(node) if isinstance(node, Windowed) else ():
                     if isinstance(inlet.source, Source):
-                        found.setdefault(inlet.source, {}).update(dict.fromkeys(_read(inlet.source, inlet.steps)))
+                        found.setdefault(inlet.source, {}).update(
+                            dict.fromkeys(columns_read(inlet.source, inlet.steps))
+                        )
         return {source: tuple(names) for source, names in found.items()}
 
 
@@ -85,8 +88,8 @@ class Relation:
 Quarter = frozenset[tuple[str, str, str | None]]
 
 
-def _read(source: Source, steps: tuple[Rowwise, ...]) -> list[str]:
-    """The columns that steps over a stream look at: all, unless a projection says which."""
+def columns_read(source: Source, steps: tuple[Rowwise, ...], above: Sequence[str] | None = None) -> list[str]:
+    """The columns of a stream that steps over it look at: all, unless a projection or whoever is `above` says which."""
     prefix = f"{source.alias}."
     wanted: list[str] = [source.time]
     for step in steps:
@@ -96,6 +99,8 @@ def _read(source: Source, steps: tuple[Rowwise, ...]) -> list[str]:
             case Project(items=items):
                 wanted += [name for _, scalar in items for name in scalar.inputs]
                 return [name.removeprefix(prefix) for name in wanted]
+    if above is not None:
+        return list(dict.fromkeys(name.removeprefix(prefix) for name in [*wanted, *above]))
     return [column.name.removeprefix(prefix) for column in source.columns]
 
 

@@ -20,6 +20,7 @@ from panewise.errors import BindProblem, SchemaProblem
 from panewise.reference.account import Spoken, account
 from panewise.reference.emit import Progress, Result, emitted, time_type, to_table
 from panewise.reference.evaluate import Evaluation
+from panewise.reference.framings import framing_table, late_arrivals
 from panewise.reference.history import Arrival, History, Row, arrive
 from panewise.reference.moments import Moment, levels, moments, replace_windows
 from panewise.schema import Stream, StreamSchema, as_stream
@@ -61,7 +62,7 @@ def execute(
     arrivals = {name: arrive(given[name]) for name in sorted(bound.root.streams)}
     session = _Run(arrivals, boundary, host, _tick(until, bound), progress)
     table = session.table(bound)
-    accounts = {n: account(n, a, session.spoken, boundary) for n, a in arrivals.items()}
+    accounts = {n: session.account(n, bound) for n in arrivals}
     return Outcome(table, {n: c for n, (c, _) in accounts.items()}, {n: late for n, (_, late) in accounts.items()})
 
 
@@ -81,7 +82,18 @@ class _Run:
 
     def table(self, query: Query) -> pa.Table:
         declared = next((self._time_type(name) for name in sorted(query.root.streams)), pa.int64())
-        return to_table(query, self.results(query), time_type(query.domain, declared))
+        instants = time_type(query.domain, declared)
+        if query.framed:
+            last = None if self.until is None else self.until - self.boundary.shift
+            return framing_table(query, Evaluation(self.sources, self.boundary, self.host), last, instants)
+        return to_table(query, self.results(query), instants)
+
+    def account(self, name: str, query: Query) -> tuple[Accounting, pa.Table]:
+        """Where the rows of a stream went, and those that came too late."""
+        late = None
+        if query.framed:
+            late = late_arrivals(query, Evaluation(self.sources, self.boundary, self.host))
+        return account(name, self.arrivals[name], self.spoken, self.boundary, late)
 
     def results(self, query: Query) -> list[Result]:
         for node in query.root.walk():

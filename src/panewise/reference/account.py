@@ -26,11 +26,13 @@ class Spoken:
     moments: list[Moment]
 
 
-def account(name: str, arrival: Arrival, spoken: list[Spoken], boundary: Boundary) -> tuple[Accounting, pa.Table]:
+def account(
+    name: str, arrival: Arrival, spoken: list[Spoken], boundary: Boundary, late_for_frames: set[int] | None = None
+) -> tuple[Accounting, pa.Table]:
     """The account of one stream over all queries that looked at it, and its late rows in arrival order."""
     table = arrival.stream.arrow
     used: set[int] = set()
-    wanted: set[int] = set()
+    wanted: set[int] = set(late_for_frames or ())
     missed: set[int] = set()
     for each in spoken if arrival.history.disordered else ():
         for part, window in _looks(name, arrival, each):

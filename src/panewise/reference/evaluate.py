@@ -59,11 +59,11 @@ class Evaluation:
                 return self.sources[query]
             case Select(child, predicate):
                 whole = self.history(child)
-                flags = self._scalars([predicate], child, whole.rows)
+                flags = self.scalars([predicate], child, whole.rows)
                 return whole.part(np.array([i for i, f in enumerate(flags) if f[0]], np.int64))
             case Project(child, items):
                 whole = self.history(child)
-                values = self._scalars([s for _, s in items], child, whole.rows)
+                values = self.scalars([s for _, s in items], child, whole.rows)
                 rows = [Row(v, row.time) for v, row in zip(values, whole.rows, strict=True)]
                 return History(rows, whole.contents)
             case Union(left, right):
@@ -120,9 +120,9 @@ class Evaluation:
             case Windowed():
                 return [self.state(node, m) for m in moments]
             case Select(child, predicate):
-                return self._selected(child, predicate, self.bags(child, moments))
+                return self.selected(child, predicate, self.bags(child, moments))
             case Project(child, items):
-                return self._projected(child, [s for _, s in items], self.bags(child, moments))
+                return self.projected(child, [s for _, s in items], self.bags(child, moments))
             case Union(left, right):
                 return [a + b for a, b in zip(self.bags(left, moments), self.bags(right, moments), strict=True)]
             case Except(left, right):
@@ -136,17 +136,17 @@ class Evaluation:
             case Join(left, right, _, residual):
                 pairs = zip(self.bags(left, moments), self.bags(right, moments), strict=True)
                 joined = [join(a, b, node) for a, b in pairs]
-                return self._selected(node, residual, joined) if residual else joined
+                return self.selected(node, residual, joined) if residual else joined
         raise TypeError(f"no meaning for {type(node).__name__}")
 
-    def _selected(self, child: Node, predicate: Scalar, bags: list[Bag]) -> list[Bag]:
+    def selected(self, child: Node, predicate: Scalar, bags: list[Bag]) -> list[Bag]:
         rows = _each_once(bags)
-        keep = {id(row) for row, flag in zip(rows, self._scalars([predicate], child, rows), strict=True) if flag[0]}
+        keep = {id(row) for row, flag in zip(rows, self.scalars([predicate], child, rows), strict=True) if flag[0]}
         return [[row for row in bag if id(row) in keep] for bag in bags]
 
-    def _projected(self, child: Node, scalars: list[Scalar], bags: list[Bag]) -> list[Bag]:
+    def projected(self, child: Node, scalars: list[Scalar], bags: list[Bag]) -> list[Bag]:
         rows = _each_once(bags)
-        values = self._scalars(scalars, child, rows)
+        values = self.scalars(scalars, child, rows)
         image = {id(r): Row(v, r.time, r.expires, r.orders) for r, v in zip(rows, values, strict=True)}
         return [[image[id(row)] for row in bag] for bag in bags]
 
@@ -163,7 +163,7 @@ class Evaluation:
             for key, rows in groups.items()
         ]
 
-    def _scalars(self, scalars: Sequence[Scalar], child: Node, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
+    def scalars(self, scalars: Sequence[Scalar], child: Node, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
         """The expressions' values for each row; plain columns are copied, the host computes the rest."""
         names = [c.name for c in child.columns]
         if all(s.column for s in scalars):

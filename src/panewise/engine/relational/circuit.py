@@ -1,4 +1,4 @@
-"""All relational queries of an engine."""
+"""All queries of an engine that are answered from rows: relational ones, and those that report frames."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from panewise.algebra import Host
+from panewise.engine.frames import FramePart, FrameReading
 from panewise.engine.intake import Arrivals
 from panewise.engine.purge import Purge
 from panewise.engine.relational.leaves import Reading
 from panewise.engine.relational.part import Part
 from panewise.engine.snapshot import Tree
+from panewise.plan.framing import Framing
 from panewise.plan.kinship import Kin, kinships
 from panewise.plan.relation import Quarter, Relation
 from panewise.time import LAST_TICK, Boundary
@@ -27,24 +29,26 @@ class Inflow:
 
 
 class Circuit:
-    """The relational queries of an engine, by the streams they read."""
+    """Queries that are answered from rows, by the streams they read."""
 
     def __init__(self, boundary: Boundary, host: Host, purge: Purge, shard: bool) -> None:
         self.boundary, self.host, self.purge, self.shard = boundary, host, purge, shard
         self.begun = False
-        self.parts: dict[str, Part] = {}
+        self.parts: dict[str, Part | FramePart] = {}
         self._instants: dict[str, pa.DataType] = {}
         #: What was said while another query could not speak.
         self._unheard: dict[str, list[pa.Table]] = {}
 
-    def join(self, name: str, plan: Relation, instants: pa.DataType) -> None:
+    def join(self, name: str, plan: Relation | Framing, instants: pa.DataType) -> None:
         """Let a query join: it shares operators with those that have not begun either, or finds running kin."""
         self._instants[name] = instants
         self.parts[name] = self._part(name, plan)
 
-    def _part(self, name: str, plan: Relation) -> Part:
+    def _part(self, name: str, plan: Relation | Framing) -> Part | FramePart:
         home = self._home(plan)
-        alike = [part for part, _ in self._parts() if part.home == home]
+        if isinstance(plan, Framing):
+            return FramePart(name, plan, home, self.boundary, self.host)
+        alike = [part for part, _ in self._parts() if isinstance(part, Part) and part.home == home]
         running = next((part for part in alike if part.has_room(name, plan)), None)
         if running is not None:
             running.welcome(name, plan)
@@ -54,7 +58,7 @@ class Circuit:
         part.plans[name] = plan
         return part
 
-    def _home(self, plan: Relation) -> Quarter:
+    def _home(self, plan: Relation | Framing) -> Quarter:
         """Where all rows come, it does not matter how queries would spread them."""
         return plan.home if self.shard else frozenset((stream, alias, None) for stream, alias, _ in plan.home)
 
@@ -65,20 +69,20 @@ class Circuit:
 
     def kin(self) -> list[tuple[Mapping[str, Relation], Kin]]:
         """Which operators share their work, with the queries they belong to."""
-        parts = [part for part, _ in self._parts()]
+        parts = [part for part, _ in self._parts() if isinstance(part, Part)]
         return [(p.plans, kin) for p in parts for kin in (p.kin if p.founded else kinships(p.plans))]
 
-    def _parts(self) -> list[tuple[Part, pa.DataType]]:
+    def _parts(self) -> list[tuple[Part | FramePart, pa.DataType]]:
         return list({id(part): (part, self._instants[name]) for name, part in self.parts.items()}.values())
 
-    def _each(self) -> list[tuple[Part, pa.DataType]]:
+    def _each(self) -> list[tuple[Part | FramePart, pa.DataType]]:
         """All parts, founded."""
         found = self._parts()
         for part, _ in found:
             part.found()
         return found
 
-    def read(self, stream: str, arrivals: Arrivals, only: Inflow | None = None) -> list[Reading]:
+    def read(self, stream: str, arrivals: Arrivals, only: Inflow | None = None) -> list[Reading | FrameReading]:
         """What windows are about to take in of a stream, for all queries or for those of one home."""
         self.begun = True
         parts = [part for part, _ in self._each() if only is None or part.home == only.home]
@@ -127,15 +131,19 @@ class Circuit:
         silent = {name: part for name, part in self.parts.items() if name not in tables}
         return tables | {name: part.silence(name, self._instants[name]) for name, part in silent.items()}
 
-    def restore(self, state: Tree, plans: Mapping[str, tuple[Relation, pa.DataType]]) -> None:
+    def restore(self, state: Tree, plans: Mapping[str, tuple[Relation | Framing, pa.DataType]]) -> None:
         self.begun = state["begun"]
         self._unheard = {name: [table] for name, table in state["unheard"].items()}
         for saved in state["parts"]:
-            part: Part | None = None
+            part: Part | FramePart | None = None
             for name in saved["queries"]:
                 plan, instants = plans[name]
-                part = part or Part(self._home(plan), self.boundary, self.host, self.purge)
-                part.plans[name] = plan
+                if isinstance(plan, Framing):
+                    part = self._part(name, plan)
+                else:
+                    part = part or Part(self._home(plan), self.boundary, self.host, self.purge)
+                    assert isinstance(part, Part)
+                    part.plans[name] = plan
                 self.parts[name], self._instants[name] = part, instants
             if part is not None and saved["part"] is not None:
                 part.restore(saved["part"])

@@ -1,0 +1,144 @@
+"""What frames hold of their own stream: the states of the aggregates that a query asks for, by frame and group inside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.aggregate import Columns, CountAll, Items, Longs, Words, placed, put
+from panewise.aggregate.columns.counts import Counts
+from panewise.algebra import Host
+from panewise.engine.frames.framer import Step, ranked
+from panewise.engine.grouping import arrays_of
+from panewise.engine.keys import Keys
+from panewise.engine.open_panes import compact
+from panewise.engine.rowwise import passed
+from panewise.engine.snapshot import Tree, pane_tree, panes_from
+from panewise.plan.framing import Framing
+from panewise.stores.pane import Pane, merged
+
+
+class Contents:
+    """States by cell: a frame, and inside it a group where the query names more keys than frames have.
+
+    The code of a cell is its slot times the number of inner groups, plus the code of its group.
+    """
+
+    def __init__(self, plan: Framing, host: Host) -> None:
+        self.plan, self.host = plan, host
+        types = {c.name: c.type for c in plan.group.child.columns}
+        self.inner_keys = [key for key in plan.group.keys if key not in plan.frame.partition_by]
+        self.inner = Keys([types[key] for key in self.inner_keys])
+        #: Presence first, then one for each aggregate; COUNT(*) is the presence.
+        self.calls = [call for call in plan.group.calls if not isinstance(call.aggregate, CountAll)]
+        self.columns: list[Columns] = [Counts(), *(call.aggregate.columns() for call in self.calls)]
+        self.slots: Longs = np.zeros(0, np.int64)
+        self.groups: Longs = np.zeros(0, np.int64)
+        self.states: tuple[Words, ...] = tuple(column.identity(0) for column in self.columns)
+        #: States of what was told on the way, in the order of `Step.told`.
+        self.told: list[tuple[Longs, Longs, tuple[Words, ...]]] = []
+
+    def take(self, step: Step, table: pa.Table, times: Longs, order: Longs) -> None:
+        """Let rows into the frames they belong to."""
+        self.told = []
+        pieces = step.pieces if len(step.owners) else step.slots
+        owners = step.owners if len(step.owners) else np.arange(len(step.frames))
+        inside = np.flatnonzero(pieces >= 0)
+        if not len(inside):
+            return
+        if len(inside) < len(pieces):
+            table, times, order = table.take(pa.array(inside)), times[inside], order[inside]
+            pieces = pieces[inside]
+        table, kept = passed(self.plan.between, table, self.host)
+        if kept is not None:
+            times, order, pieces = times[kept], order[kept], pieces[kept]
+        self._add(step, self._gathered(pieces, arrays_of(table), times, order, len(owners)), owners)
+
+    def _gathered(self, pieces: Longs, arrays: dict[str, pa.Array], times: Longs, order: Longs, size: int) -> Pane:
+        """The states of all cells of some pieces."""
+        items = [Items((), times, order)]
+        items += [Items(tuple(arrays[a] for a in call.arguments), times, order) for call in self.calls]
+        if not self.inner_keys:
+            states = tuple(column.gather(pieces, each, size) for column, each in zip(self.columns, items, strict=True))
+            return Pane(0, 0, np.arange(size), states)
+        groups = self.inner.encode([arrays[key] for key in self.inner_keys], len(times))
+        cells, ranks = compact(pieces * len(self.inner) + groups)
+        pairs = zip(self.columns, items, strict=True)
+        return Pane(0, 0, cells, tuple(column.gather(ranks, each, len(cells)) for column, each in pairs))
+
+    def _add(self, step: Step, pane: Pane, owners: Longs) -> None:
+        """Add pieces to their frames, one piece of each at a time, so that what is told on the way knows its states."""
+        width = len(self.inner)
+        pieces = pane.codes // width
+        for members, told in _rounds(owners, step.told):
+            mine = np.flatnonzero(members[pieces]) if len(step.told) else np.arange(len(pieces))
+            cells = owners[pieces[mine]] * width + pane.codes[mine] % width
+            order = np.argsort(cells, kind="stable")
+            part = Pane(0, 0, cells[order], tuple(placed(words, mine[order]) for words in pane.states))
+            total = merged(self.columns, [Pane(0, 0, self.slots * width + self.groups, self.states), part])
+            self.slots, self.groups, self.states = total.codes // width, total.codes % width, total.states
+            if len(told):
+                slots = step.told[told, 0]
+                order = np.argsort(slots)
+                frames, groups, states = self.of(slots[order])
+                self.told.append((told[order][frames], groups, states))
+
+    def of(self, slots: Longs) -> tuple[Longs, Longs, tuple[Words, ...]]:
+        """The cells of some frames: which of these each belongs to, the group inside, and its states.
+
+        A frame without groups inside has a cell even if it holds nothing.
+        """
+        if self.inner_keys:
+            cells = np.flatnonzero(np.isin(self.slots, slots))
+            return np.searchsorted(slots, self.slots[cells]), self.groups[cells], self._placed(cells)
+        states = tuple(column.identity(len(slots)) for column in self.columns)
+        where = np.searchsorted(self.slots, slots)
+        found = np.flatnonzero((where < len(self.slots)) & (_at(self.slots, where) == slots))
+        for words, held in zip(states, self._placed(where[found]), strict=True):
+            put(words, found, held)
+        return np.arange(len(slots)), np.zeros(len(slots), np.int64), states
+
+    def forget(self, fresh: Longs) -> None:
+        """Frames have new slots, or none any more."""
+        slots = fresh[self.slots]
+        keep = np.flatnonzero(slots >= 0)
+        self.slots, self.groups, self.states = slots[keep], self.groups[keep], self._placed(keep)
+
+    def lowered(self, cells: tuple[Longs, Longs, Sequence[Words]]) -> dict[str, pa.Array]:
+        """The inner keys and answers of some cells."""
+        _, groups, states = cells
+        lower = [column.lower(words) for column, words in zip(self.columns, states, strict=True)]
+        found = dict(zip(self.inner_keys, self.inner.take(groups), strict=True))
+        for call in self.plan.group.calls:
+            found[call.name] = lower[1 + self.calls.index(call)] if call in self.calls else lower[0]
+        return found
+
+    def _placed(self, cells: Longs) -> tuple[Words, ...]:
+        return tuple(placed(words, cells) for words in self.states)
+
+    def state(self) -> Tree:
+        codes = np.arange(len(self.slots))
+        cells = pa.table({"slot": self.slots, "group": self.groups})
+        panes = pane_tree(self.columns, [Pane(0, 0, codes, self.states)])
+        return {"inner": self.inner.state(), "cells": cells, "panes": panes}
+
+    def restore(self, state: Tree) -> None:
+        self.inner.restore(state["inner"])
+        self.slots, self.groups = (np.array(column.to_numpy(), np.int64) for column in state["cells"].columns)
+        (pane,) = panes_from(self.columns, state["panes"])
+        self.states = pane.states
+
+
+def _rounds(owners: Longs, told: Longs) -> list[tuple[Longs, Longs]]:
+    """Pieces in rounds, at most one of each frame: which are in a round, and what is told after it."""
+    if not len(told):
+        return [(np.ones(len(owners), bool), np.zeros(0, np.int64))]
+    ranks = ranked(owners)
+    ending = ranks[told[:, 1]]
+    return [(ranks == rank, np.flatnonzero(ending == rank)) for rank in range(int(ranks.max()) + 1)]
+
+
+def _at(values: Longs, where: Longs) -> Longs:
+    return values[np.minimum(where, len(values) - 1)] if len(values) else where - where - 1

@@ -1,0 +1,207 @@
+"""Frames as they come and end: rows in, what is known of each frame out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from panewise import kernels
+from panewise.aggregate import Longs, runs
+from panewise.algebra.framing import Frame, Length, Span, Trend
+from panewise.engine.frames.registers import Registers
+from panewise.engine.frames.runners import flags_of, runner_of
+from panewise.engine.snapshot import Tree
+from panewise.kernels.framing import (
+    AFTER,
+    BEFORE,
+    COUNT,
+    FIELDS,
+    FIRST,
+    GROUP,
+    LAST,
+    MISSING,
+    NONE,
+    NUMBER,
+    SOME,
+    WHOLE,
+)
+
+Flags = npt.NDArray[np.bool_]
+#: Frames, a row each, with the fields of `kernels.framing`.
+Frames = npt.NDArray[np.int64]
+
+_NO_FLAGS = np.zeros(0, np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What some rows did: the frame each belongs to, and the piece of it where long frames are told on the way.
+
+    `told` has a row for each fragment: the frame, the last piece of it so far, its end, rows and missing reports.
+    """
+
+    slots: Longs
+    frames: Frames
+    pieces: Longs
+    owners: Longs
+    told: Longs
+
+    def spread(self, owner: Longs) -> Step:
+        """The same for rows of which several share a place."""
+        pieces = self.pieces[owner] if len(self.pieces) else self.pieces
+        return Step(self.slots[owner], self.frames, pieces, self.owners, self.told)
+
+
+def ranked(groups: Longs) -> Longs:
+    """For each place how many before it have the same number."""
+    order = np.argsort(groups, kind="stable")
+    starts, stops = runs(groups[order])
+    ranks = np.empty(len(groups), np.int64)
+    ranks[order] = np.arange(len(groups)) - np.repeat(starts, stops - starts)
+    return ranks
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Frames that are reported: their groups, numbers and extents."""
+
+    groups: Longs
+    numbers: Longs
+    starts: Longs
+    ends: Longs
+    counts: Longs
+    missing: Longs
+    final: Flags
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+
+class Framer:
+    """Follows the frames of all groups. Frames that are open, or wait for the row after them, keep their slots."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.runner = runner_of(frame)
+        base: dict[str, int | float] = {"current": -1, "previous": -1, "seen": NONE, "numbered": 0}
+        self.at = Registers(base | self.runner.fills)
+        self.open: Frames = np.zeros((0, FIELDS), np.int64)
+        self._growth = _growth(frame)
+
+    def take(self, codes: Longs, times: Longs, values: Sequence[pa.ChunkedArray], groups: int) -> Step:
+        """Let rows in, ordered by time in each of so many groups."""
+        self.at.fit(groups)
+        cut = self.runner.cut(codes, times, values, self.at, len(self.open))
+        frames = np.zeros((cut.free, FIELDS), np.int64)
+        frames[: len(self.open)] = self.open
+        some = flags_of(values[-1]) if self.frame.some else _NO_FLAGS
+        every = self.frame.schedule.every if self.frame.schedule else 0
+        previous, seen = self.at["previous"], self.at["seen"]
+        pieces, owners, told = kernels.frame_extents(
+            codes, times, cut.slots, some, cut.assumed, cut.marks, every, frames, previous, seen, self._growth
+        )
+        self.open = frames
+        return Step(cut.slots, frames, pieces, owners, told)
+
+    def closed(self, finishing: bool) -> Flags:
+        """The frames that no row can change any more."""
+        frames = self.open
+        ended: Flags = self.at["current"][frames[:, GROUP]] != np.arange(len(frames))
+        if self.frame.liberal or self.frame.lasting:
+            ended &= frames[:, AFTER] != NONE
+        return np.ones(len(frames), bool) if finishing else ended
+
+    def qualified(self) -> Flags:
+        """The frames that satisfy all local conditions, if they end now."""
+        frames = self.open
+        starts, ends = self.extents(frames)
+        rows = frames[:, COUNT] + frames[:, MISSING]
+        good = frames[:, WHOLE] == 1 if self.frame.sudden else frames[:, COUNT] > 0
+        if isinstance(self.frame.kind, Trend):
+            good &= frames[:, COUNT] > 1
+        if self.frame.some:
+            good &= frames[:, SOME] > 0
+        if (least := self.frame.least) is not None:
+            good &= (rows if least.rows else ends - starts) >= least.amount
+        if (most := self.frame.most) is not None:
+            good &= (rows if most.rows else ends - starts) <= most.amount
+        return good
+
+    def extents(self, frames: Frames) -> tuple[Longs, Longs]:
+        """Where frames start and end, as they are reported."""
+        starts, ends = frames[:, FIRST], frames[:, LAST]
+        if self.frame.liberal and not self.frame.lasting:
+            starts = np.where(frames[:, BEFORE] == NONE, starts, frames[:, BEFORE])
+        if self.frame.liberal or self.frame.lasting:
+            ends = np.where(frames[:, AFTER] == NONE, ends, frames[:, AFTER])
+        return starts, ends
+
+    def number(self, slots: Longs) -> None:
+        """Give numbers to the frames of some slots, ascending, that have none yet: by group, in the order of time."""
+        slots = slots[self.open[slots, NUMBER] == 0]
+        groups, numbered = self.open[slots, GROUP], self.at["numbered"]
+        self.open[slots, NUMBER] = numbered[groups] + ranked(groups) + 1
+        np.maximum.at(numbered, groups, self.open[slots, NUMBER])
+
+    def longest(self, slots: Longs) -> Longs:
+        """Of frames that have ended, the longest of each group: the earliest of those that last as long."""
+        frames = self.open[slots]
+        starts, ends = self.extents(frames)
+        order = np.lexsort((starts, -(frames[:, COUNT] + frames[:, MISSING]), starts - ends, frames[:, GROUP]))
+        firsts, _ = runs(frames[order, GROUP])
+        return np.sort(slots[order[firsts]])
+
+    def bounds(self, slots: Longs) -> Bounds:
+        """Frames that have ended, as they are reported."""
+        frames = self.open[slots]
+        starts, ends = self.extents(frames)
+        columns = frames[:, GROUP], frames[:, NUMBER], starts, ends, frames[:, COUNT], frames[:, MISSING]
+        return Bounds(*columns, np.ones(len(frames), bool))
+
+    def fragments(self, told: Longs) -> Bounds:
+        """Frames that go on, as they are told."""
+        frames = self.open[told[:, 0]]
+        starts = frames[:, FIRST]
+        if self.frame.liberal and not self.frame.lasting:
+            starts = np.where(frames[:, BEFORE] == NONE, starts, frames[:, BEFORE])
+        columns = frames[:, GROUP], frames[:, NUMBER], starts, told[:, 2], told[:, 3], told[:, 4]
+        return Bounds(*columns, np.zeros(len(frames), bool))
+
+    def forget(self, keep: Flags) -> Longs:
+        """Give up frames; for each slot its new number, or -1."""
+        fresh = np.where(keep, np.cumsum(keep) - 1, -1)
+        self.open = self.open[keep]
+        for name in ("current", "previous"):
+            slots = self.at[name]
+            held = slots >= 0
+            slots[held] = fresh[slots[held]]
+        return fresh
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing can be said before the stream has ended."""
+        return self.frame.spans is Span.MAXIMUM
+
+    def state(self) -> Tree:
+        frames = {str(field): pa.array(self.open[:, field]) for field in range(FIELDS)}
+        return {"at": self.at.state(), "open": pa.table(frames)}
+
+    def restore(self, state: Tree) -> None:
+        self.at.restore(state["at"])
+        columns = [state["open"].column(str(field)).to_numpy() for field in range(FIELDS)]
+        self.open = np.stack(columns, axis=1).astype(np.int64)
+
+
+def _growth(frame: Frame) -> Longs:
+    """When long frames are told, as `frame_extents` wants to know it."""
+    if frame.fragments is None:
+        return np.zeros(6, np.int64)
+    least = frame.least or Length(0)
+    fewest = max(least.amount if least.rows else 0, 2 if isinstance(frame.kind, Trend) else 1)
+    shortest = 0 if least.rows else least.amount
+    liberal = frame.liberal and not frame.lasting
+    return np.array([1, shortest, fewest, frame.fragments.amount, frame.fragments.rows, liberal], np.int64)

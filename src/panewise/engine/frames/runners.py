@@ -1,0 +1,204 @@
+"""How rows become runs, kind by kind: which rows share a frame, as slots."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from panewise import kernels
+from panewise.aggregate import Avg, Count, CountAll, Longs, Max, Min, Sum
+from panewise.algebra.framing import (
+    Between,
+    Boundary,
+    Delta,
+    Direction,
+    Frame,
+    Missing,
+    Policy,
+    Reach,
+    Schedule,
+    Trend,
+    While,
+)
+from panewise.engine.frames.registers import Registers
+from panewise.errors import SchemaProblem
+from panewise.kernels import framing
+
+Flags = npt.NDArray[np.bool_]
+Doubles = npt.NDArray[np.float64]
+
+_NOTHING = np.zeros(0, np.int64)
+_UNMARKED = np.zeros(0, np.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """Rows cut into runs: the slot of each row, the next free slot, and what rows say beside that."""
+
+    slots: Longs
+    free: int
+    assumed: Longs = field(default_factory=lambda: _NOTHING)
+    marks: npt.NDArray[np.uint8] = field(default_factory=lambda: _UNMARKED)
+
+
+class Runner(ABC):
+    """Cuts rows, group by group, in the order of time."""
+
+    #: What it remembers of each group.
+    fills: dict[str, int | float] = {}
+
+    @abstractmethod
+    def cut(self, codes: Longs, times: Longs, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> Cut:
+        """The runs of some rows; `values` are those of the kind's expressions."""
+
+
+class FlagRunner(Runner):
+    def cut(self, codes: Longs, times: Longs, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> Cut:
+        return Cut(*kernels.frame_flags(codes, flags_of(values[0]), at["current"], free))
+
+
+@dataclass
+class ReportRunner(Runner):
+    """Runs of reports that are expected at certain times."""
+
+    schedule: Schedule
+
+    def cut(self, codes: Longs, times: Longs, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> Cut:
+        policy = (Missing.FAILS, Missing.QUALIFIES, Missing.NEIGHBOURS).index(self.schedule.missing)
+        every, seen = self.schedule.every, at["seen"]
+        flags = flags_of(values[0])
+        slots, assumed, free, off = kernels.frame_reports(codes, times, flags, seen, at["current"], free, every, policy)
+        if off >= 0:
+            raise self._contradicted(codes, times, seen, off)
+        return Cut(slots, free, assumed)
+
+    def _contradicted(self, codes: Longs, times: Longs, seen: Longs, off: int) -> SchemaProblem:
+        earlier = np.flatnonzero(codes[:off] == codes[off])
+        last = int(times[earlier[-1]]) if len(earlier) else int(seen[codes[off]])
+        return off_schedule(int(times[off]), last, self.schedule.every)
+
+
+def off_schedule(time: int, last: int, every: int) -> SchemaProblem:
+    """A report came when none was expected."""
+    expected = last + max((time - last) // every, 1) * every
+    return SchemaProblem(
+        f"a report at {time} contradicts EVERY {every}: one was expected at {expected}",
+        fix="leave EVERY out, or give each group a schedule of its own",
+    )
+
+
+@dataclass
+class BoundaryRunner(Runner):
+    kind: Boundary
+    fills = {"label": 0}
+
+    def cut(self, codes: Longs, times: Longs, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> Cut:
+        numbers = doubles_of(values[0])
+        known = ~np.isnan(numbers)
+        if self.kind.step is not None:
+            labels = np.floor(numbers / self.kind.step)
+        else:
+            labels = np.searchsorted(np.array(self.kind.marks), numbers, side="right").astype(np.float64)
+        whole = np.where(known, labels, 0.0).astype(np.int64)
+        return Cut(*kernels.frame_labels(codes, whole, known, at["label"], at["current"], free))
+
+
+@dataclass
+class DeltaRunner(Runner):
+    kind: Delta
+    fills = {"low": 0.0, "high": 0.0}
+
+    def cut(self, codes: Longs, times: Longs, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> Cut:
+        low, high, current = at["low"], at["high"], at["current"]
+        limit, strict = self.kind.limit, self.kind.open
+        return Cut(*kernels.frame_delta(codes, doubles_of(values[0]), low, high, current, free, limit, strict))
+
+
+@dataclass
+class TrendRunner(Runner):
+    kind: Trend
+    fills = {"value": 0.0}
+
+    def cut(self, codes: Longs, times: Longs, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> Cut:
+        direction = {Direction.RISING: 1, Direction.FALLING: -1, Direction.FLAT: 0}[self.kind.direction]
+        numbers, tolerance = doubles_of(values[0]), self.kind.tolerance
+        return Cut(*kernels.frame_trend(codes, numbers, at["value"], at["current"], free, direction, tolerance))
+
+
+#: The aggregates that a kernel follows.
+FOLLOWED = {
+    Sum: framing.SUM,
+    Count: framing.COUNT_ROWS,
+    CountAll: framing.COUNT_ROWS,
+    Min: framing.MINIMUM,
+    Max: framing.MAXIMUM,
+    Avg: framing.MEAN,
+}
+
+
+@dataclass
+class ReachRunner(Runner):
+    kind: Reach
+    fills = {"total": 0.0, "error": 0.0, "count": 0}
+
+    def cut(self, codes: Longs, times: Longs, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> Cut:
+        numbers = doubles_of(values[0]) if self.kind.argument else np.zeros(len(codes))
+        slots, marks, free = kernels.frame_reach(
+            codes,
+            numbers,
+            at["total"],
+            at["error"],
+            at["count"],
+            at["current"],
+            free,
+            FOLLOWED[type(self.kind.aggregate)],
+            self.kind.limit,
+            (">", ">=", "<", "<=").index(self.kind.operator),
+        )
+        return Cut(slots, free, marks=marks)
+
+
+@dataclass
+class BetweenRunner(Runner):
+    kind: Between
+
+    def cut(self, codes: Longs, times: Longs, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> Cut:
+        starts, ends = flags_of(values[0]), flags_of(values[1])
+        drops = self.kind.policy is Policy.DROP
+        slots, marks, free = kernels.frame_between(codes, starts, ends, at["current"], free, drops)
+        return Cut(slots, free, marks=marks)
+
+
+def runner_of(frame: Frame) -> Runner:
+    """The runner for a kind of frames that do not overlap."""
+    match frame.kind:
+        case While():
+            return ReportRunner(frame.schedule) if frame.schedule else FlagRunner()
+        case Boundary():
+            return BoundaryRunner(frame.kind)
+        case Delta():
+            return DeltaRunner(frame.kind)
+        case Trend():
+            return TrendRunner(frame.kind)
+        case Reach():
+            return ReachRunner(frame.kind)
+        case Between():
+            return BetweenRunner(frame.kind)
+    raise TypeError(f"no runner for {type(frame.kind).__name__}")
+
+
+def flags_of(values: pa.ChunkedArray) -> Flags:
+    """Whether each condition holds; unknown does not."""
+    known = pc.fill_null(values, False) if values.null_count else values
+    return np.asarray(known.to_numpy(), np.bool_)
+
+
+def doubles_of(values: pa.ChunkedArray) -> Doubles:
+    """Numbers, with NaN for none."""
+    return np.asarray(values.cast(pa.float64(), safe=False).to_numpy(), np.float64)

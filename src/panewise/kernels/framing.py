@@ -1,0 +1,307 @@
+"""The kernels of frames: state machines over rows in the order of time, with a little state for each group.
+
+They are sequential by nature, so that one text serves both twins: compiled it is fast, as it is it says what is meant.
+
+Rows of a frame share a slot; -1 says that a row is in none. `current` holds the slot of the frame that is open in each
+group, and the next free slot is counted on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from panewise.kernels.plain import Bytes, Doubles, Flags, Longs
+
+#: No time at all.
+NONE = np.iinfo(np.int64).min
+
+#: What is known of a frame: a row of a table with these columns.
+GROUP, FIRST, LAST, COUNT, MISSING, BEFORE, AFTER, SOME, WHOLE, NUMBER, TOLD_AT, TOLD_ROWS = range(12)
+FIELDS = 12
+
+#: What a row says of whole frames: it completes its own, the one before it in its group, or undoes that one.
+COMPLETES, COMPLETES_LAST, UNDOES_LAST = 1, 2, 3
+
+
+def frame_flags(codes: Longs, flags: Flags, current: Longs, free: int) -> tuple[Longs, int]:
+    """Runs of rows whose flag is set."""
+    slots = np.empty(len(codes), np.int64)
+    for i in range(len(codes)):
+        group = codes[i]
+        slot = np.int64(-1)
+        if flags[i]:
+            slot = current[group]
+            if slot < 0:
+                slot = np.int64(free)
+                free += 1
+        current[group] = slot
+        slots[i] = slot
+    return slots, free
+
+
+def frame_reports(
+    codes: Longs, times: Longs, flags: Flags, seen: Longs, current: Longs, free: int, every: int, missing: int
+) -> tuple[Longs, Longs, int, int]:
+    """Runs of reports that come every so often; `missing` is 0 where a gap ends a run, 1 where it qualifies, 2 where it
+    does as its neighbours do.
+
+    Also how many missing reports before each row count: for its own run, or else at the end of the one before it. And
+    the first row that is off the schedule, or -1. `seen` is read only: the time of the last report of each group.
+    """
+    slots, assumed = np.empty(len(codes), np.int64), np.zeros(len(codes), np.int64)
+    last = seen.copy()
+    for i in range(len(codes)):
+        group = codes[i]
+        slot = current[group]
+        gap = np.int64(0)
+        if last[group] != NONE:
+            if (times[i] - last[group]) % every != 0:
+                return slots, assumed, free, i
+            gap = max((times[i] - last[group]) // every - 1, np.int64(0))
+        if gap > 0 and slot >= 0:
+            if missing == 0:
+                slot = np.int64(-1)
+            elif missing == 1 or flags[i]:
+                assumed[i] = gap
+        if flags[i]:
+            if slot < 0:
+                slot = np.int64(free)
+                free += 1
+        else:
+            slot = np.int64(-1)
+        current[group] = slot
+        slots[i] = slot
+        last[group] = times[i]
+    return slots, assumed, free, -1
+
+
+def frame_labels(
+    codes: Longs, labels: Longs, known: Flags, label: Longs, current: Longs, free: int
+) -> tuple[Longs, int]:
+    """Runs of rows with the same label; a row without one stays with those before it."""
+    slots = np.empty(len(codes), np.int64)
+    for i in range(len(codes)):
+        group = codes[i]
+        if known[i] and (current[group] < 0 or label[group] != labels[i]):
+            label[group] = labels[i]
+            current[group] = free
+            free += 1
+        slots[i] = current[group]
+    return slots, free
+
+
+def frame_delta(
+    codes: Longs, values: Doubles, low: Doubles, high: Doubles, current: Longs, free: int, limit: float, strict: bool
+) -> tuple[Longs, int]:
+    """Runs whose greatest and least value are no more than a limit apart; a row without a value stays."""
+    slots = np.empty(len(codes), np.int64)
+    for i in range(len(codes)):
+        group, value = codes[i], values[i]
+        if not np.isnan(value):
+            least, most = min(low[group], value), max(high[group], value)
+            apart = most - least
+            if current[group] < 0 or apart > limit or (strict and apart >= limit):
+                least, most = value, value
+                current[group] = free
+                free += 1
+            low[group], high[group] = least, most
+        slots[i] = current[group]
+    return slots, free
+
+
+def frame_trend(
+    codes: Longs, values: Doubles, last: Doubles, current: Longs, free: int, direction: int, tolerance: float
+) -> tuple[Longs, int]:
+    """Runs in which each value is above (1), below (-1) or near (0) the one before; a row without one is in none."""
+    slots = np.empty(len(codes), np.int64)
+    for i in range(len(codes)):
+        group, value = codes[i], values[i]
+        if np.isnan(value):
+            current[group] = -1
+        else:
+            step = value - last[group]
+            goes_on = step > 0 if direction > 0 else step < 0 if direction < 0 else abs(step) <= tolerance
+            if current[group] < 0 or not goes_on:
+                current[group] = free
+                free += 1
+            last[group] = value
+        slots[i] = current[group]
+    return slots, free
+
+
+#: Aggregates that frames follow without help.
+SUM, COUNT_ROWS, MINIMUM, MAXIMUM, MEAN = range(5)
+
+
+def frame_reach(
+    codes: Longs,
+    values: Doubles,
+    totals: Doubles,
+    errors: Doubles,
+    counts: Longs,
+    current: Longs,
+    free: int,
+    aggregate: int,
+    limit: float,
+    operator: int,
+) -> tuple[Longs, Bytes, int]:
+    """Frames that an aggregate ends: with the row that lets it reach a limit (operators > 0, >= 1), or before the row
+    that lets it pass one (< 2, <= 3). Also which rows complete their frame.
+
+    Sums carry what rounding took, so that they are as exact as if added at once.
+    """
+    slots, marks = np.empty(len(codes), np.int64), np.zeros(len(codes), np.uint8)
+    for i in range(len(codes)):
+        group, value = codes[i], values[i]
+        missing = np.isnan(value)
+        for _ in range(2):
+            fresh = current[group] < 0
+            total, error, count = totals[group], errors[group], counts[group]
+            if fresh:
+                total, error, count = 0.0, 0.0, np.int64(0)
+            if not missing:
+                if aggregate == MINIMUM:
+                    total = value if count == 0 else min(total, value)
+                elif aggregate == MAXIMUM:
+                    total = value if count == 0 else max(total, value)
+                elif aggregate != COUNT_ROWS:
+                    added = total + value
+                    error += (total - added) + value if abs(total) >= abs(value) else (value - added) + total
+                    total = added
+                count += 1
+            answer = total + error
+            if aggregate == COUNT_ROWS:
+                answer = float(count)
+            elif aggregate == MEAN and count > 0:
+                answer = answer / count
+            empty = count == 0 and aggregate != COUNT_ROWS
+            if operator == 0:
+                holds = not empty and answer > limit
+            elif operator == 1:
+                holds = not empty and answer >= limit
+            elif operator == 2:
+                holds = empty or answer < limit
+            else:
+                holds = empty or answer <= limit
+            if operator >= 2 and not holds:
+                # The row begins the next frame, or is in none where it breaks even that.
+                current[group] = -1
+                slots[i] = -1
+                if fresh:
+                    break
+                continue
+            if fresh:
+                current[group] = free
+                free += 1
+            totals[group], errors[group], counts[group] = total, error, count
+            slots[i] = current[group]
+            if operator < 2 and holds:
+                marks[i] = COMPLETES
+                current[group] = -1
+            break
+    return slots, marks, free
+
+
+def frame_between(
+    codes: Longs, starts: Flags, ends: Flags, current: Longs, free: int, drops: bool
+) -> tuple[Longs, Bytes, int]:
+    """From a row that starts to the next one that ends; a start inside ends the frame before it, or drops it."""
+    slots, marks = np.empty(len(codes), np.int64), np.zeros(len(codes), np.uint8)
+    for i in range(len(codes)):
+        group = codes[i]
+        slot = current[group]
+        if slot >= 0 and ends[i]:
+            marks[i] = COMPLETES
+            current[group] = -1
+        elif starts[i]:
+            if slot >= 0:
+                marks[i] = UNDOES_LAST if drops else COMPLETES_LAST
+            slot = np.int64(free)
+            free += 1
+            current[group] = slot
+        slots[i] = slot
+    return slots, marks, free
+
+
+def frame_extents(
+    codes: Longs,
+    times: Longs,
+    slots: Longs,
+    some: Flags,
+    assumed: Longs,
+    marks: Bytes,
+    every: int,
+    table: Longs,
+    previous: Longs,
+    seen: Longs,
+    growth: Longs,
+) -> tuple[Longs, Longs, Longs]:
+    """Enter rows into the table of their frames. `some`, `assumed` and `marks` may be empty.
+
+    `previous` is the slot of the last row of each group and `seen` its time. `growth` says when long frames are told:
+    whether at all, the least ticks and rows, by how much they grow, whether that is rows, whether they begin with the
+    row before. Then also: rows by the piece of a frame they belong to, the slot of each piece, and what is told (slot,
+    piece, time, rows, missing).
+    """
+    telling = growth[0] > 0
+    pieces = np.empty(len(codes) if telling else 0, np.int64)
+    owners = np.empty(len(codes) if telling else 0, np.int64)
+    told = np.empty((len(codes) if telling else 0, 5), np.int64)
+    piece_of = np.full(len(table) if telling else 0, -1, np.int64)
+    made, said = 0, 0
+    for i in range(len(codes)):
+        group, slot, time = codes[i], slots[i], times[i]
+        before = previous[group]
+        if before >= 0:
+            if before != slot and table[before, AFTER] == NONE:
+                table[before, AFTER] = time
+            if len(marks) > 0 and marks[i] == COMPLETES_LAST:
+                table[before, WHOLE] = 1
+            elif len(marks) > 0 and marks[i] == UNDOES_LAST:
+                table[before, WHOLE] = -1
+        if len(assumed) > 0 and assumed[i] > 0:
+            owner = slot if slot >= 0 else before
+            table[owner, MISSING] += assumed[i]
+            if slot < 0:
+                table[owner, LAST] = time - every
+        if slot >= 0:
+            if table[slot, COUNT] == 0:
+                table[slot, GROUP] = group
+                table[slot, FIRST] = time
+                table[slot, BEFORE] = seen[group]
+                table[slot, AFTER] = NONE
+                table[slot, TOLD_AT] = NONE
+            table[slot, LAST] = time
+            table[slot, COUNT] += 1
+            if len(some) > 0 and some[i]:
+                table[slot, SOME] += 1
+            if len(marks) > 0 and marks[i] == COMPLETES:
+                table[slot, WHOLE] = 1
+        if telling:
+            pieces[i] = -1
+            if slot >= 0:
+                if piece_of[slot] < 0:
+                    piece_of[slot] = made
+                    owners[made] = slot
+                    made += 1
+                pieces[i] = piece_of[slot]
+                rows = table[slot, COUNT] + table[slot, MISSING]
+                if table[slot, TOLD_AT] == NONE:
+                    start = table[slot, FIRST]
+                    if growth[5] > 0 and table[slot, BEFORE] != NONE:
+                        start = table[slot, BEFORE]
+                    due = time - start >= growth[1] and rows >= growth[2]
+                    due = due and (len(some) == 0 or table[slot, SOME] > 0)
+                elif growth[4] > 0:
+                    due = rows - table[slot, TOLD_ROWS] >= growth[3]
+                else:
+                    due = time - table[slot, TOLD_AT] >= growth[3]
+                if due:
+                    told[said, 0], told[said, 1], told[said, 2] = slot, piece_of[slot], time
+                    told[said, 3], told[said, 4] = table[slot, COUNT], table[slot, MISSING]
+                    said += 1
+                    table[slot, TOLD_AT], table[slot, TOLD_ROWS] = time, rows
+                    piece_of[slot] = -1
+        previous[group] = slot
+        seen[group] = time
+    return pieces, owners[:made], told[:said]

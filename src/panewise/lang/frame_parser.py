@@ -1,0 +1,261 @@
+"""Reads what stands after FRAME: a kind, then conditions in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlglot import TokenType
+
+from panewise.errors import SyntaxProblem, did_you_mean
+from panewise.lang.cursor import Cursor, word
+from panewise.lang.frame_syntax import (
+    BetweenSyntax,
+    CustomSyntax,
+    DeltaSyntax,
+    DensitySyntax,
+    EverySyntax,
+    FrameClause,
+    KindSyntax,
+    LengthSyntax,
+    ReachSyntax,
+    TrendSyntax,
+    WhileSyntax,
+)
+from panewise.lang.syntax import Expr
+
+SPANS = ("MINIMAL", "MAXIMAL", "MAXIMUM")
+SCHEMES = ("PARTITION", "COVER", "ADJACENT", "ADVANCING", "DISJOINT", "UNCONSTRAINED")
+CHOICES = ("SATURATED", "DRAINED")
+
+
+def parse_frame(cursor: Cursor) -> FrameClause:
+    """The clause that a cursor behind FRAME holds."""
+    cursor.clause = "FRAME"
+    kind = _kind(cursor)
+    said: dict[str, Any] = {}
+    while cursor.token is not None:
+        _condition(cursor, said)
+    return FrameClause(kind, **said)
+
+
+# ---- kinds -------------------------------------------------------------------------------------------------------
+
+
+def _kind(cursor: Cursor) -> KindSyntax:
+    opening = word(cursor.token) if cursor.token else ""
+    reader = _KINDS.get(opening)
+    if reader is None:
+        return ReachSyntax(_expression(cursor))
+    cursor.at += 1
+    return reader(cursor)
+
+
+def _while(cursor: Cursor) -> KindSyntax:
+    return WhileSyntax(_expression(cursor))
+
+
+def _every(cursor: Cursor) -> KindSyntax:
+    step = _number(cursor)
+    cursor.expect("OF")
+    return EverySyntax(_expression(cursor), step)
+
+
+def _at(cursor: Cursor) -> KindSyntax:
+    cursor.expect("(")
+    marks = [_number(cursor)]
+    while cursor.take(","):
+        marks.append(_number(cursor))
+    cursor.expect(")")
+    cursor.expect("OF")
+    return EverySyntax(_expression(cursor), None, tuple(marks))
+
+
+def _delta(cursor: Cursor) -> KindSyntax:
+    return DeltaSyntax(_expression(cursor))
+
+
+def _trend(cursor: Cursor) -> KindSyntax:
+    direction = word(cursor.tokens[cursor.at - 1])
+    value = _expression(cursor)
+    return TrendSyntax(direction, value, _number(cursor) if cursor.take("WITHIN") else None)
+
+
+def _density(cursor: Cursor) -> KindSyntax:
+    count = cursor.integer("a number of rows")
+    cursor.expect("PER")
+    per = cursor.duration()
+    chance = _number(cursor) if cursor.take("CHANCE") else None
+    expected = None
+    if chance is not None:
+        cursor.expect("EXPECTED")
+        expected = _number(cursor)
+    return DensitySyntax(count, per, chance, expected)
+
+
+def _between(cursor: Cursor) -> KindSyntax:
+    cursor.expect("WHEN")
+    start = _expression(cursor)
+    cursor.expect("END")
+    cursor.expect("WHEN")
+    end = _expression(cursor)
+    return BetweenSyntax(start, end, _one_of(cursor, _POLICIES) if cursor.take("ON", "START") else None)
+
+
+def _custom(cursor: Cursor) -> KindSyntax:
+    name = cursor.string("the name of a framing function")
+    cursor.expect("OF")
+    return CustomSyntax(name, _expression(cursor))
+
+
+_POLICIES = ("CLOSE", "DROP", "CONTINUE")
+_KINDS: dict[str, Callable[[Cursor], KindSyntax]] = {
+    "WHILE": _while,
+    "EVERY": _every,
+    "AT": _at,
+    "DELTA": _delta,
+    "RISING": _trend,
+    "FALLING": _trend,
+    "FLAT": _trend,
+    "DENSITY": _density,
+    "START": _between,
+    "USING": _custom,
+}
+
+
+# ---- conditions --------------------------------------------------------------------------------------------------
+
+
+def _condition(cursor: Cursor, said: dict[str, Any]) -> None:
+    opening = word(cursor.token) if cursor.token else ""
+    for name, words in (("span", SPANS), ("scheme", SCHEMES), ("choice", CHOICES)):
+        if opening in words:
+            _say(cursor, said, name, opening)
+            cursor.at += 1
+            if opening == "ADJACENT":
+                said["overlap"] = cursor.duration()
+            return
+    reader = _CONDITIONS.get(opening)
+    if reader is None:
+        known = [*_CONDITIONS, *SPANS, *SCHEMES, *CHOICES]
+        raise cursor.problem("expected a condition of frames", did_you_mean(opening, known, "use one of {}"))
+    place = cursor.at
+    cursor.at += 1
+    for name, value in reader(cursor).items():
+        cursor.at, after = place, cursor.at
+        _say(cursor, said, name, value)
+        cursor.at = after
+
+
+def _say(cursor: Cursor, said: dict[str, Any], name: str, value: object) -> None:
+    if name in said:
+        raise SyntaxProblem("a condition of frames is said twice", fix="keep one of them", place=cursor.place())
+    said[name] = value
+
+
+def _partition(cursor: Cursor) -> dict[str, Any]:
+    names = [cursor.name("a partition column")]
+    while cursor.take(","):
+        names.append(cursor.name("a partition column"))
+    return {"partition_by": tuple(names)}
+
+
+def _some(cursor: Cursor) -> dict[str, Any]:
+    cursor.expect("SOME")
+    return {"some": _expression(cursor)}
+
+
+def _for(cursor: Cursor) -> dict[str, Any]:
+    cursor.expect("AT")
+    name = "least" if cursor.take("LEAST") else "most"
+    if name == "most" and not cursor.take("MOST"):
+        raise cursor.problem("expected LEAST or MOST", "write FOR AT LEAST or FOR AT MOST and a length")
+    return {name: _length(cursor)}
+
+
+def _extent(cursor: Cursor) -> dict[str, Any]:
+    return {"extent": _one_of(cursor, ("CONSERVATIVE", "LIBERAL"))}
+
+
+def _reading(cursor: Cursor) -> dict[str, Any]:
+    return {"reading": _one_of(cursor, ("POINTS", "INTERVALS"))}
+
+
+def _schedule(cursor: Cursor) -> dict[str, Any]:
+    found: dict[str, Any] = {"every": cursor.duration()}
+    if cursor.take("MISSING"):
+        found["missing"] = _one_of(cursor, ("FAILS", "QUALIFIES", "NEIGHBOURS"))
+    return found
+
+
+def _duplicates(cursor: Cursor) -> dict[str, Any]:
+    return {"duplicates": _one_of(cursor, ("KEEP", "ERROR", "FIRST", "LAST", "AVG", "MIN", "MAX", "SUM"))}
+
+
+def _fragments(cursor: Cursor) -> dict[str, Any]:
+    cursor.expect("EVERY")
+    return {"fragments": _length(cursor)}
+
+
+_CONDITIONS: dict[str, Callable[[Cursor], dict[str, Any]]] = {
+    "PARTITION BY": _partition,
+    "WITH": _some,
+    "FOR": _for,
+    "EXTENT": _extent,
+    "AS": _reading,
+    "EVERY": _schedule,
+    "DUPLICATES": _duplicates,
+    "FRAGMENTS": _fragments,
+}
+
+
+# ---- small things ------------------------------------------------------------------------------------------------
+
+
+def _length(cursor: Cursor) -> LengthSyntax:
+    """A duration, or a number and ROWS."""
+    ahead = cursor.tokens[cursor.at + 1 : cursor.at + (3 if cursor.peek("-") else 2)]
+    if any(word(token) in ("ROWS", "ROW") for token in ahead):
+        found = cursor.integer("a number of rows")
+        cursor.at += 1
+        return LengthSyntax(found)
+    return LengthSyntax(cursor.duration())
+
+
+def _one_of(cursor: Cursor, words: tuple[str, ...]) -> str:
+    for each in words:
+        if cursor.take(each):
+            return each
+    found = cursor.token.text if cursor.token else ""
+    raise cursor.problem(f"expected {', '.join(words[:-1])} or {words[-1]}", did_you_mean(found, words))
+
+
+def _number(cursor: Cursor) -> str:
+    """A number as it was written, so that nothing of it is lost."""
+    place, sign = cursor.place(), "-" if cursor.take("-") else ""
+    token = cursor.next("a number", "write a number")
+    if token.token_type is not TokenType.NUMBER:
+        cursor.at -= 1
+        raise cursor.problem("expected a number", "write a number")
+    cursor.places.setdefault(f"{sign}{token.text}", place)
+    return f"{sign}{token.text}"
+
+
+#: Words that end an expression, outside all parentheses.
+_ENDS = {*_CONDITIONS, *SPANS, *SCHEMES, *CHOICES, "WITHIN", "ON", "OF"}
+
+
+def _expression(cursor: Cursor) -> Expr:
+    """Everything up to a word that cannot be part of an expression."""
+    start, depth, cases = cursor.offset, 0, 0
+    while cursor.token is not None:
+        token, said = cursor.token, word(cursor.token)
+        if not depth and not cases and (said in _ENDS or cursor.peek("END", "WHEN")):
+            break
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1, TokenType.L_BRACKET: 1, TokenType.R_BRACKET: -1}.get(
+            token.token_type, 0
+        )
+        cases += (said == "CASE") - (said == "END" and cases > 0)
+        cursor.at += 1
+    node = cursor.source.parse(start, cursor.offset, [], cursor.clause)
+    return cursor.source.expr(node, cursor.clause, start)

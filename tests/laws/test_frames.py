@@ -1,0 +1,189 @@
+"""Frames: the engine against their meaning, whole and split, with groups, disorder, gaps and restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+
+import panewise as pw
+from panewise.errors import BindProblem, PanewiseError, WindowProblem
+
+from .test_engine import CUTS, Ask, Event, same, split
+
+pytestmark = pytest.mark.slow
+
+SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64()), ("x", pa.float64())])
+
+
+def reports(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    """Rows of (t, k, v, x)."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+
+
+VALUES = st.one_of(st.integers(-3, 6), st.integers(-3, 6), st.none())
+FLOATS = st.one_of(st.sampled_from([0.0, 0.1, 0.2, 0.5, 1.0, 2.5, -0.7]), st.none(), st.just(float("nan")))
+KEYS = st.sampled_from(["a", "a", "b", None])
+
+
+def streams(times: st.SearchStrategy[int], max_size: int = 16) -> st.SearchStrategy[pa.Table]:
+    return st.lists(st.tuples(times, KEYS, VALUES, FLOATS), max_size=max_size).map(reports)
+
+
+KINDS = st.sampled_from(
+    [
+        "WHILE v > 1",
+        "WHILE x < 1 OR v IS NULL",
+        "WHILE v > 0 WITH SOME v > 3",
+        "EVERY 2 OF v",
+        "EVERY 0.5 OF x",
+        "AT (-1, 0.15, 2) OF x",
+        "DELTA v > 2",
+        "DELTA x >= 0.4",
+        "SUM(v) >= 4",
+        "SUM(x) > 0.6",
+        "COUNT(*) >= 3",
+        "COUNT(v) > 1",
+        "AVG(v) <= 2",
+        "MAX(v) < 4",
+        "MIN(x) >= 0.2",
+        "SUM(v) <= 5",
+        "RISING v",
+        "FALLING x",
+        "FLAT v WITHIN 1",
+        "START WHEN v > 2 END WHEN v < 1",
+        "START WHEN v > 2 END WHEN v < 1 ON START DROP",
+    ]
+)
+LENGTHS = st.sampled_from(["", "", "FOR AT LEAST 2", "FOR AT LEAST 2 ROWS", "FOR AT MOST 3 ROWS", "FOR AT MOST 4"])
+EXTENTS = st.sampled_from(["", "", "EXTENT LIBERAL", "AS INTERVALS", "EXTENT LIBERAL AS INTERVALS"])
+TWINS = st.sampled_from(["", "", "FIRST", "LAST", "AVG", "MIN", "MAX", "SUM"]).map(lambda h: h and f"DUPLICATES {h}")
+FRAGMENTS = st.sampled_from(["", "", "", "FRAGMENTS EVERY 2", "FRAGMENTS EVERY 2 ROWS"])
+PARTITIONS = st.sampled_from(["", "PARTITION BY k", "PARTITION BY k", "PARTITION BY k, v"])
+CALLS = st.sampled_from(["COUNT(*) AS n", "SUM(v) AS s, MAX(x) AS m", "AVG(x) AS a, FIRST(v) AS f", "k, LAST(v) AS l"])
+REST = st.sampled_from(["", "", "WHERE v <> 2", "GROUP BY v % 2", "WHERE x < 2 GROUP BY v", "HAVING COUNT(*) > 1"])
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> str:
+    frame = " ".join(draw(part) for part in (KINDS, LENGTHS, EXTENTS, TWINS, FRAGMENTS, PARTITIONS))
+    calls = draw(CALLS)
+    if calls.startswith("k") and "PARTITION BY k" not in frame:
+        calls = "COUNT(*)"
+    return f"SELECT {calls} FROM S [FRAME {frame}] {draw(REST)}"
+
+
+def engine_of(cql: str, delay: int | None, boundary: str = "(]") -> pw.Engine:
+    """An engine with one query; frames whose conditions contradict each other are no case of any law."""
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, "t", delay)}, boundary)
+    try:
+        pool.register("q", cql)
+    except (WindowProblem, BindProblem) as problem:
+        assert problem.fix
+        reject()
+    return pw.Engine(pool)
+
+
+def played(engine: pw.Engine, events: Sequence[Event], restart: int | None = None) -> tuple[pa.Table, pw.Engine]:
+    """All that the query said; before event number `restart` the engine is stored and restored."""
+    said = []
+    for number, event in enumerate(events):
+        if number == restart:
+            engine = pw.Engine.restore(engine.snapshot())
+        if isinstance(event, Ask):
+            said.append(engine.advance(event.to)["q"])
+        else:
+            assert isinstance(event, pa.Table)
+            engine.feed("S", event)
+    return pa.concat_tables([*said, engine.finish()["q"]]), engine
+
+
+@settings(max_examples=300)
+@given(streams(st.integers(-3, 12)), queries(), CUTS, st.integers(0, 8))
+def test_the_engine_says_what_is_meant(s: pa.Table, cql: str, cuts: list[tuple[int, bool]], restart: int) -> None:
+    engine = engine_of(cql, None)
+    wanted = pw.reference.run(cql, {"S": s}, time="t")
+    same(played(engine, split(s, cuts), restart)[0], wanted)
+
+
+@settings(max_examples=300)
+@given(
+    streams(st.one_of(st.integers(0, 6), st.integers(0, 20))),
+    queries(),
+    st.integers(0, 6),
+    CUTS,
+    st.integers(0, 8),
+    st.sampled_from(["(]", "[)"]),
+)
+def test_disorder_within_the_delay(
+    s: pa.Table, cql: str, delay: int, cuts: list[tuple[int, bool]], restart: int, boundary: str
+) -> None:
+    """However rows are split into batches, frames split and merge as if rows had come in order; the rest is late."""
+    engine = engine_of(cql, delay, boundary)
+    wanted = pw.reference.execute(cql, {"S": pw.Stream(s, "t", delay)}, boundary=boundary)
+    found, engine = played(engine, split(s, cuts), restart)
+    same(found, wanted.table)
+    assert engine.accounting["S"] == wanted.accounting["S"]
+    assert engine.late("S").num_rows == wanted.accounting["S"].late or restart < len(cuts) + 8
+
+
+SCHEDULES = st.sampled_from(["FAILS", "QUALIFIES", "NEIGHBOURS"])
+
+
+@st.composite
+def scheduled(draw: st.DrawFn) -> pa.Table:
+    """Reports of two groups every three ticks, some of which are missing, some a little late."""
+    rows = [(3 * n + (key == "b"), key, draw(st.integers(0, 3)), None) for n in range(8) for key in "ab"]
+    kept = [row for row in rows if draw(st.integers(0, 3))]
+    order = sorted(range(len(kept)), key=lambda place: (kept[place][0] + draw(st.integers(0, 4)), place))
+    return reports([kept[place] for place in order])
+
+
+@settings(max_examples=300)
+@given(
+    scheduled(),
+    st.sampled_from(["WHILE v > 0", "WHILE v <> 2 WITH SOME v = 3"]),
+    SCHEDULES,
+    LENGTHS,
+    EXTENTS,
+    st.sampled_from(["", "DUPLICATES FIRST", "DUPLICATES LAST"]),
+    FRAGMENTS,
+    CUTS,
+    st.integers(0, 8),
+)
+def test_reports_on_a_schedule(
+    s: pa.Table,
+    kind: str,
+    missing: str,
+    length: str,
+    extent: str,
+    twins: str,
+    fragments: str,
+    cuts: list[tuple[int, bool]],
+    restart: int,
+) -> None:
+    frame = f"{kind} {length} {extent} {twins} {fragments} PARTITION BY k EVERY 3 MISSING {missing}"
+    cql = f"SELECT SUM(v) AS s FROM S [FRAME {frame}]"
+    engine = engine_of(cql, 6)
+    wanted = pw.reference.run(cql, {"S": pw.Stream(s, "t", 6)})
+    same(played(engine, split(s, cuts), restart)[0], wanted)
+
+
+@settings(max_examples=100)
+@given(streams(st.integers(0, 12)), st.sampled_from(["WHILE v > 0", "DUPLICATES ERROR"]), CUTS)
+def test_data_that_contradict_are_refused_by_both(s: pa.Table, kind: str, cuts: list[tuple[int, bool]]) -> None:
+    frame = f"{kind} EVERY 2" if "WHILE" in kind else f"WHILE v > 0 {kind}"
+    cql = f"SELECT COUNT(*) AS n FROM S [FRAME {frame} PARTITION BY k]"
+    try:
+        wanted = pw.reference.run(cql, {"S": s}, time="t")
+    except PanewiseError as problem:
+        with pytest.raises(PanewiseError) as found:
+            played(engine_of(cql, None), split(s, cuts))
+        assert found.value.fix == problem.fix
+        return
+    same(played(engine_of(cql, None), split(s, cuts))[0], wanted)
