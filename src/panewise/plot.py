@@ -145,16 +145,19 @@ def _alone(values: Floats) -> npt.NDArray[np.bool_]:
 
 
 def _windows(axes: Axes, panel: Panel, low: float, high: float) -> None:
-    starts, ends = (np.clip(_positions(times), low, high) for times in (panel.starts, panel.ends))
-    _spans(axes, np.unique(np.column_stack((starts, ends)), axis=0), high - low)
+    edges = np.column_stack((_positions(panel.starts), _positions(panel.ends)))
+    # Edges beyond all time are more than a renderer can hold; out of sight is far enough.
+    near = np.clip(edges, 2 * low - high, 2 * high - low)
+    once = np.unique(edges, axis=0, return_index=True)[1]
+    _spans(axes, near[once], low, high)
     if panel.values is not None:
-        _levels(axes, starts, ends, _drawable(panel.values))
+        _levels(axes, near[:, 0], near[:, 1], _drawable(panel.values))
 
 
-def _spans(axes: Axes, edges: Floats, shown: float) -> None:
+def _spans(axes: Axes, edges: Floats, low: float, high: float) -> None:
     """A shade over each window; several groups that have the same one share it."""
     # Shades of windows that overlap and edges that lie close add up: each is fainter, so that together they are not.
-    overlap = max(1.0, float((edges[:, 1] - edges[:, 0]).sum()) / shown)
+    overlap = max(1.0, float(np.diff(np.clip(edges, low, high)).sum()) / (high - low))
     crowd = max(1.0, len(edges) / 200)
     corners = np.stack((edges[:, [0, 0, 1, 1]], np.broadcast_to([0.0, 1.0, 1.0, 0.0], (len(edges), 4))), axis=2)
     shades = PolyCollection(

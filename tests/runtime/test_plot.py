@@ -182,6 +182,15 @@ def test_few_rows_can_be_drawn(rows: int) -> None:
     assert (spans, steps) == ([2, 0], [1])
 
 
+def test_windows_out_of_sight_are_not_drawn_at_the_edge() -> None:
+    starts = np.array([-500, -400, 0])
+    drawn = figure(Series("a series", np.arange(11), np.zeros(11)), [Panel("windows", starts, starts + 5)])
+    (spans,) = drawn.axes[1].collections
+    low, high = drawn.axes[1].get_xlim()
+    seen = [path for path in spans.get_paths() if path.get_extents().x1 >= low and path.get_extents().x0 <= high]
+    assert (len(spans.get_paths()), len(seen)) == (3, 1)
+
+
 def test_dates_beyond_the_calendar_can_be_drawn() -> None:
     times = np.array([-(2**60), 2**60]).astype("datetime64[us]")
     assert made(times, np.zeros(2), Panel("all", times[:1], times[1:])) == ([1], [])
