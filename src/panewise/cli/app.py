@@ -1,4 +1,4 @@
-"""The command: `run`, `explain`, `register`, `revoke`, `list` and `demo`."""
+"""The command: `run`, `explain`, `register`, `revoke`, `list`, `plot` and `demo`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rich.markup import escape
 from panewise import __version__
 from panewise.cli.demo import demo as run_demo
 from panewise.cli.pipelines import listed, request, run_on_spark
+from panewise.cli.plotting import plotted
 from panewise.cli.show import show_answer
 from panewise.errors import PanewiseError
 from panewise.plan import explain as explain_query
@@ -93,6 +94,22 @@ def revoke(
 def list_(checkpoint: Folder) -> None:
     """Show the queries of a pipeline."""
     listed(console, checkpoint)
+
+
+@app.command()
+def plot(
+    data: Annotated[Path, typer.Argument(help="A .parquet, .csv or .json file.", show_default=False)],
+    time: Annotated[str, typer.Option(help="The column that orders the data.")],
+    value: Annotated[str, typer.Option(help="The column to draw.")],
+    query: Annotated[list[str], typer.Option(help="A query over the data, in CQL; may be given several times.")],
+    out: Annotated[Path, typer.Option(help="The picture: a .png or .svg file.")],
+    title: Annotated[str | None, typer.Option(help="What is written above it.")] = None,
+    stream: Annotated[str, typer.Option(help="What queries call the data.")] = "S",
+    boundary: Annotated[str, typer.Option(help="'(]' as in the papers, '[)' as in Spark and Flink.")] = "(]",
+) -> None:
+    """Draw a series and, under it, the windows or frames of queries over it."""
+    for line in plotted(data, time, value, query, out, title=title, stream=stream, boundary=boundary):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()

@@ -36,6 +36,19 @@ def read(address: str, declared: StreamSchema, base: Path) -> pa.Table:
     return pa.concat_tables(tables) if tables else declared.schema.empty_table()
 
 
+def read_undeclared(path: Path) -> pa.Table:
+    """All rows of a file that no script declares, with the columns and types that it has or seems to have."""
+    scheme = next((kind for kind, endings in _ENDINGS.items() if path.name.lower().endswith(endings)), None)
+    if scheme is None:
+        raise SourceProblem(f"'{path}' is no kind of file Panewise reads", fix="name a .parquet, .csv or .json file")
+    if not path.is_file():
+        raise SourceProblem(f"'{path}' is no file", fix="check the path")
+    try:
+        return _typed(_GUESSERS[scheme](path))
+    except (pa.ArrowException, OSError, ValueError) as problem:
+        raise SourceProblem(f"'{path}' cannot be read: {_reason(problem)}", fix="check the file") from None
+
+
 def write(table: pa.Table, address: str, name: str, base: Path) -> Path:
     """Write one file into the folder of an address, whole or not at all."""
     scheme, folder = _split(address, base)
@@ -97,12 +110,23 @@ def _read_parquet(file: Path, schema: pa.Schema) -> pa.Table:
 
 def _read_csv(file: Path, schema: pa.Schema) -> pa.Table:
     def reader(expected: pa.Schema) -> pa.Table:
-        options = pa.csv.ConvertOptions(
-            column_types=expected, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
-        )
-        return pa.csv.read_csv(file, convert_options=options)
+        return _parsed_csv(file, expected)
 
     return _conformed(_zoned_or_utc(reader, schema), schema)
+
+
+def _typed(table: pa.Table) -> pa.Table:
+    """Columns without any value look like nothing; as numbers they do not keep the others from being used."""
+    fields = [f.with_type(pa.int64()) if pa.types.is_null(f.type) else f for f in table.schema]
+    return table.cast(pa.schema(fields))
+
+
+def _parsed_csv(file: Path, expected: pa.Schema | None = None) -> pa.Table:
+    """Only nothing at all is NULL; columns that nothing is expected of get the type that their values look like."""
+    options = pa.csv.ConvertOptions(
+        column_types=expected, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+    )
+    return pa.csv.read_csv(file, convert_options=options)
 
 
 def _read_json(file: Path, schema: pa.Schema) -> pa.Table:
@@ -143,6 +167,12 @@ _READERS: dict[str, Callable[[Path, pa.Schema], pa.Table]] = {
     "parquet": _read_parquet,
     "csv": _read_csv,
     "json": _read_json,
+}
+_GUESSERS: dict[str, Callable[[Path], pa.Table]] = {
+    # A single file has no partitions, whatever its folder is called.
+    "parquet": lambda file: pa.parquet.read_table(file, partitioning=None),
+    "csv": _parsed_csv,
+    "json": pa.json.read_json,
 }
 _WRITERS: dict[str, Callable[[pa.Table, str], None]] = {
     "parquet": pa.parquet.write_table,
