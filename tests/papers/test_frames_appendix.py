@@ -29,6 +29,7 @@ from panewise.algebra.framing import (
     Trend,
     While,
 )
+from panewise.algebra.scan import scan_chance
 from panewise.errors import SchemaProblem, WindowProblem
 from panewise.reference.framing import Found, Item, framed, treated
 from tests.framings import (
@@ -504,3 +505,15 @@ def test_crowds_that_chance_explains_are_no_frames() -> None:
     assert places(Frame(Density(3, 10, chance=0.05, expected=1.0)), items) == [(0, 8)]
     assert places(Frame(Density(3, 10, chance=0.05, expected=0.1)), items) == [(0, 8), (9, 11)]
     assert places(Frame(Density(3, 10, chance=0.05, expected=9.0)), items) == []
+
+
+def test_chance_is_judged_by_the_densest_part_and_the_length_of_a_frame() -> None:
+    """Appendix H: a crowd is the less strange the longer the stretch that has it, and its ends are not both in it."""
+    short, long = instants(*range(0, 12, 4)), instants(*range(0, 240, 4))
+    likely = scan_chance(3, 0.5, 2), scan_chance(3, 0.5, (240 - 4) / 10)
+    between_both = Density(3, 10, chance=sum(likely) / 2, expected=0.5)
+    assert places(Frame(between_both), short) == [(0, 2)]
+    assert places(Frame(between_both), long) == []
+    pairs_only = Density(2, 10, chance=(scan_chance(2, 0.1, 2) + scan_chance(3, 0.1, 2)) / 2, expected=0.1)
+    assert places(Frame(pairs_only), instants(0, 5, 10)) == []
+    assert places(Frame(pairs_only), instants(0, 5, 9)) == [(0, 2)]

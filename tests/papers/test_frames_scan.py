@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from math import exp, factorial, sqrt
+from itertools import permutations, product
+from math import exp, factorial, prod, sqrt
 from random import Random
 
 import pytest
@@ -38,15 +39,46 @@ def test_single_points_are_exact(windows: float) -> None:
     assert scan_chance(0, 0.3, windows) == 1.0
 
 
-@pytest.mark.parametrize(("count", "mean"), [(3, 0.001), (4, 0.01), (5, 0.01)])
-def test_rare_crowds_come_as_often_as_single_clusters(count: int, mean: float) -> None:
-    """Where points are rare, a crowd of k has no others around it: the whole has k points, and they lie that close.
+def quiet(count: int, mean: float, windows: int) -> float:
+    """The exact chance that no window holds so many points, by the number of points in each unit of the whole.
 
-    That k uniform points are within the part x of the whole has the chance (k - x(k-1)) x^(k-1); here x is a half.
+    As a window slides from one unit to the next, it trades points of the one for points of the other. It never holds
+    too many where the numbers traded, each counted from a start of its own, never meet: Karlin and McGregor's
+    determinant says how likely that is.
     """
-    close = (count - 0.5 * (count - 1)) * 0.5 ** (count - 1)
-    points = exp(-2 * mean) * (2 * mean) ** count / factorial(count)
-    assert scan_chance(count, mean, 2) == pytest.approx(points * close, rel=0.05)
+    return exp(-mean * windows) * sum(
+        mean ** sum(points) * apart(count, points) for points in product(range(count), repeat=windows)
+    )
+
+
+def apart(count: int, points: tuple[int, ...]) -> float:
+    places = range(len(points))
+    starts = [sum(count - n for n in points[place:-1]) for place in places]
+    steps = [[starts[j] + points[j] - starts[i] for j in places] for i in places]
+    return sum(
+        sign(order) * prod(1 / factorial(steps[i][j]) for i, j in enumerate(order))
+        for order in permutations(places)
+        if all(steps[i][j] >= 0 for i, j in enumerate(order))
+    )
+
+
+def sign(order: tuple[int, ...]) -> int:
+    return -1 if sum(a > b for n, a in enumerate(order) for b in order[n + 1 :]) % 2 else 1
+
+
+@pytest.mark.parametrize("mean", [0.05, 1.0, 3.0, 8.0])
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 8])
+def test_two_and_three_windows_are_exact(count: int, mean: float) -> None:
+    """Naus: Q2 and Q3 are no approximations."""
+    assert scan_chance(count, mean, 2) == pytest.approx(1 - quiet(count, mean, 2), rel=1e-9, abs=1e-13)
+    assert scan_chance(count, mean, 3) == pytest.approx(1 - quiet(count, mean, 3), rel=1e-9, abs=1e-13)
+    assert 1 - scan_chance(count, mean, 3) == pytest.approx(quiet(count, mean, 3), rel=1e-6, abs=1e-13)
+
+
+@pytest.mark.parametrize(("count", "mean"), [(3, 0.5), (4, 1.0), (5, 3.0)])
+def test_four_windows_are_close(count: int, mean: float) -> None:
+    """Naus: the first extrapolation errs by thousandths at most."""
+    assert scan_chance(count, mean, 4) == pytest.approx(1 - quiet(count, mean, 4), abs=0.002)
 
 
 def simulated(count: int, mean: float, windows: float, runs: int, random: Random) -> float:
