@@ -1,0 +1,147 @@
+"""The meaning of frames, literal and slow: all stretches of one group's items, and which of them are reported how.
+
+"Data-driven windows", section 4 and appendices B, C and F. Everything fast is compared with `framed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from panewise.algebra.framing import Between, Density, Frame, Length, Reach, Span, Trend
+from panewise.errors import SchemaProblem
+from panewise.reference.items import Item, treated
+from panewise.reference.stretches import Stretch, missing_between, stretches
+
+__all__ = ["Found", "Item", "framed", "treated"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A frame, or a fragment of one.
+
+    number: 1, 2, ... by start, over the reported frames of the group; fragments have that of their frame.
+    start, end: the reported extent.
+    first, last: places of its first and last item among those that `treated` gives.
+    count: how many items these are.
+    missing: reports that did not come but count as in the frame.
+    """
+
+    number: int
+    start: int
+    end: int
+    first: int
+    last: int
+    count: int
+    missing: int
+    final: bool
+
+    @property
+    def rows(self) -> int:
+        return self.count + self.missing
+
+    @property
+    def duration(self) -> int:
+        return self.end - self.start
+
+    def length(self, like: Length) -> int:
+        """How long it is in the unit of another length."""
+        return self.rows if like.rows else self.duration
+
+
+def framed(frame: Frame, items: Sequence[Item]) -> list[Found]:
+    """The frames of one group whose stream has ended, each after its fragments.
+
+    Items come in the order of time, those of one time in the order of arrival.
+    """
+    seen = [item for item, _ in treated(frame, items)]
+    _check_schedule(frame, seen)
+    reported = [found for s in stretches(frame, seen) if _qualifies(frame, seen, found := _whole(frame, seen, s))]
+    if frame.spans is Span.MAXIMUM:
+        # Of equals, `max` takes the first.
+        reported = [max(reported, key=lambda found: (found.duration, found.rows))] if reported else []
+    numbered = [replace(found, number=number) for number, found in enumerate(reported, 1)]
+    return [row for found in numbered for row in (*_fragments(frame, seen, found), found)]
+
+
+def _check_schedule(frame: Frame, items: Sequence[Item]) -> None:
+    if frame.schedule is None:
+        return
+    every = frame.schedule.every
+    for before, item in pairwise(items):
+        if (item.time - before.time) % every:
+            raise SchemaProblem(
+                f"a report at {item.time} contradicts EVERY {every}: the next was expected at {before.time + every}",
+                fix="leave EVERY out, or give each group a schedule of its own",
+            )
+
+
+def _whole(frame: Frame, items: Sequence[Item], stretch: Stretch) -> Found:
+    first, last = stretch.first, stretch.last
+    start, end = _extent(frame, items, stretch)
+    missing = missing_between(frame, items, first, last) + stretch.trailing
+    return Found(0, start, end, first, last, last - first + 1, missing, final=True)
+
+
+def _extent(frame: Frame, items: Sequence[Item], stretch: Stretch) -> tuple[int, int]:
+    """From when to when a frame is reported to last."""
+    start, end = items[stretch.first].time, items[stretch.last].time
+    if frame.schedule:
+        end += stretch.trailing * frame.schedule.every
+    if frame.liberal and not frame.lasting and stretch.first > 0:
+        start = items[stretch.first - 1].time
+    if (frame.liberal or frame.lasting) and stretch.last + 1 < len(items):
+        end = items[stretch.last + 1].time
+    return start, end
+
+
+def _qualifies(frame: Frame, items: Sequence[Item], found: Found) -> bool:
+    """Whether a stretch is long and short enough, and has an item that it must have."""
+    return (
+        (frame.least is None or found.length(frame.least) >= frame.least.amount)
+        and (frame.most is None or found.length(frame.most) <= frame.most.amount)
+        and (frame.some is None or any(item.values[-1] is True for item in items[found.first : found.last + 1]))
+    )
+
+
+def _fragments(frame: Frame, items: Sequence[Item], whole: Found) -> list[Found]:
+    """What is said of a frame before its last item: once it is certain, and whenever it has grown by so much."""
+    certain = _certain(frame)
+    if frame.fragments is None or certain is None:
+        return []
+    told: list[Found] = []
+    for last in range(whole.first + certain - 1, whole.last):
+        so_far = replace(
+            whole,
+            end=items[last].time,
+            last=last,
+            count=last - whole.first + 1,
+            missing=missing_between(frame, items, whole.first, last),
+            final=False,
+        )
+        if _worth_telling(frame, items, frame.fragments, told, so_far):
+            told.append(so_far)
+    return told
+
+
+def _worth_telling(frame: Frame, items: Sequence[Item], every: Length, told: list[Found], so_far: Found) -> bool:
+    if not told:
+        return _qualifies(frame, items, so_far)
+    return so_far.length(every) - told[-1].length(every) >= every.amount
+
+
+def _certain(frame: Frame) -> int | None:
+    """With how many items a frame is sure to be one, lengths aside; None where only its end tells."""
+    match frame.kind:
+        case Between():
+            return None
+        case Reach(operator=">" | ">="):
+            return None
+        case Density(count=count, chance=chance):
+            # Later items may make a crowd more likely as well as less.
+            return count if chance is None else None
+        case Trend():
+            return 2
+        case _:
+            return 1

@@ -1,0 +1,255 @@
+"""Which stretches of items are frames of a kind, before lengths are judged ("Data-driven windows", section 4).
+
+Kinds that choose among all stretches are written as the definitions are: the possible ones (definition 2), the
+candidates among them (3) and the final ones (4). Kinds that divide the stream go from start to start (definition 5).
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement, pairwise, takewhile
+from typing import Any
+
+from panewise.algebra.framing import (
+    Between,
+    Boundary,
+    Choice,
+    Delta,
+    Density,
+    Direction,
+    Frame,
+    Missing,
+    Policy,
+    Reach,
+    Scheme,
+    Trend,
+    While,
+)
+from panewise.algebra.scan import scan_chance
+from panewise.reference.items import Item
+
+#: Whether the stretch from one place to another, both included, satisfies the local condition.
+Holds = Callable[[int, int], bool]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """The items from `first` to `last`, and so many missing reports that still count after the last one."""
+
+    first: int
+    last: int
+    trailing: int = 0
+
+
+def stretches(frame: Frame, items: Sequence[Item]) -> list[Stretch]:
+    """All stretches of a frame's kind that its scheme chooses, by start."""
+    match frame.kind:
+        case While():
+            return _while(frame, items)
+        case Trend():
+            return _maximal(len(items), _trend(frame.kind, items))
+        case Density():
+            return _dense(frame.kind, items)
+        case Between():
+            return sorted(_between(frame.kind.policy, items), key=lambda s: s.first)
+        case Boundary() | Delta() | Reach():
+            return list(_divided(frame, frame.kind, items))
+        case _:
+            raise TypeError(f"{type(frame.kind).__name__} frames mean what the function behind them does")
+
+
+def _maximal(size: int, holds: Holds) -> list[Stretch]:
+    """The candidates that no other one contains, where all that is inside of a candidate is one, too."""
+    possible = combinations_with_replacement(range(size), 2)
+    candidates = {(first, last) for first, last in possible if holds(first, last)}
+    return [
+        Stretch(first, last)
+        for first, last in sorted(candidates)
+        if (first - 1, last) not in candidates and (first, last + 1) not in candidates
+    ]
+
+
+# ---- a predicate for every item ----------------------------------------------------------------------------------
+
+
+def missing_between(frame: Frame, items: Sequence[Item], first: int, last: int) -> int:
+    """How many reports were expected between two items and did not come."""
+    if frame.schedule is None:
+        return 0
+    every = frame.schedule.every
+    return sum(max((b.time - a.time) // every - 1, 0) for a, b in pairwise(items[first : last + 1]))
+
+
+def _while(frame: Frame, items: Sequence[Item]) -> list[Stretch]:
+    missing = frame.schedule.missing if frame.schedule else None
+
+    def holds(first: int, last: int) -> bool:
+        whole = missing is not Missing.FAILS or not missing_between(frame, items, first, last)
+        return whole and all(item.values[0] is True for item in items[first : last + 1])
+
+    found = _maximal(len(items), holds)
+    if missing is not Missing.QUALIFIES:
+        return found
+    return [Stretch(s.first, s.last, missing_between(frame, items, s.last, s.last + 1)) for s in found]
+
+
+# ---- steps and crowds --------------------------------------------------------------------------------------------
+
+
+def _trend(kind: Trend, items: Sequence[Item]) -> Holds:
+    def steps(before: Any, after: Any) -> bool:
+        if before is None or after is None:
+            return False
+        match kind.direction:
+            case Direction.RISING:
+                return bool(after > before)
+            case Direction.FALLING:
+                return bool(after < before)
+            case Direction.FLAT:
+                return bool(_apart(before, after) <= kind.tolerance)
+
+    def holds(first: int, last: int) -> bool:
+        return first < last and all(steps(a.values[0], b.values[0]) for a, b in pairwise(items[first : last + 1]))
+
+    return holds
+
+
+def _dense(kind: Density, items: Sequence[Item]) -> list[Stretch]:
+    """Clusters, united while they share items."""
+    found: list[Stretch] = []
+    for first in range(len(items) - kind.count + 1):
+        last = first + kind.count - 1
+        if items[last].time - items[first].time >= kind.per:
+            continue
+        if found and found[-1].last >= first:
+            found[-1] = Stretch(found[-1].first, last)
+        else:
+            found.append(Stretch(first, last))
+    return [s for s in found if _unlikely(kind, [item.time for item in items[s.first : s.last + 1]])]
+
+
+def _unlikely(kind: Density, times: list[int]) -> bool:
+    if kind.chance is None or kind.expected is None:
+        return True
+    most = max(sum(0 <= other - time < kind.per for other in times) for time in times)
+    windows = max((times[-1] - times[0]) / kind.per, 2.0)
+    return scan_chance(most, kind.expected, windows) <= kind.chance
+
+
+# ---- starts and ends ---------------------------------------------------------------------------------------------
+
+
+def _between(policy: Policy, items: Sequence[Item]) -> Iterator[Stretch]:
+    opened: list[int] = []
+    for place, (starts, ends, *_) in enumerate(item.values for item in items):
+        if opened and ends is True:
+            yield from (Stretch(first, place) for first in opened)
+            opened = []
+        elif starts is True:
+            if policy is Policy.CLOSE:
+                yield from (Stretch(first, place - 1) for first in opened)
+            opened = [*opened, place] if policy is Policy.CONTINUE else [place]
+
+
+# ---- kinds that divide the stream --------------------------------------------------------------------------------
+
+
+def _divided(frame: Frame, kind: Boundary | Delta | Reach, items: Sequence[Item]) -> Iterator[Stretch]:
+    every = frame.schemes in (Scheme.UNCONSTRAINED, Scheme.ADVANCING) or (
+        frame.schemes is Scheme.COVER and frame.choice is Choice.SATURATED
+    )
+    if not every:
+        return _chained(frame, kind, items)
+    found = _from_everywhere(kind, items)
+    return _advancing(found) if frame.schemes is Scheme.ADVANCING else found
+
+
+def _end(kind: Boundary | Delta | Reach, items: Sequence[Item], start: int) -> int | None:
+    """Where the frame that begins at an item ends, if there is one: as soon as it qualifies, or when it stops to."""
+    holds = _condition(kind, items)
+    ends = range(start, len(items))
+    if isinstance(kind, Reach) and kind.grows:
+        return next((last for last in ends if holds(start, last)), None)
+    return max(takewhile(lambda last: holds(start, last), ends), default=None)
+
+
+def _from_everywhere(kind: Boundary | Delta | Reach, items: Sequence[Item]) -> Iterator[Stretch]:
+    for start in range(len(items)):
+        last = _end(kind, items, start)
+        if last is not None:
+            yield Stretch(start, last)
+
+
+def _advancing(found: Iterator[Stretch]) -> Iterator[Stretch]:
+    reached = -1
+    for stretch in found:
+        if stretch.last > reached:
+            reached = stretch.last
+            yield stretch
+
+
+def _chained(frame: Frame, kind: Boundary | Delta | Reach, items: Sequence[Item]) -> Iterator[Stretch]:
+    """Each frame decides where the next one begins."""
+    start = 0
+    while start < len(items):
+        last = _end(kind, items, start)
+        if last is not None:
+            yield Stretch(start, last)
+            start = _next_start(frame, items, start, last)
+        elif isinstance(kind, Reach) and kind.grows:
+            return  # it is open until the stream ends, and nothing else begins meanwhile
+        else:
+            start += 1
+
+
+def _next_start(frame: Frame, items: Sequence[Item], start: int, last: int) -> int:
+    if frame.schemes is not Scheme.ADJACENT or last == len(items) - 1:
+        return last + 1
+    earliest = items[last].time - frame.overlap
+    return next(place for place in range(start + 1, len(items)) if items[place].time >= earliest)
+
+
+def _condition(kind: Boundary | Delta | Reach, items: Sequence[Item]) -> Holds:
+    def known(first: int, last: int) -> list[Any]:
+        values = [item.values[0] for item in items[first : last + 1]]
+        return [value for value in values if value is not None]
+
+    match kind:
+        case Boundary():
+            labels = {place: _label(kind, value) for place in range(len(items)) for value in known(place, place)}
+            return lambda first, last: (
+                first in labels and len({labels[p] for p in range(first, last + 1) if p in labels}) == 1
+            )
+        case Delta():
+            closer = operator.lt if kind.open else operator.le
+            return lambda first, last: (
+                bool(known(first, first))
+                and bool(closer(_apart(min(known(first, last)), max(known(first, last))), kind.limit))
+            )
+        case Reach():
+            values = known if kind.argument else lambda first, last: list(items[first : last + 1])
+            return lambda first, last: _compares(kind, kind.aggregate.meaning(values(first, last)))
+
+
+def _label(kind: Boundary, value: Any) -> float:
+    """Between which boundaries a value lies: the same number for values between the same two."""
+    if kind.step is None:
+        return len([mark for mark in kind.marks if mark <= value])
+    steps = float(value) / kind.step
+    return math.floor(steps) if math.isfinite(steps) else steps
+
+
+def _compares(kind: Reach, value: Any) -> bool:
+    """Whether an aggregate is where it shall be; without a value it has not got there, nor has it left."""
+    if value is None or value != value:
+        return not kind.grows
+    compare = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}[kind.operator]
+    return bool(compare(value, kind.limit))
+
+
+def _apart(one: Any, other: Any) -> Any:
+    """How far two values are from each other; infinities are not apart from themselves."""
+    return 0 if one == other else abs(other - one)
