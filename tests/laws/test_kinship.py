@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import panewise as pw
 from panewise.engine.relational.joined import Joined
 from panewise.engine.relational.memberships import JoinKin
+from panewise.engine.relational.part import Part
 from panewise.engine.relational.stairs import DistinctKin
 from tests.laws.test_engine import same
 from tests.laws.test_relations import BOUNDARIES, SCHEMA, known, pieces, rows
@@ -185,7 +186,7 @@ def families(*queries: str) -> list[object]:
     engine = pw.Engine(pool_of(queries, "(]", 0))
     engine.feed("S", pa.table([[1], ["x"], [1]], SCHEMA))
     parts = {id(part): part for part in engine._circuit.parts.values()}
-    return [family for part in parts.values() for family in part.families]
+    return [family for part in parts.values() if isinstance(part, Part) for family in part.families]
 
 
 JOIN = "SELECT {} FROM S [{}] AS A, T [{}] AS B WHERE A.k = B.k"
@@ -212,7 +213,9 @@ def test_joins_that_come_later_share_with_each_other() -> None:
         engine.feed("T", pa.table([[number], ["x"], [number]], SCHEMA))
     parts = engine._circuit.parts
     assert parts["later4"] is parts["later9"] is parts["later2"] is not parts["q0"]
-    (family,) = parts["later4"].families
+    part = parts["later4"]
+    assert isinstance(part, Part)
+    (family,) = part.families
     assert len(family.members) == 3
 
 
@@ -261,7 +264,9 @@ def test_expired_rows_are_dropped_at_once_or_many_together(purge: str, kept: int
         engine.feed("S", pa.table([[time], ["x"], [1]], SCHEMA))
         engine.feed("T", pa.table([[time], ["y"], [1]], SCHEMA))
         engine.advance()
-    (join,) = (each for each in engine._circuit.parts["q0"].operators.values() if isinstance(each, Joined))
+    part = engine._circuit.parts["q0"]
+    assert isinstance(part, Part)
+    (join,) = (each for each in part.operators.values() if isinstance(each, Joined))
     assert [len(side.rows) for side in join.sides] == [kept, kept]
 
 

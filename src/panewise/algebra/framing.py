@@ -1,8 +1,9 @@
 """Frames: windows that follow the data ("Data-driven windows", section 4).
 
 A frame is a stretch of consecutive items of one group, in the order of time. Its *kind* and its lengths are local
-conditions: they can be judged for each stretch alone. Its *span* and its *scheme* are global ones: they choose among the
-stretches that satisfy the local conditions. A spec is frozen data and refuses conditions that contradict each other.
+conditions: they can be judged for each stretch alone. Its *span* and its *scheme* are global ones: they choose among
+the stretches that satisfy the local conditions. A spec is frozen data and refuses conditions that contradict each
+other.
 """
 
 from __future__ import annotations
@@ -258,7 +259,7 @@ class Frame:
     @property
     def sudden(self) -> bool:
         """Whether a stretch becomes a frame only with its last item, and a tail that has none is no frame."""
-        return isinstance(self.kind, Between) or (isinstance(self.kind, Reach) and self.kind.grows)
+        return isinstance(self.kind, Between | Density | Custom) or (isinstance(self.kind, Reach) and self.kind.grows)
 
     @property
     def scalars(self) -> tuple[Scalar, ...]:
@@ -292,6 +293,8 @@ def _lengths(frame: Frame) -> list[tuple[str, str]]:
         found.append(("frames cannot last at least longer than they last at most", "exchange the two lengths"))
     if isinstance(frame.kind, Delta) and frame.kind.limit < 0:
         found.append((f"DELTA {frame.kind.limit:g} is negative", "use zero or more"))
+    if isinstance(frame.kind, Delta) and frame.kind.open and frame.kind.limit == 0:
+        found.append(("any two values are at least 0 apart", "use DELTA value > 0"))
     if isinstance(frame.kind, Boundary):
         found += _boundaries(frame.kind)
     if isinstance(frame.kind, Density):
@@ -312,6 +315,8 @@ def _density(kind: Density) -> list[tuple[str, str]]:
         return [(f"a density of {kind.count} says nothing", "use at least 2 rows")]
     if kind.chance is not None and not 0 < kind.chance < 1:
         return [(f"CHANCE {kind.chance:g} is no probability", "use a number between 0 and 1")]
+    if (kind.chance is None) != (kind.expected is None):
+        return [("CHANCE and EXPECTED need each other", "say both or none")]
     if kind.expected is not None and not kind.expected > 0:
         return [(f"EXPECTED {kind.expected:g} is not positive", "use more than zero")]
     return []

@@ -10,7 +10,7 @@ import os
 from importlib import import_module
 from typing import Any
 
-#: Every kernel, in the order of the data: times to panes, keys to codes, rows to states, rows to each other, rows to frames.
+#: Every kernel, in the order of the data: times to panes, keys to codes, rows to states, to each other, to frames.
 KERNELS = (
     "pane_numbers",
     "dense_slots",

@@ -8,7 +8,10 @@ group, and the next free slot is counted on.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numba.extending import register_jitable
 
 from panewise.kernels.plain import Bytes, Doubles, Flags, Longs
 
@@ -132,6 +135,42 @@ def frame_trend(
 #: Aggregates that frames follow without help.
 SUM, COUNT_ROWS, MINIMUM, MAXIMUM, MEAN = range(5)
 
+#: An aggregate so far: its total, what rounding took from that, and the number of values.
+Total = tuple[float, float, Any]
+
+
+@register_jitable
+def _with(so_far: Total, value: float, aggregate: int) -> Total:
+    """One value more; sums are as exact as if added at once."""
+    total, error, count = so_far
+    if aggregate == MINIMUM:
+        total = value if count == 0 else min(total, value)
+    elif aggregate == MAXIMUM:
+        total = value if count == 0 else max(total, value)
+    elif aggregate != COUNT_ROWS:
+        added = total + value
+        error += (total - added) + value if abs(total) >= abs(value) else (value - added) + total
+        total = added
+    return total, error, count + 1
+
+
+@register_jitable
+def _holds(so_far: Total, aggregate: int, operator: int, limit: float) -> bool:
+    """Whether an aggregate compares: > 0, >= 1, < 2, <= 3. Without values it is below every limit."""
+    total, error, count = so_far
+    answer = total + error
+    if aggregate == COUNT_ROWS:
+        answer = float(count)
+    elif count == 0:
+        return operator >= 2
+    elif aggregate == MEAN:
+        answer = answer / count
+    if operator == 0:
+        return answer > limit
+    if operator == 1:
+        return answer >= limit
+    return answer < limit if operator == 2 else answer <= limit
+
 
 def frame_reach(
     codes: Longs,
@@ -145,60 +184,33 @@ def frame_reach(
     limit: float,
     operator: int,
 ) -> tuple[Longs, Bytes, int]:
-    """Frames that an aggregate ends: with the row that lets it reach a limit (operators > 0, >= 1), or before the row
-    that lets it pass one (< 2, <= 3). Also which rows complete their frame.
-
-    Sums carry what rounding took, so that they are as exact as if added at once.
+    """Frames that an aggregate ends: with the row that lets it reach a limit (operators 0 and 1), or before the row
+    that lets it pass one (2 and 3). Also which rows complete their frame.
     """
     slots, marks = np.empty(len(codes), np.int64), np.zeros(len(codes), np.uint8)
     for i in range(len(codes)):
         group, value = codes[i], values[i]
-        missing = np.isnan(value)
-        for _ in range(2):
-            fresh = current[group] < 0
-            total, error, count = totals[group], errors[group], counts[group]
-            if fresh:
-                total, error, count = 0.0, 0.0, np.int64(0)
-            if not missing:
-                if aggregate == MINIMUM:
-                    total = value if count == 0 else min(total, value)
-                elif aggregate == MAXIMUM:
-                    total = value if count == 0 else max(total, value)
-                elif aggregate != COUNT_ROWS:
-                    added = total + value
-                    error += (total - added) + value if abs(total) >= abs(value) else (value - added) + total
-                    total = added
-                count += 1
-            answer = total + error
-            if aggregate == COUNT_ROWS:
-                answer = float(count)
-            elif aggregate == MEAN and count > 0:
-                answer = answer / count
-            empty = count == 0 and aggregate != COUNT_ROWS
-            if operator == 0:
-                holds = not empty and answer > limit
-            elif operator == 1:
-                holds = not empty and answer >= limit
-            elif operator == 2:
-                holds = empty or answer < limit
-            else:
-                holds = empty or answer <= limit
-            if operator >= 2 and not holds:
-                # The row begins the next frame, or is in none where it breaks even that.
-                current[group] = -1
-                slots[i] = -1
-                if fresh:
-                    break
-                continue
-            if fresh:
-                current[group] = free
-                free += 1
-            totals[group], errors[group], counts[group] = total, error, count
-            slots[i] = current[group]
-            if operator < 2 and holds:
-                marks[i] = COMPLETES
-                current[group] = -1
-            break
+        before, alone = (totals[group], errors[group], counts[group]), (0.0, 0.0, np.int64(0))
+        if current[group] < 0:
+            before = alone
+        after = before if np.isnan(value) else _with(before, value, aggregate)
+        holds = _holds(after, aggregate, operator, limit)
+        if operator >= 2 and not holds:
+            # The row begins the next frame, or is in none where it passes the limit alone.
+            current[group] = -1
+            after = alone if np.isnan(value) else _with(alone, value, aggregate)
+            holds = _holds(after, aggregate, operator, limit)
+        if operator >= 2 and not holds:
+            slots[i] = -1
+            continue
+        if current[group] < 0:
+            current[group] = free
+            free += 1
+        totals[group], errors[group], counts[group] = after
+        slots[i] = current[group]
+        if operator < 2 and holds:
+            marks[i] = COMPLETES
+            current[group] = -1
     return slots, marks, free
 
 
@@ -223,6 +235,43 @@ def frame_between(
     return slots, marks, free
 
 
+@register_jitable
+def _leave(table: Longs, slot: int, time: int, mark: int) -> None:
+    """Note in the frame of the row before what this row says of it."""
+    if table[slot, AFTER] == NONE:
+        table[slot, AFTER] = time
+    if mark == COMPLETES_LAST:
+        table[slot, WHOLE] = 1
+    elif mark == UNDOES_LAST:
+        table[slot, WHOLE] = -1
+
+
+@register_jitable
+def _enter(table: Longs, slot: int, group: int, time: int, seen: int) -> None:
+    """Let a row into its frame."""
+    if table[slot, COUNT] == 0:
+        table[slot, GROUP] = group
+        table[slot, FIRST] = time
+        table[slot, BEFORE] = seen
+        table[slot, AFTER] = NONE
+        table[slot, TOLD_AT] = NONE
+    table[slot, LAST] = time
+    table[slot, COUNT] += 1
+
+
+@register_jitable
+def _due(frame: Longs, time: int, growth: Longs, wants_some: bool) -> bool:
+    """Whether a long frame is told of with this row: once it is certain, and whenever it has grown enough."""
+    rows = frame[COUNT] + frame[MISSING]
+    if frame[TOLD_AT] == NONE:
+        start = frame[BEFORE] if growth[5] > 0 and frame[BEFORE] != NONE else frame[FIRST]
+        certain = time - start >= growth[1] and rows >= growth[2]
+        return bool(certain and (not wants_some or frame[SOME] > 0))
+    if growth[4] > 0:
+        return bool(rows - frame[TOLD_ROWS] >= growth[3])
+    return bool(time - frame[TOLD_AT] >= growth[3])
+
+
 def frame_extents(
     codes: Longs,
     times: Longs,
@@ -244,64 +293,37 @@ def frame_extents(
     piece, time, rows, missing).
     """
     telling = growth[0] > 0
-    pieces = np.empty(len(codes) if telling else 0, np.int64)
-    owners = np.empty(len(codes) if telling else 0, np.int64)
-    told = np.empty((len(codes) if telling else 0, 5), np.int64)
+    size = len(codes) if telling else 0
+    pieces, owners, told = np.full(size, -1, np.int64), np.empty(size, np.int64), np.empty((size, 5), np.int64)
     piece_of = np.full(len(table) if telling else 0, -1, np.int64)
     made, said = 0, 0
     for i in range(len(codes)):
         group, slot, time = codes[i], slots[i], times[i]
         before = previous[group]
-        if before >= 0:
-            if before != slot and table[before, AFTER] == NONE:
-                table[before, AFTER] = time
-            if len(marks) > 0 and marks[i] == COMPLETES_LAST:
-                table[before, WHOLE] = 1
-            elif len(marks) > 0 and marks[i] == UNDOES_LAST:
-                table[before, WHOLE] = -1
+        if before >= 0 and before != slot:
+            _leave(table, before, time, marks[i] if len(marks) > 0 else 0)
         if len(assumed) > 0 and assumed[i] > 0:
             owner = slot if slot >= 0 else before
             table[owner, MISSING] += assumed[i]
             if slot < 0:
                 table[owner, LAST] = time - every
+        previous[group] = slot
         if slot >= 0:
-            if table[slot, COUNT] == 0:
-                table[slot, GROUP] = group
-                table[slot, FIRST] = time
-                table[slot, BEFORE] = seen[group]
-                table[slot, AFTER] = NONE
-                table[slot, TOLD_AT] = NONE
-            table[slot, LAST] = time
-            table[slot, COUNT] += 1
+            _enter(table, slot, group, time, seen[group])
             if len(some) > 0 and some[i]:
                 table[slot, SOME] += 1
             if len(marks) > 0 and marks[i] == COMPLETES:
                 table[slot, WHOLE] = 1
-        if telling:
-            pieces[i] = -1
-            if slot >= 0:
+            if telling:
                 if piece_of[slot] < 0:
-                    piece_of[slot] = made
-                    owners[made] = slot
+                    piece_of[slot], owners[made] = made, slot
                     made += 1
                 pieces[i] = piece_of[slot]
-                rows = table[slot, COUNT] + table[slot, MISSING]
-                if table[slot, TOLD_AT] == NONE:
-                    start = table[slot, FIRST]
-                    if growth[5] > 0 and table[slot, BEFORE] != NONE:
-                        start = table[slot, BEFORE]
-                    due = time - start >= growth[1] and rows >= growth[2]
-                    due = due and (len(some) == 0 or table[slot, SOME] > 0)
-                elif growth[4] > 0:
-                    due = rows - table[slot, TOLD_ROWS] >= growth[3]
-                else:
-                    due = time - table[slot, TOLD_AT] >= growth[3]
-                if due:
+                if _due(table[slot], time, growth, len(some) > 0):
                     told[said, 0], told[said, 1], told[said, 2] = slot, piece_of[slot], time
                     told[said, 3], told[said, 4] = table[slot, COUNT], table[slot, MISSING]
-                    said += 1
-                    table[slot, TOLD_AT], table[slot, TOLD_ROWS] = time, rows
+                    table[slot, TOLD_AT], table[slot, TOLD_ROWS] = time, table[slot, COUNT] + table[slot, MISSING]
                     piece_of[slot] = -1
-        previous[group] = slot
+                    said += 1
         seen[group] = time
     return pieces, owners[:made], told[:said]

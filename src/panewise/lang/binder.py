@@ -224,9 +224,9 @@ class Binder:
             suffix = "EMIT EMPTY" if syntax.empty else "LATE REVISE" if syntax.revise else "ALLOW UNBOUNDED"
             raise BindProblem(f"{suffix} cannot stand in a view", fix="put it into the query", place=syntax.place)
         if syntax.emit:
-            node: Node = Derived(self.query(syntax), alias)
-            _refuse_frames(node.query, ref)
-            return self._windowed(node, node, ref.window)
+            derived = Derived(self.query(syntax), alias)
+            _refuse_frames(derived.query, ref)
+            return self._windowed(derived, derived, ref.window)
         body = self._body(syntax.body)
         node = _renamed(body, [f"{alias}.{c.name}" for c in body.columns])
         return self._windowed(_as_stream(node, ref), node, ref.window) if ref.window else node

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -145,7 +146,7 @@ class FrameBinder:
             )
         return Reach(aggregate, argument, operator, limit)
 
-    def _call(self, value: Expr) -> tuple[Aggregate[object], Scalar | None]:
+    def _call(self, value: Expr) -> tuple[Aggregate[Any], Scalar | None]:
         arguments, aggregate = Grouping(self.scope, [], self.domain).aggregate(value.node, value)
         if isinstance(aggregate, CountAll):
             return aggregate, None

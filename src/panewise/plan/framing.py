@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from panewise.aggregate import Avg, Count, CountAll, Max, Min, Sum
 from panewise.algebra import Framed, Group, Project, Query, Select, Source
 from panewise.algebra.framing import Custom, Density, Frame, Reach
 from panewise.plan.aggregation import Rowwise, rowwise
@@ -65,6 +66,10 @@ class Framing:
         return {self.source: tuple(columns_read(self.source, self.before, looked_at))}
 
 
+#: Aggregates whose frames need no more than a few numbers.
+FOLLOWED = (Sum, Count, CountAll, Min, Max, Avg)
+
+
 def framing(query: Query) -> Framing | str:
     """The query taken apart, or the reason why the engine cannot report its frames."""
     after, group = rowwise(query.root)
@@ -81,4 +86,10 @@ def framing(query: Query) -> Framing | str:
 
 def _beyond(frame: Frame) -> str | None:
     """Why the engine cannot follow frames of a kind."""
+    if frame.overlapping:
+        return "frames that overlap need all their items"
+    if isinstance(frame.kind, Density | Custom):
+        return f"{type(frame.kind).__name__.upper()} frames need all their items"
+    if isinstance(frame.kind, Reach) and not isinstance(frame.kind.aggregate, FOLLOWED):
+        return f"{frame.kind.aggregate.names[0]} frames need all their items"
     return None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from panewise.algebra.framing import Between, Density, Frame, Length, Reach, Span, Trend
+from panewise.algebra.framing import Frame, Length, Span, Trend
 from panewise.errors import SchemaProblem
 from panewise.reference.items import Item, treated
 from panewise.reference.stretches import Stretch, missing_between, stretches
@@ -106,12 +106,15 @@ def _qualifies(frame: Frame, items: Sequence[Item], found: Found) -> bool:
 
 
 def _fragments(frame: Frame, items: Sequence[Item], whole: Found) -> list[Found]:
-    """What is said of a frame before its last item: once it is certain, and whenever it has grown by so much."""
-    certain = _certain(frame)
-    if frame.fragments is None or certain is None:
+    """What is said of a frame on the way: once it is certain, and whenever it has grown by so much.
+
+    Nobody knows of an item that it is the last one, so that a fragment may say the same as the frame itself.
+    """
+    if frame.fragments is None:
         return []
+    certain = 2 if isinstance(frame.kind, Trend) else 1
     told: list[Found] = []
-    for last in range(whole.first + certain - 1, whole.last):
+    for last in range(whole.first + certain - 1, whole.last + 1):
         so_far = replace(
             whole,
             end=items[last].time,
@@ -129,19 +132,3 @@ def _worth_telling(frame: Frame, items: Sequence[Item], every: Length, told: lis
     if not told:
         return _qualifies(frame, items, so_far)
     return so_far.length(every) - told[-1].length(every) >= every.amount
-
-
-def _certain(frame: Frame) -> int | None:
-    """With how many items a frame is sure to be one, lengths aside; None where only its end tells."""
-    match frame.kind:
-        case Between():
-            return None
-        case Reach(operator=">" | ">="):
-            return None
-        case Density(count=count, chance=chance):
-            # Later items may make a crowd more likely as well as less.
-            return count if chance is None else None
-        case Trend():
-            return 2
-        case _:
-            return 1

@@ -1,4 +1,4 @@
-"""What frames hold of their own stream: the states of the aggregates that a query asks for, by frame and group inside."""
+"""What frames hold of their own stream: the states of the aggregates that a query asks for, by frame."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from panewise.aggregate import Longs
 from panewise.algebra.framing import Duplicates, Frame
 from panewise.engine.frames.registers import Registers
-from panewise.engine.frames.runners import doubles_of, flags_of
+from panewise.engine.frames.runners import doubles_of
 from panewise.engine.keys import Keys
 from panewise.errors import SchemaProblem
 from panewise.kernels.framing import NONE
@@ -170,7 +170,7 @@ def merged_values(values: Sequence[pa.ChunkedArray], owner: Longs, size: int, ho
 
 def _merged(values: pa.ChunkedArray, owner: Longs, size: int, how: Duplicates) -> pa.Array:
     condition = pa.types.is_boolean(values.type)
-    numbers = flags_of(values).astype(np.float64) if condition else doubles_of(values)
+    numbers = doubles_of(values.cast(pa.int8()) if condition else values)
     name = {Duplicates.AVG: "mean", Duplicates.MIN: "min", Duplicates.MAX: "max", Duplicates.SUM: "sum"}[how]
     table = pa.table({"owner": owner, "value": pa.array(numbers, from_pandas=True)})
     found = table.group_by("owner").aggregate([("value", name)]).sort_by("owner").column(f"value_{name}")

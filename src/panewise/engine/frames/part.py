@@ -27,6 +27,8 @@ from panewise.time import LAST_TICK, Boundary
 #: Rows that become frames together: few enough to stay in the cache.
 BLOCK = 1 << 18
 
+NOTHING_TOLD = np.zeros((0, 5), np.int64)
+
 Cells = tuple[Longs, Longs, tuple[Words, ...]]
 
 
@@ -61,8 +63,8 @@ class FramePart:
         self.ordering = Ordering(plan.frame, pa.schema([(c.name, c.type) for c in columns]))
         self.framer = Framer(plan.frame)
         self.contents = Contents(plan, host)
-        self._bounds: list[Bounds] = []
-        self._cells: list[Cells] = []
+        #: What was reported since the last time.
+        self._said: list[tuple[Bounds, Cells]] = []
 
     @property
     def streams(self) -> frozenset[str]:
@@ -118,16 +120,12 @@ class FramePart:
             for rows in self.ordering.ahead(self.groups, self.framer.at):
                 self._frame(rows)
         if finishing:
-            self._close(finishing)
+            self._report(NOTHING_TOLD, finishing)
 
     def _frame(self, rows: Rows) -> None:
         rows, step = self._stepped(rows)
         self.contents.take(step, rows.table, rows.times, rows.order)
-        if len(step.told):
-            self.framer.number(np.unique(step.told[:, 0]))
-            self._bounds.append(self.framer.fragments(step.told))
-            self._cells.append(_all_cells(self.contents.told))
-        self._close(finishing=False)
+        self._report(step.told, finishing=False)
 
     def _stepped(self, rows: Rows) -> tuple[Rows, Step]:
         """Let rows into frames; those of one group at one time as the query wants them."""
@@ -150,28 +148,29 @@ class FramePart:
     def _partition(self, table: pa.Table) -> list[pa.Array]:
         return [table.column(name).combine_chunks() for name in self.plan.frame.partition_by]
 
-    def _close(self, finishing: bool) -> None:
-        """Report frames that have ended and are good, and forget those that have ended."""
+    def _report(self, told: Longs, finishing: bool) -> None:
+        """Report fragments, and frames that have ended and are good; forget all that have ended."""
         closed = self.framer.closed(finishing)
-        if not closed.any():
-            return
         ended = np.flatnonzero(closed & self.framer.qualified())
         if self.framer.waits:
             ended = self.framer.longest(ended)
             closed[ended] = finishing
-        if finishing or not self.framer.waits:
-            self.framer.number(ended)
-            self._bounds.append(self.framer.bounds(ended))
-            self._cells.append(self.contents.of(ended))
-        self.contents.forget(self.framer.forget(~closed))
+            ended = ended[closed[ended]]
+        # Together, since a frame may be known to be one only after the next has been told of.
+        self.framer.number(np.union1d(told[:, 0], ended))
+        if len(told):
+            self._said.append((self.framer.fragments(told), _all_cells(self.contents.told)))
+        if len(ended):
+            self._said.append((self.framer.bounds(ended), self.contents.of(ended)))
+        if closed.any():
+            self.contents.forget(self.framer.forget(~closed))
 
     # ---- results -----------------------------------------------------------------------------------------------
 
     def _told(self, instants: pa.DataType) -> pa.Table:
         """Everything that was reported since the last time."""
-        bounds, cells = self._bounds, self._cells
-        self._bounds, self._cells = [], []
-        tables = [self._table(b, c, instants) for b, c in zip(bounds, cells, strict=True) if len(c[0])]
+        said, self._said = self._said, []
+        tables = [self._table(bounds, cells, instants) for bounds, cells in said if len(cells[0])]
         return pa.concat_tables(tables) if tables else self.silence(self.name, instants)
 
     def silence(self, name: str, instants: pa.DataType) -> pa.Table:

@@ -86,11 +86,14 @@ class ReportRunner(Runner):
 
 def off_schedule(time: int, last: int, every: int) -> SchemaProblem:
     """A report came when none was expected."""
-    expected = last + max((time - last) // every, 1) * every
     return SchemaProblem(
-        f"a report at {time} contradicts EVERY {every}: one was expected at {expected}",
+        f"a report at {time} contradicts EVERY {every}: the next was expected at {last + every}",
         fix="leave EVERY out, or give each group a schedule of its own",
     )
+
+
+#: A label beyond those that floats count exactly.
+FAR = 2.0**62
 
 
 @dataclass
@@ -105,7 +108,8 @@ class BoundaryRunner(Runner):
             labels = np.floor(numbers / self.kind.step)
         else:
             labels = np.searchsorted(np.array(self.kind.marks), numbers, side="right").astype(np.float64)
-        whole = np.where(known, labels, 0.0).astype(np.int64)
+        # Infinity is further than all others.
+        whole = np.clip(np.where(known, labels, 0.0), -FAR, FAR).astype(np.int64)
         return Cut(*kernels.frame_labels(codes, whole, known, at["label"], at["current"], free))
 
 

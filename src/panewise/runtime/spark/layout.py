@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from panewise.engine.grouping import Home, home_of
 from panewise.engine.relational import Inflow
-from panewise.plan import Aggregation, Relation, edges_of, unsliceable
+from panewise.plan import Aggregation, Framing, Relation, edges_of, unsliceable
 from panewise.schema import StreamSchema
 from panewise.slicing.cuts import Cuts
 from panewise.time import Boundary
@@ -125,9 +125,9 @@ class Layout:
         """The lane of a family; None once its last query has gone."""
         return next((lane for lane in self.lanes if lane.signature == signature), None)
 
-    def covers(self, plan: Aggregation | Relation) -> bool:
+    def covers(self, plan: Aggregation | Relation | Framing) -> bool:
         """Whether a query can join without changing what crosses."""
-        if isinstance(plan, Relation):
+        if not isinstance(plan, Aggregation):
             lanes = {lane.home: lane for lane in self.lanes}
             inflows = {Inflow(plan.home, source.alias): names for source, names in plan.read.items()}
             return all(home in lanes and set(names) <= set(lanes[home].columns) for home, names in inflows.items())
