@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 import panewise as pw
 from panewise.errors import BindProblem, SchemaProblem, WindowProblem
+from tests.spark.shards import Shards
 
 from .test_engine import CUTS, Ask, Event, same, split
 
@@ -58,6 +60,19 @@ KINDS = st.sampled_from(
         "FLAT v WITHIN 1",
         "START WHEN v > 2 END WHEN v < 1",
         "START WHEN v > 2 END WHEN v < 1 ON START DROP",
+        "START WHEN v > 2 END WHEN v < 1 ON START CONTINUE",
+        "MEDIAN(v) <= 2",
+        "COUNT(DISTINCT v) >= 3",
+        "DENSITY 3 PER 4",
+        "DENSITY 2 PER 3 CHANCE 0.3 EXPECTED 0.2",
+        "COUNT(*) >= 3 UNCONSTRAINED",
+        "SUM(v) >= 4 ADVANCING",
+        "AVG(v) <= 2 UNCONSTRAINED",
+        "DELTA v > 2 ADJACENT 3",
+        "SUM(x) > 0.6 ADJACENT 2",
+        "EVERY 2 OF v COVER SATURATED",
+        "DELTA x > 0.4 ADVANCING",
+        "MAX(v) < 4 MAXIMUM",
     ]
 )
 LENGTHS = st.sampled_from(["", "", "FOR AT LEAST 2", "FOR AT LEAST 2 ROWS", "FOR AT MOST 3 ROWS", "FOR AT MOST 4"])
@@ -102,7 +117,7 @@ def played(engine: pw.Engine, events: Sequence[Event], restart: int | None = Non
     return pa.concat_tables([*said, engine.finish()["q"]]), engine
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(streams(st.integers(-3, 12)), queries(), CUTS, st.integers(0, 8))
 def test_the_engine_says_what_is_meant(s: pa.Table, cql: str, cuts: list[tuple[int, bool]], restart: int) -> None:
     engine = engine_of(cql, None)
@@ -110,7 +125,7 @@ def test_the_engine_says_what_is_meant(s: pa.Table, cql: str, cuts: list[tuple[i
     same(played(engine, split(s, cuts), restart)[0], wanted)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(
     streams(st.one_of(st.integers(0, 6), st.integers(0, 20))),
     queries(),
@@ -143,7 +158,7 @@ def scheduled(draw: st.DrawFn) -> pa.Table:
     return reports([kept[place] for place in order])
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(
     scheduled(),
     st.sampled_from(["WHILE v > 0", "WHILE v <> 2 WITH SOME v = 3"]),
@@ -188,3 +203,19 @@ def test_data_that_contradict_are_refused_by_both(s: pa.Table, kind: str, cuts: 
             played(engine_of(cql, None), split(s, cuts))
     else:
         same(played(engine_of(cql, None), split(s, cuts))[0], wanted)
+
+
+@settings(max_examples=100)
+@given(
+    streams(st.integers(0, 12)), queries(), st.integers(1, 3), st.booleans(), st.lists(st.integers(0, 16), max_size=3)
+)
+def test_shards_say_what_is_meant(s: pa.Table, cql: str, shards: int, restarts: bool, cuts: list[int]) -> None:
+    """A pipeline whose rows are spread by the groups of frames, in batches and tasks; no row is late."""
+    pool = engine_of(cql, 20).pool
+    found = Shards(pool, shards, restarts)
+    edges = [0, *sorted(min(cut, s.num_rows) for cut in cuts), s.num_rows]
+    for start, stop in pairwise(edges):
+        middle = (start + stop) // 2
+        found.batch(S=[s.slice(start, middle - start), s.slice(middle, stop - middle)])
+    found.finish()
+    same(found.results("q"), pw.reference.run(cql, {"S": s}, time="t"))

@@ -29,6 +29,13 @@ class Framing:
         return self.framed.frame
 
     @property
+    def collects(self) -> bool:
+        """Whether frames must keep their items until they end, since items may be in several, or come to be in one."""
+        kind = self.frame.kind
+        unfollowed = isinstance(kind, Reach) and not isinstance(kind.aggregate, FOLLOWED)
+        return self.frame.overlapping or unfollowed or isinstance(kind, Density | Custom)
+
+    @property
     def streams(self) -> frozenset[str]:
         return frozenset([self.source.stream])
 
@@ -79,17 +86,4 @@ def framing(query: Query) -> Framing | str:
     before, source = rowwise(framed.child)
     if not isinstance(source, Source):
         return f"a {type(source).__name__.lower()} stands below the frames"
-    if reason := _beyond(framed.frame):
-        return reason
     return Framing(query, source, before, framed, between, group, after)
-
-
-def _beyond(frame: Frame) -> str | None:
-    """Why the engine cannot follow frames of a kind."""
-    if frame.overlapping:
-        return "frames that overlap need all their items"
-    if isinstance(frame.kind, Density | Custom):
-        return f"{type(frame.kind).__name__.upper()} frames need all their items"
-    if isinstance(frame.kind, Reach) and not isinstance(frame.kind.aggregate, FOLLOWED):
-        return f"{frame.kind.aggregate.names[0]} frames need all their items"
-    return None

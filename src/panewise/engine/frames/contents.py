@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Columns, CountAll, Items, Longs, Words, placed, put
+from panewise.aggregate import Columns, CountAll, Items, Longs, Words, joined, placed, put
 from panewise.aggregate.columns.counts import Counts
 from panewise.algebra import Host
 from panewise.engine.frames.framer import Step, ranked
+from panewise.engine.frames.reported import Cells
 from panewise.engine.grouping import arrays_of
 from panewise.engine.keys import Keys
 from panewise.engine.open_panes import compact
@@ -37,12 +36,11 @@ class Contents:
         self.slots: Longs = np.zeros(0, np.int64)
         self.groups: Longs = np.zeros(0, np.int64)
         self.states: tuple[Words, ...] = tuple(column.identity(0) for column in self.columns)
-        #: States of what was told on the way, in the order of `Step.told`.
-        self.told: list[tuple[Longs, Longs, tuple[Words, ...]]] = []
+        self._told: list[Cells] = []
 
     def take(self, step: Step, table: pa.Table, times: Longs, order: Longs) -> None:
         """Let rows into the frames they belong to."""
-        self.told = []
+        self._told = []
         pieces = step.pieces if len(step.owners) else step.slots
         owners = step.owners if len(step.owners) else np.arange(len(step.frames))
         inside = np.flatnonzero(pieces >= 0)
@@ -51,13 +49,19 @@ class Contents:
         if len(inside) < len(pieces):
             table, times, order = table.take(pa.array(inside)), times[inside], order[inside]
             pieces = pieces[inside]
+        self._add(step, self._gathered(pieces, table, times, order, len(owners)), owners)
+
+    def cells_of(self, frames: Longs, table: pa.Table, times: Longs, order: Longs, size: int) -> Cells:
+        """What so many frames hold; `frames` says which one each row is in."""
+        pane, width = self._gathered(frames, table, times, order, size), len(self.inner)
+        return Cells(pane.codes // width, pane.codes % width, pane.states)
+
+    def _gathered(self, pieces: Longs, table: pa.Table, times: Longs, order: Longs, size: int) -> Pane:
+        """The states of all cells of some pieces."""
         table, kept = passed(self.plan.between, table, self.host)
         if kept is not None:
             times, order, pieces = times[kept], order[kept], pieces[kept]
-        self._add(step, self._gathered(pieces, arrays_of(table), times, order, len(owners)), owners)
-
-    def _gathered(self, pieces: Longs, arrays: dict[str, pa.Array], times: Longs, order: Longs, size: int) -> Pane:
-        """The states of all cells of some pieces."""
+        arrays = arrays_of(table)
         items = [Items((), times, order)]
         items += [Items(tuple(arrays[a] for a in call.arguments), times, order) for call in self.calls]
         if not self.inner_keys:
@@ -82,23 +86,31 @@ class Contents:
             if len(told):
                 slots = step.told[told, 0]
                 order = np.argsort(slots)
-                frames, groups, states = self.of(slots[order])
-                self.told.append((told[order][frames], groups, states))
+                held = self.of(slots[order])
+                self._told.append(Cells(told[order][held.frames], held.groups, held.states))
 
-    def of(self, slots: Longs) -> tuple[Longs, Longs, tuple[Words, ...]]:
-        """The cells of some frames: which of these each belongs to, the group inside, and its states.
+    def told(self) -> Cells:
+        """What the frames hold that were told on the way, in the order of `Step.told`."""
+        return Cells(
+            np.concatenate([each.frames for each in self._told]),
+            np.concatenate([each.groups for each in self._told]),
+            tuple(joined(parts) for parts in zip(*(each.states for each in self._told), strict=True)),
+        )
+
+    def of(self, slots: Longs) -> Cells:
+        """The cells of some frames, ascending.
 
         A frame without groups inside has a cell even if it holds nothing.
         """
         if self.inner_keys:
             cells = np.flatnonzero(np.isin(self.slots, slots))
-            return np.searchsorted(slots, self.slots[cells]), self.groups[cells], self._placed(cells)
+            return Cells(np.searchsorted(slots, self.slots[cells]), self.groups[cells], self._placed(cells))
         states = tuple(column.identity(len(slots)) for column in self.columns)
         where = np.searchsorted(self.slots, slots)
         found = np.flatnonzero((where < len(self.slots)) & (_at(self.slots, where) == slots))
         for words, held in zip(states, self._placed(where[found]), strict=True):
             put(words, found, held)
-        return np.arange(len(slots)), np.zeros(len(slots), np.int64), states
+        return Cells(np.arange(len(slots)), np.zeros(len(slots), np.int64), states)
 
     def forget(self, fresh: Longs) -> None:
         """Frames have new slots, or none any more."""
@@ -106,11 +118,10 @@ class Contents:
         keep = np.flatnonzero(slots >= 0)
         self.slots, self.groups, self.states = slots[keep], self.groups[keep], self._placed(keep)
 
-    def lowered(self, cells: tuple[Longs, Longs, Sequence[Words]]) -> dict[str, pa.Array]:
+    def lowered(self, cells: Cells) -> dict[str, pa.Array]:
         """The inner keys and answers of some cells."""
-        _, groups, states = cells
-        lower = [column.lower(words) for column, words in zip(self.columns, states, strict=True)]
-        found = dict(zip(self.inner_keys, self.inner.take(groups), strict=True))
+        lower = [column.lower(words) for column, words in zip(self.columns, cells.states, strict=True)]
+        found = dict(zip(self.inner_keys, self.inner.take(cells.groups), strict=True))
         for call in self.plan.group.calls:
             found[call.name] = lower[1 + self.calls.index(call)] if call in self.calls else lower[0]
         return found

@@ -13,6 +13,7 @@ from panewise import kernels
 from panewise.aggregate import Longs, runs
 from panewise.algebra.framing import Frame, Length, Span, Trend
 from panewise.engine.frames.registers import Registers
+from panewise.engine.frames.reported import Bounds
 from panewise.engine.frames.runners import flags_of, runner_of
 from panewise.engine.snapshot import Tree
 from panewise.kernels.framing import (
@@ -63,22 +64,6 @@ def ranked(groups: Longs) -> Longs:
     ranks = np.empty(len(groups), np.int64)
     ranks[order] = np.arange(len(groups)) - np.repeat(starts, stops - starts)
     return ranks
-
-
-@dataclass(frozen=True, eq=False)
-class Bounds:
-    """Frames that are reported: their groups, numbers and extents."""
-
-    groups: Longs
-    numbers: Longs
-    starts: Longs
-    ends: Longs
-    counts: Longs
-    missing: Longs
-    final: Flags
-
-    def __len__(self) -> int:
-        return len(self.groups)
 
 
 class Framer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from panewise.aggregate import Longs
 from panewise.algebra.framing import Duplicates, Frame
-from panewise.engine.frames.registers import Registers
 from panewise.engine.frames.runners import doubles_of
 from panewise.engine.keys import Keys
 from panewise.errors import SchemaProblem
@@ -37,6 +36,20 @@ class Rows:
 
     def slice(self, start: int, stop: int) -> Rows:
         return Rows(self.table.slice(start, stop - start), self.times[start:stop], self.order[start:stop])
+
+
+@dataclass(frozen=True, eq=False)
+class Framable:
+    """Items in the order of time: their groups, and the values that frames follow.
+
+    `owner` says which item each of the rows belongs to, where that is not its own.
+    """
+
+    rows: Rows
+    owner: Longs | None
+    codes: Longs
+    times: Longs
+    values: Sequence[pa.ChunkedArray]
 
 
 class Ordering:
@@ -70,7 +83,7 @@ class Ordering:
             yield found.slice(start, stop)
             start = stop
 
-    def ahead(self, groups: Keys, at: Registers) -> Iterator[Rows]:
+    def ahead(self, groups: Keys, seen: Callable[[int], Longs]) -> Iterator[Rows]:
         """Rows that are certain before their time, because all reports that were expected before them have come."""
         schedule = self.frame.schedule
         if schedule is None or self.frame.duplicates not in (Duplicates.ERROR, Duplicates.FIRST) or not self._waiting:
@@ -78,21 +91,29 @@ class Ordering:
         waiting = in_order(together(self._waiting, self.schema))
         columns = [waiting.table.column(name).combine_chunks() for name in self.frame.partition_by]
         codes = groups.encode(columns, len(waiting))
-        at.fit(len(groups))
-        certain = _without_gaps(codes, waiting.times, at["seen"], schedule.every)
+        certain = _without_gaps(codes, waiting.times, seen(len(groups)), schedule.every)
         self._waiting = []
         self.add(waiting.at(np.flatnonzero(~certain)))
         yield waiting.at(np.flatnonzero(certain))
 
     def state(self) -> pa.Table:
-        rows = together(self._waiting, self.schema)
-        columns = [*rows.table.columns, pa.array(rows.times), pa.array(rows.order)]
-        return pa.table(columns, names=[*rows.table.column_names, "#time", "#order"])
+        return rows_state(together(self._waiting, self.schema))
 
     def restore(self, state: pa.Table) -> None:
-        times, order = (np.array(state.column(name).to_numpy(), np.int64) for name in ("#time", "#order"))
         self._waiting = []
-        self.add(Rows(state.drop_columns(["#time", "#order"]), times, order))
+        self.add(rows_restored(state))
+
+
+def rows_state(rows: Rows) -> pa.Table:
+    """Rows as one table."""
+    columns = [*rows.table.columns, pa.array(rows.times), pa.array(rows.order)]
+    return pa.table(columns, names=[*rows.table.column_names, "#time", "#order"])
+
+
+def rows_restored(state: pa.Table) -> Rows:
+    """What `rows_state` gave."""
+    times, order = (np.array(state.column(name).to_numpy(), np.int64) for name in ("#time", "#order"))
+    return Rows(state.drop_columns(["#time", "#order"]), times, order)
 
 
 def together(parts: Sequence[Rows], schema: pa.Schema) -> Rows:

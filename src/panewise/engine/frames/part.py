@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Longs, Words, joined
+from panewise.aggregate import Longs
 from panewise.algebra import Host
 from panewise.algebra.framing import Duplicates
+from panewise.engine.frames.collected import Collected
 from panewise.engine.frames.contents import Contents
-from panewise.engine.frames.framer import Bounds, Framer, Step
-from panewise.engine.frames.ordering import Ordering, Rows, merged_values, only_one, refuse_twins, twins
+from panewise.engine.frames.followed import Followed
+from panewise.engine.frames.ordering import Framable, Ordering, Rows, merged_values, only_one, refuse_twins, twins
+from panewise.engine.frames.reported import NO_BOUNDS, Bounds, Reported
 from panewise.engine.intake import Arrivals
 from panewise.engine.keys import Keys
 from panewise.engine.lateness import Ledger, Verdict
@@ -26,10 +28,6 @@ from panewise.time import LAST_TICK, Boundary
 
 #: Rows that become frames together: few enough to stay in the cache.
 BLOCK = 1 << 18
-
-NOTHING_TOLD = np.zeros((0, 5), np.int64)
-
-Cells = tuple[Longs, Longs, tuple[Words, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +59,16 @@ class FramePart:
         types = {c.name: c.type for c in columns}
         self.groups = Keys([types[name] for name in plan.frame.partition_by])
         self.ordering = Ordering(plan.frame, pa.schema([(c.name, c.type) for c in columns]))
-        self.framer = Framer(plan.frame)
         self.contents = Contents(plan, host)
+        self.method = self._method()
         #: What was reported since the last time.
-        self._said: list[tuple[Bounds, Cells]] = []
+        self._said: list[Reported] = []
+
+    def _method(self) -> Collected | Followed:
+        """How frames are followed."""
+        if self.plan.collects:
+            return Collected(self.plan, self.contents, self.ordering.schema)
+        return Followed(self.plan, self.contents)
 
     @property
     def streams(self) -> frozenset[str]:
@@ -107,80 +111,58 @@ class FramePart:
             return {}
         try:
             self._settle(limit, finishing)
+            told = self._told(instants)
         except PanewiseError as problem:
             self.broken[self.name] = problem
             return {}
         self.passed = max(self.passed, limit)
-        return {self.name: self._told(instants)}
+        return {self.name: told}
 
     def _settle(self, limit: int, finishing: bool) -> None:
         for rows in self.ordering.settled(limit - self.boundary.shift, BLOCK):
             self._frame(rows)
         if not finishing:
-            for rows in self.ordering.ahead(self.groups, self.framer.at):
+            for rows in self.ordering.ahead(self.groups, self.method.seen):
                 self._frame(rows)
         if finishing:
-            self._report(NOTHING_TOLD, finishing)
+            self._said += self.method.report(finishing)
 
     def _frame(self, rows: Rows) -> None:
-        rows, step = self._stepped(rows)
-        self.contents.take(step, rows.table, rows.times, rows.order)
-        self._report(step.told, finishing=False)
-
-    def _stepped(self, rows: Rows) -> tuple[Rows, Step]:
         """Let rows into frames; those of one group at one time as the query wants them."""
         how, frame = self.plan.frame.duplicates, self.plan.frame
         codes = self.groups.encode(self._partition(rows.table), len(rows))
-        self.framer.at.fit(len(self.groups))
         if how is Duplicates.ERROR:
-            refuse_twins(codes, rows.times, self.framer.at["seen"])
+            refuse_twins(codes, rows.times, self.method.seen(len(self.groups)))
         if how in (Duplicates.FIRST, Duplicates.LAST):
-            chosen = only_one(codes, rows.times, self.framer.at["seen"], last=how is Duplicates.LAST)
+            seen = self.method.seen(len(self.groups))
+            chosen = only_one(codes, rows.times, seen, last=how is Duplicates.LAST)
             rows, codes = rows.at(chosen), codes[chosen]
-        values = evaluated(frame.scalars, rows.table, self.host)
-        if how in (Duplicates.KEEP, Duplicates.ERROR, Duplicates.FIRST, Duplicates.LAST):
-            return rows, self.framer.take(codes, rows.times, values, len(self.groups))
-        firsts, owner = twins(codes, rows.times)
-        merged = merged_values(values, owner, len(firsts), how)
-        step = self.framer.take(codes[firsts], rows.times[firsts], merged, len(self.groups))
-        return rows, step.spread(owner)
+        values, owner, times = evaluated(frame.scalars, rows.table, self.host), None, rows.times
+        if how in (Duplicates.AVG, Duplicates.MIN, Duplicates.MAX, Duplicates.SUM):
+            firsts, owner = twins(codes, times)
+            values, codes, times = merged_values(values, owner, len(firsts), how), codes[firsts], times[firsts]
+        self.method.take(Framable(rows, owner, codes, times, values), len(self.groups))
+        self._said += self.method.report(finishing=False)
 
     def _partition(self, table: pa.Table) -> list[pa.Array]:
         return [table.column(name).combine_chunks() for name in self.plan.frame.partition_by]
-
-    def _report(self, told: Longs, finishing: bool) -> None:
-        """Report fragments, and frames that have ended and are good; forget all that have ended."""
-        closed = self.framer.closed(finishing)
-        ended = np.flatnonzero(closed & self.framer.qualified())
-        if self.framer.waits:
-            ended = self.framer.longest(ended)
-            closed[ended] = finishing
-            ended = ended[closed[ended]]
-        # Together, since a frame may be known to be one only after the next has been told of.
-        self.framer.number(np.union1d(told[:, 0], ended))
-        if len(told):
-            self._said.append((self.framer.fragments(told), _all_cells(self.contents.told)))
-        if len(ended):
-            self._said.append((self.framer.bounds(ended), self.contents.of(ended)))
-        if closed.any():
-            self.contents.forget(self.framer.forget(~closed))
 
     # ---- results -----------------------------------------------------------------------------------------------
 
     def _told(self, instants: pa.DataType) -> pa.Table:
         """Everything that was reported since the last time."""
         said, self._said = self._said, []
-        tables = [self._table(bounds, cells, instants) for bounds, cells in said if len(cells[0])]
+        tables = [self._table(each, instants) for each in said if len(each.cells.frames)]
         return pa.concat_tables(tables) if tables else self.silence(self.name, instants)
 
     def silence(self, name: str, instants: pa.DataType) -> pa.Table:
         """What the query says that has nothing to say."""
-        nothing = np.zeros(0, np.int64)
-        return self._table(Bounds(*(nothing,) * 6, np.zeros(0, bool)), self.contents.of(nothing), instants)
+        return self._table(Reported(NO_BOUNDS, self.contents.of(np.zeros(0, np.int64))), instants)
 
-    def _table(self, bounds: Bounds, cells: Cells, instants: pa.DataType) -> pa.Table:
+    def _table(self, reported: Reported, instants: pa.DataType) -> pa.Table:
         """Selected columns first, then those that say which frame it is; a name that is taken gets an underscore."""
-        frames = cells[0]
+        bounds, cells = reported.bounds, reported.cells
+        frames = cells.frames
         keys = dict(zip(self.plan.frame.partition_by, self.groups.take(bounds.groups[frames]), strict=True))
         held = keys | self.contents.lowered(cells)
         names = [*self.plan.group.keys, *(call.name for call in self.plan.group.calls)]
@@ -213,8 +195,7 @@ class FramePart:
         return {
             "groups": self.groups.state(),
             "waiting": self.ordering.state(),
-            "framer": self.framer.state(),
-            "contents": self.contents.state(),
+            "frames": self.method.state(),
             "passed": self.passed,
             "broken": {name: [problem.message, problem.fix] for name, problem in self.broken.items()},
         }
@@ -222,15 +203,6 @@ class FramePart:
     def restore(self, state: Tree) -> None:
         self.groups.restore(state["groups"])
         self.ordering.restore(state["waiting"])
-        self.framer.restore(state["framer"])
-        self.contents.restore(state["contents"])
+        self.method.restore(state["frames"])
         self.passed = state["passed"]
         self.broken = {name: PanewiseError(message, fix=fix) for name, (message, fix) in state["broken"].items()}
-
-
-def _all_cells(told: list[Cells]) -> Cells:
-    """The cells of all fragments of a step."""
-    frames = np.concatenate([places for places, _, _ in told])
-    groups = np.concatenate([groups for _, groups, _ in told])
-    states = tuple(joined(parts) for parts in zip(*(states for _, _, states in told), strict=True))
-    return frames, groups, states

@@ -1,0 +1,44 @@
+"""Framing functions that users write: when a frame opens, whether an item belongs to it, and whether it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Protocol
+
+from panewise.errors import BindProblem, did_you_mean
+
+
+class FramingFunction(Protocol):
+    """A framing function. It must be pure: after a restart it is asked again about the items of an open frame."""
+
+    def open(self, time: int, value: Any) -> Any:
+        """The state of a frame that begins with an item, or None where none does."""
+
+    def update(self, state: Any, time: int, value: Any) -> Any:
+        """The state with one item more, or None where the frame ended before it."""
+
+
+_REGISTERED: dict[str, Callable[[], FramingFunction]] = {}
+
+
+def register_framing(name: str, function: Callable[[], FramingFunction]) -> None:
+    """Make a framing function known to `[FRAME USING 'name' OF value]` in this process."""
+    _REGISTERED[name] = function
+
+
+def framing_function(name: str) -> FramingFunction:
+    """The function of a name that was registered, or that can be imported as `package.module:Class`."""
+    if name in _REGISTERED:
+        return _REGISTERED[name]()
+    module, _, attribute = name.partition(":")
+    if not attribute:
+        fix = did_you_mean(name, [*_REGISTERED, "package.module:Class"], "register it, or write {}")
+        raise BindProblem(f"there is no framing function {name!r}", fix=fix)
+    try:
+        made: FramingFunction = getattr(import_module(module), attribute)()
+    except (ImportError, AttributeError) as problem:
+        raise BindProblem(
+            f"the framing function {name!r} cannot be imported: {problem}", fix="check its module"
+        ) from None
+    return made

@@ -1,0 +1,243 @@
+"""Frames that are followed item by item, whose rows are kept until all frames that may hold them have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.aggregate import Longs
+from panewise.algebra.framing import Span
+from panewise.engine.codec import from_text, to_text
+from panewise.engine.frames.contents import Contents
+from panewise.engine.frames.followers import ChainFollower, EverywhereFollower, Follower, Item, Stretch, follower_of
+from panewise.engine.frames.ordering import Framable, rows_restored, rows_state, together
+from panewise.engine.frames.reported import Bounds, Cells, Reported
+from panewise.engine.snapshot import Tree
+from panewise.kernels.framing import NONE
+from panewise.plan.framing import Framing
+from panewise.values import to_python
+
+#: No group has so many items.
+MANY = 1 << 40
+
+
+@dataclass(eq=False)
+class Group:
+    """What is known of one group: its items from the one before the first that matters, and frames that wait."""
+
+    follower: Follower
+    items: dict[int, Item] = field(default_factory=dict)
+    numbered: int = 0
+    #: Stretches whose frames wait for the item after them.
+    waiting: list[Stretch] = field(default_factory=list)
+    #: Where only the longest frame counts, that of those which have ended.
+    longest: Known | None = None
+
+    @property
+    def oldest(self) -> int:
+        """The first item that may still become part of a frame."""
+        firsts = [first for first, _ in self.waiting] + ([self.longest.first] if self.longest else [])
+        return min([self.follower.oldest, *firsts])
+
+
+@dataclass(frozen=True)
+class Known:
+    """A frame that is certain: its items, its extent, and its number once it has one."""
+
+    first: int
+    last: int
+    start: int
+    end: int
+    number: int = 0
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Frames that last longer are above others, then those with more rows."""
+        return self.end - self.start, self.last - self.first
+
+
+class Collected:
+    """All groups of a query whose frames are followed item by item."""
+
+    def __init__(self, plan: Framing, contents: Contents, schema: pa.Schema) -> None:
+        self.frame, self.contents, self.schema = plan.frame, contents, schema
+        self.groups: dict[int, Group] = {}
+        self.kept = together([], schema)
+        self.codes: Longs = np.zeros(0, np.int64)
+        self.numbers: Longs = np.zeros(0, np.int64)
+        self._known: list[tuple[int, Known]] = []
+
+    def seen(self, groups: int) -> Longs:
+        """The time of the last item of each group."""
+        found = np.full(groups, NONE)
+        for code, group in self.groups.items():
+            found[code] = group.items[group.follower.next - 1].time
+        return found
+
+    def take(self, items: Framable, groups: int) -> None:
+        """Let items in, and keep the rows they stand for."""
+        numbers = np.empty(len(items.codes), np.int64)
+        for place, (code, time, values) in enumerate(_each(items)):
+            group = self.groups.setdefault(code, Group(follower_of(self.frame)))
+            numbers[place] = group.follower.next
+            self._push(code, group, Item(time, values))
+        owner = slice(None) if items.owner is None else items.owner
+        self.kept = together([self.kept, items.rows], self.schema)
+        self.codes = np.concatenate((self.codes, items.codes[owner]))
+        self.numbers = np.concatenate((self.numbers, numbers[owner]))
+
+    def _push(self, code: int, group: Group, item: Item) -> None:
+        group.items[group.follower.next] = item
+        group.waiting += group.follower.push(item)
+        self._settle(code, group, finishing=False)
+        for number in [n for n in group.items if n < group.oldest - 1 and n < group.follower.next - 1]:
+            del group.items[number]
+
+    def _settle(self, code: int, group: Group, finishing: bool) -> None:
+        """Frames whose extent is known, in their order."""
+        wants_next = self.frame.liberal or self.frame.lasting
+        while group.waiting:
+            first, last = group.waiting[0]
+            if wants_next and last + 1 not in group.items and not finishing:
+                return
+            del group.waiting[0]
+            known = self._extent(group, first, last)
+            if not self._qualifies(group, known):
+                continue
+            if self.frame.spans is Span.MAXIMUM:
+                if group.longest is None or known.rank > group.longest.rank:
+                    group.longest = known
+            else:
+                self._reports(code, group, known)
+
+    def _reports(self, code: int, group: Group, known: Known) -> None:
+        group.numbered += 1
+        self._known.append((code, Known(known.first, known.last, known.start, known.end, group.numbered)))
+
+    def _extent(self, group: Group, first: int, last: int) -> Known:
+        start, end = group.items[first].time, group.items[last].time
+        if self.frame.liberal and not self.frame.lasting and first - 1 in group.items:
+            start = group.items[first - 1].time
+        if (self.frame.liberal or self.frame.lasting) and last + 1 in group.items:
+            end = group.items[last + 1].time
+        return Known(first, last, start, end)
+
+    def _qualifies(self, group: Group, known: Known) -> bool:
+        duration, rows = known.end - known.start, known.last - known.first + 1
+        least, most = self.frame.least, self.frame.most
+        if least is not None and (rows if least.rows else duration) < least.amount:
+            return False
+        if most is not None and (rows if most.rows else duration) > most.amount:
+            return False
+        inside = range(known.first, known.last + 1)
+        return not self.frame.some or any(group.items[n].values[-1] is True for n in inside)
+
+    def report(self, finishing: bool) -> Iterator[Reported]:
+        """The frames that have become certain, with what they hold."""
+        if finishing:
+            self._finish()
+        if self._known:
+            known, self._known = self._known, []
+            yield Reported(_bounds(known), self._cells(known))
+        self._forget()
+
+    def _finish(self) -> None:
+        for code, group in self.groups.items():
+            group.waiting += group.follower.finish()
+            self._settle(code, group, finishing=True)
+            if group.longest:
+                self._reports(code, group, group.longest)
+                group.longest = None
+
+    def _cells(self, known: Sequence[tuple[int, Known]]) -> Cells:
+        """What frames hold: a row may be in several of them."""
+        order = np.lexsort((self.numbers, self.codes))
+        places = self.codes[order] * MANY + self.numbers[order]
+        lows = np.searchsorted(places, [code * MANY + each.first for code, each in known])
+        highs = np.searchsorted(places, [code * MANY + each.last for code, each in known], side="right")
+        sizes = highs - lows
+        frames = np.repeat(np.arange(len(known)), sizes)
+        inside = np.repeat(lows - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
+        rows = self.kept.at(order[inside])
+        return self.contents.cells_of(frames, rows.table, rows.times, rows.order, len(known))
+
+    def _forget(self) -> None:
+        """Give up rows that no frame can hold any more."""
+        if not len(self.codes):
+            return
+        oldest = np.zeros(int(self.codes.max()) + 1, np.int64)
+        for code, group in self.groups.items():
+            if code < len(oldest):
+                oldest[code] = group.oldest
+        keep = np.flatnonzero(self.numbers >= oldest[self.codes])
+        if len(keep) < len(self.codes):
+            self.kept, self.codes, self.numbers = self.kept.at(keep), self.codes[keep], self.numbers[keep]
+
+    def state(self) -> Tree:
+        return {
+            "kept": rows_state(self.kept),
+            "places": pa.table({"code": self.codes, "number": self.numbers}),
+            "groups": [_stored(code, group) for code, group in self.groups.items()],
+        }
+
+    def restore(self, state: Tree) -> None:
+        self.kept = rows_restored(state["kept"])
+        self.codes, self.numbers = (np.array(column.to_numpy(), np.int64) for column in state["places"].columns)
+        for saved in state["groups"]:
+            self.groups[saved["code"]] = self._restored(saved)
+
+    def _restored(self, saved: Tree) -> Group:
+        """A group whose follower has followed its items again."""
+        items = {number: Item(time, from_text(values)) for number, time, values in saved["items"]}
+        follower = follower_of(self.frame, saved["oldest"])
+        for number in sorted(n for n in items if n >= saved["oldest"]):
+            follower.push(items[number])
+        if isinstance(follower, ChainFollower) and saved["ended"]:
+            first, last = saved["ended"]
+            follower.ended = first, last
+            follower.items |= {n: item for n, item in items.items() if n >= first}
+        if isinstance(follower, EverywhereFollower):
+            follower.reached = saved["reached"]
+        longest = Known(*saved["longest"]) if saved["longest"] else None
+        return Group(follower, items, saved["numbered"], [(a, b) for a, b in saved["waiting"]], longest)
+
+
+def _each(items: Framable) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+    """Group, time and values of each item."""
+    columns = [to_python(each) for each in items.values]
+    values = zip(*columns, strict=True) if columns else repeat(())
+    return zip(items.codes.tolist(), items.times.tolist(), values, strict=False)
+
+
+def _stored(code: int, group: Group) -> Tree:
+    follower, longest = group.follower, group.longest
+    return {
+        "code": code,
+        "oldest": follower.oldest,
+        "items": [[number, item.time, to_text(item.values)] for number, item in group.items.items()],
+        "ended": follower.ended if isinstance(follower, ChainFollower) else None,
+        "reached": follower.reached if isinstance(follower, EverywhereFollower) else -1,
+        "numbered": group.numbered,
+        "waiting": [list(stretch) for stretch in group.waiting],
+        "longest": [longest.first, longest.last, longest.start, longest.end] if longest else None,
+    }
+
+
+def _bounds(known: Sequence[tuple[int, Known]]) -> Bounds:
+    def column(values: Iterator[int]) -> Longs:
+        return np.fromiter(values, np.int64, len(known))
+
+    return Bounds(
+        column(code for code, _ in known),
+        column(each.number for _, each in known),
+        column(each.start for _, each in known),
+        column(each.end for _, each in known),
+        column(each.last - each.first + 1 for _, each in known),
+        np.zeros(len(known), np.int64),
+        np.ones(len(known), bool),
+    )

@@ -1,0 +1,61 @@
+"""Frames that do not overlap, followed by kernels: what they hold is aggregated on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from panewise.aggregate import Longs
+from panewise.engine.frames.contents import Contents
+from panewise.engine.frames.framer import Framer
+from panewise.engine.frames.ordering import Framable
+from panewise.engine.frames.reported import Reported
+from panewise.engine.snapshot import Tree
+from panewise.plan.framing import Framing
+
+_NOTHING = np.zeros((0, 5), np.int64)
+
+
+class Followed:
+    """All groups of a query whose frames do not overlap."""
+
+    def __init__(self, plan: Framing, contents: Contents) -> None:
+        self.framer, self.contents = Framer(plan.frame), contents
+        self._told = _NOTHING
+
+    def seen(self, groups: int) -> Longs:
+        """The time of the last item of each group."""
+        self.framer.at.fit(groups)
+        return self.framer.at["seen"]
+
+    def take(self, items: Framable, groups: int) -> None:
+        """Let items of so many groups in."""
+        step, rows, owner = self.framer.take(items.codes, items.times, items.values, groups), items.rows, items.owner
+        self.contents.take(step if owner is None else step.spread(owner), rows.table, rows.times, rows.order)
+        self._told = step.told
+
+    def report(self, finishing: bool) -> Iterator[Reported]:
+        """Fragments, and frames that have ended and are good; all that have ended are forgotten."""
+        told, self._told = self._told, _NOTHING
+        closed = self.framer.closed(finishing)
+        ended = np.flatnonzero(closed & self.framer.qualified())
+        if self.framer.waits:
+            ended = self.framer.longest(ended)
+            closed[ended] = finishing
+            ended = ended[closed[ended]]
+        # Together, since a frame may be known to be one only after the next has been told of.
+        self.framer.number(np.union1d(told[:, 0], ended))
+        if len(told):
+            yield Reported(self.framer.fragments(told), self.contents.told())
+        if len(ended):
+            yield Reported(self.framer.bounds(ended), self.contents.of(ended))
+        if closed.any():
+            self.contents.forget(self.framer.forget(~closed))
+
+    def state(self) -> Tree:
+        return {"framer": self.framer.state(), "contents": self.contents.state()}
+
+    def restore(self, state: Tree) -> None:
+        self.framer.restore(state["framer"])
+        self.contents.restore(state["contents"])

@@ -1,0 +1,352 @@
+"""Frames that overlap, or whose end only their items can tell: the items of one group, followed one by one.
+
+A follower is made again after a restart by following the items that it still needs, so that it has no state to store
+but where these begin.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from panewise.algebra.framing import (
+    Between,
+    Boundary,
+    Choice,
+    Custom,
+    Delta,
+    Density,
+    Frame,
+    Reach,
+    Scheme,
+)
+from panewise.algebra.framing_function import FramingFunction, framing_function
+from panewise.algebra.scan import scan_chance
+
+#: First and last item of a stretch, counted from the first item of the group.
+Stretch = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Item:
+    time: int
+    values: tuple[Any, ...]
+
+
+class Follower(ABC):
+    """Follows one group. Items are numbered; those before `oldest` are not needed any more."""
+
+    def __init__(self, first: int = 0) -> None:
+        self.items: dict[int, Item] = {}
+        self.next = first
+
+    def push(self, item: Item) -> list[Stretch]:
+        """One more item; the stretches that have become certain, by start."""
+        self.items[self.next] = item
+        self.next += 1
+        found = self._follow(self.next - 1, item)
+        for number in [n for n in self.items if n < self.oldest]:
+            del self.items[number]
+        return found
+
+    @abstractmethod
+    def _follow(self, number: int, item: Item) -> list[Stretch]: ...
+
+    @abstractmethod
+    def finish(self) -> list[Stretch]:
+        """The stretches that the end of the stream makes certain."""
+
+    @property
+    @abstractmethod
+    def oldest(self) -> int:
+        """The first item that it must see again after a restart, and that may still become part of a stretch."""
+
+
+# ---- kinds that divide the stream --------------------------------------------------------------------------------
+
+
+class Judge(ABC):
+    """Whether items from a start on still satisfy a condition, as a state that grows with each."""
+
+    @abstractmethod
+    def step(self, state: Any, value: Any) -> tuple[Any, bool]:
+        """The state with one value more, None before any, and whether the condition holds."""
+
+
+@dataclass
+class BoundaryJudge(Judge):
+    kind: Boundary
+
+    def step(self, state: Any, value: Any) -> tuple[Any, bool]:
+        if value is None:
+            return state, state is not None
+        label = self._label(value)
+        return (label, True) if state is None else (state, bool(state == label))
+
+    def _label(self, value: Any) -> float:
+        if self.kind.step is None:
+            return len([mark for mark in self.kind.marks if mark <= value])
+        steps = float(value) / self.kind.step
+        return math.floor(steps) if math.isfinite(steps) else steps
+
+
+@dataclass
+class DeltaJudge(Judge):
+    kind: Delta
+
+    def step(self, state: Any, value: Any) -> tuple[Any, bool]:
+        if value is None:
+            return state, state is not None
+        low, high = (value, value) if state is None else (min(state[0], value), max(state[1], value))
+        apart = 0 if low == high else high - low
+        return (low, high), bool(apart < self.kind.limit if self.kind.open else apart <= self.kind.limit)
+
+
+_COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+@dataclass
+class ReachJudge(Judge):
+    kind: Reach
+
+    def step(self, state: Any, value: Any) -> tuple[Any, bool]:
+        aggregate = self.kind.aggregate
+        if state is None:
+            state = aggregate.identity()
+        if value is not None or self.kind.argument is None:
+            state = aggregate.combine(state, aggregate.lift(value))
+        answer = aggregate.lower(state)
+        if answer is None or answer != answer:
+            return state, not self.kind.grows
+        return state, bool(_COMPARISONS[self.kind.operator](answer, self.kind.limit))
+
+
+class ChainFollower(Follower):
+    """Each frame decides where the next one begins."""
+
+    def __init__(self, frame: Frame, judge: Judge, grows: bool, first: int = 0) -> None:
+        super().__init__(first)
+        self.frame, self.judge, self.grows = frame, judge, grows
+        self.start, self.at, self.state = first, first, None
+        #: The frame that ended with the last item: where the next begins is known with the item after it.
+        self.ended: Stretch | None = None
+
+    @property
+    def oldest(self) -> int:
+        return self.ended[0] + 1 if self.ended else self.start
+
+    def _follow(self, number: int, item: Item) -> list[Stretch]:
+        found: list[Stretch] = []
+        if self.ended:
+            self._begin(self._after(*self.ended))
+            self.ended = None
+        while self.at <= number:
+            self._step(found)
+            if self.ended:
+                if self.ended[1] == number:
+                    break
+                self._begin(self._after(*self.ended))
+                self.ended = None
+        return found
+
+    def _step(self, found: list[Stretch]) -> None:
+        self.state, holds = self.judge.step(self.state, self._value(self.at))
+        if self.grows and holds:
+            self.ended = self.start, self.at
+            found.append(self.ended)
+        elif not self.grows and not holds:
+            if self.at > self.start:
+                self.ended = self.start, self.at - 1
+                found.append(self.ended)
+            else:
+                self._begin(self.start + 1)
+            return
+        self.at += 1
+
+    def _begin(self, start: int) -> None:
+        self.start, self.at, self.state = start, start, None
+
+    def _after(self, first: int, last: int) -> int:
+        if self.frame.schemes is not Scheme.ADJACENT:
+            return last + 1
+        earliest = self.items[last].time - self.frame.overlap
+        return next(n for n in range(first + 1, self.next) if self.items[n].time >= earliest)
+
+    def _value(self, number: int) -> Any:
+        return value_of(self.items[number])
+
+    def finish(self) -> list[Stretch]:
+        unfinished = not self.grows and not self.ended and self.start < self.next
+        return [(self.start, self.next - 1)] if unfinished else []
+
+
+class EverywhereFollower(Follower):
+    """A frame begins with every item."""
+
+    def __init__(self, frame: Frame, judge: Judge, grows: bool, first: int = 0) -> None:
+        super().__init__(first)
+        self.judge, self.grows = judge, grows
+        self.advancing = frame.schemes is Scheme.ADVANCING
+        self.reached = -1
+        self.open: dict[int, Any] = {}
+        #: Where frames end that begin before one that is still open; None for items that begin none.
+        self.ends: dict[int, int | None] = {}
+        self.resolved = first
+
+    @property
+    def oldest(self) -> int:
+        return self.resolved
+
+    def _follow(self, number: int, item: Item) -> list[Stretch]:
+        value = value_of(item)
+        self.open[number] = None
+        for start in list(self.open):
+            self.open[start], holds = self.judge.step(self.open[start], value)
+            if holds == self.grows:
+                del self.open[start]
+                last = number if self.grows else number - 1
+                self.ends[start] = last if last >= start else None
+        return self._certain()
+
+    def _certain(self) -> list[Stretch]:
+        found: list[Stretch] = []
+        while self.resolved in self.ends:
+            last = self.ends.pop(self.resolved)
+            if last is not None and not (self.advancing and last <= self.reached):
+                found.append((self.resolved, last))
+                self.reached = last
+            self.resolved += 1
+        return found
+
+    def finish(self) -> list[Stretch]:
+        for start in self.open:
+            self.ends[start] = None if self.grows else self.next - 1
+        self.open = {}
+        return self._certain()
+
+
+# ---- other kinds -------------------------------------------------------------------------------------------------
+
+
+class TogetherFollower(Follower):
+    """Frames that begin inside each other and end together."""
+
+    def __init__(self, first: int = 0) -> None:
+        super().__init__(first)
+        self.opened: list[int] = []
+
+    @property
+    def oldest(self) -> int:
+        return self.opened[0] if self.opened else self.next
+
+    def _follow(self, number: int, item: Item) -> list[Stretch]:
+        starts, ends = item.values[:2]
+        if self.opened and ends is True:
+            found = [(first, number) for first in self.opened]
+            self.opened = []
+            return found
+        if starts is True:
+            self.opened.append(number)
+        return []
+
+    def finish(self) -> list[Stretch]:
+        return []
+
+
+class CrowdFollower(Follower):
+    """So many items in so short a time, and all such stretches that share items with it."""
+
+    def __init__(self, kind: Density, first: int = 0) -> None:
+        super().__init__(first)
+        self.kind = kind
+        self.crowd: Stretch | None = None
+
+    @property
+    def oldest(self) -> int:
+        recent = self.next - self.kind.count + 1
+        return max(min(self.crowd[0], recent) if self.crowd else recent, min(self.items, default=self.next))
+
+    def _follow(self, number: int, item: Item) -> list[Stretch]:
+        found: list[Stretch] = []
+        first = number - self.kind.count + 1
+        if self.crowd and first > self.crowd[1]:
+            found = self.finish()
+        if first in self.items and item.time - self.items[first].time < self.kind.per:
+            self.crowd = (self.crowd[0] if self.crowd else first), number
+        return found
+
+    def finish(self) -> list[Stretch]:
+        crowd, self.crowd = self.crowd, None
+        return [crowd] if crowd and self._unlikely([self.items[n].time for n in range(crowd[0], crowd[1] + 1)]) else []
+
+    def _unlikely(self, times: Sequence[int]) -> bool:
+        if self.kind.chance is None or self.kind.expected is None:
+            return True
+        most, low = 0, 0
+        for high, time in enumerate(times):
+            while time - times[low] >= self.kind.per:
+                low += 1
+            most = max(most, high - low + 1)
+        windows = max((times[-1] - times[0]) / self.kind.per, 2.0)
+        return scan_chance(most, self.kind.expected, windows) <= self.kind.chance
+
+
+class CustomFollower(Follower):
+    """Asks somebody else's framing function."""
+
+    def __init__(self, function: FramingFunction, first: int = 0) -> None:
+        super().__init__(first)
+        self.function = function
+        self.start: int | None = None
+        self.state: Any = None
+
+    @property
+    def oldest(self) -> int:
+        return self.next if self.start is None else self.start
+
+    def _follow(self, number: int, item: Item) -> list[Stretch]:
+        value, found = value_of(item), []
+        if self.start is not None:
+            self.state = self.function.update(self.state, item.time, value)
+            if self.state is not None:
+                return []
+            found = [(self.start, number - 1)]
+        self.state = self.function.open(item.time, value)
+        self.start = None if self.state is None else number
+        return found
+
+    def finish(self) -> list[Stretch]:
+        return [] if self.start is None else [(self.start, self.next - 1)]
+
+
+def value_of(item: Item) -> Any:
+    """The value that a frame follows, NaN being none."""
+    value = item.values[0] if item.values else None
+    return None if value is not None and value != value else value
+
+
+def follower_of(frame: Frame, first: int = 0) -> Follower:
+    """A follower that begins with item number `first` of its group."""
+    match frame.kind:
+        case Density():
+            return CrowdFollower(frame.kind, first)
+        case Between():
+            return TogetherFollower(first)
+        case Custom(name):
+            return CustomFollower(framing_function(name), first)
+        case Boundary():
+            judge: Judge = BoundaryJudge(frame.kind)
+        case Delta():
+            judge = DeltaJudge(frame.kind)
+        case Reach():
+            judge = ReachJudge(frame.kind)
+        case _:
+            raise TypeError(f"no follower for {type(frame.kind).__name__}")
+    everywhere = frame.schemes in (Scheme.UNCONSTRAINED, Scheme.ADVANCING)
+    everywhere |= frame.schemes is Scheme.COVER and frame.choice is Choice.SATURATED
+    grows = isinstance(frame.kind, Reach) and frame.kind.grows
+    return (EverywhereFollower if everywhere else ChainFollower)(frame, judge, grows, first)
