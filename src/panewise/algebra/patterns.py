@@ -6,6 +6,7 @@ from panewise.algebra.tree import (
     Derived,
     Distinct,
     Except,
+    Filled,
     Framed,
     Group,
     Join,
@@ -23,7 +24,7 @@ def pattern(node: Node) -> Pattern:
     """How the results of a node change: never beyond what its operator and its strongest input force on it."""
     strongest = max((pattern(child) for child in node.children), default=Pattern.MONOTONIC)
     match node:
-        case Source() | Derived() | Framed():  # a framing only ever grows
+        case Source() | Derived() | Framed() | Filled():  # a framing only ever grows
             return Pattern.MONOTONIC
         case Windowed(window=window):
             return max(strongest, window.pattern)

@@ -128,6 +128,30 @@ class Framed(Unary):
 
 
 @dataclass(frozen=True)
+class Filled(Binary):
+    """Frames on the left, filled with the rows of a stream on the right.
+
+    A row belongs to a frame with whose group it agrees in every `on` pair of columns, and in whose time it lies: from
+    `lower` ticks after its start to `upper` after its end, when `offset` ticks are added to its own time.
+    """
+
+    on: tuple[tuple[str, str], ...] = ()
+    lower: int = 0
+    upper: int = 0
+    offset: int = 0
+
+    @property
+    def framed(self) -> Framed:
+        assert isinstance(self.left, Framed)
+        return self.left
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        found = {c.name: c for c in self.left.columns}
+        return tuple(found[name] for name in self.framed.frame.partition_by) + self.right.columns
+
+
+@dataclass(frozen=True)
 class Select(Unary):
     """Rows that satisfy a predicate; unknown is not satisfied."""
 

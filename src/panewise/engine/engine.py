@@ -48,7 +48,8 @@ class Engine:
         self._reporters: dict[Home, Reporter] = {}
         self._homes: dict[str, Home] = {}
         self._seats: dict[str, Seat] = {}
-        self._circuit = Circuit(pool.boundary, pool.host, pool.purge, shard)
+        stored = {name for name, schema in pool.streams.items() if schema.delay is None}
+        self._circuit = Circuit(pool.boundary, pool.host, pool.purge, shard, stored)
         #: Queries whose times of day wait for the first item to tell the day.
         self._waiting: dict[str, Standing] = {}
         self._anchors: dict[str, int] = {}

@@ -16,6 +16,7 @@ from panewise.algebra import (
     Distinct,
     Emit,
     Except,
+    Filled,
     Framed,
     Join,
     Node,
@@ -33,11 +34,11 @@ from panewise.lang.frame_binder import FrameBinder
 from panewise.lang.frame_syntax import FrameClause
 from panewise.lang.grouping import Grouping, aggregates
 from panewise.lang.scope import Describe, Scope, alias_name, plain_name
-from panewise.lang.syntax import Body, Clause, Expr, QuerySyntax, Ref, SelectSyntax, SetSyntax, place_of
+from panewise.lang.syntax import Body, Clause, Expr, FillSyntax, QuerySyntax, Ref, SelectSyntax, SetSyntax, place_of
 from panewise.lang.window_binder import WindowBinder
 from panewise.scalar import Scalar, column
 from panewise.schema import StreamSchema, type_name
-from panewise.time import Domain
+from panewise.time import Domain, Duration
 from panewise.window import Landmark, MultiGranular, Session, Window
 
 T = TypeVar("T")
@@ -139,10 +140,9 @@ class Binder:
         sources = self._sources(body.sources)
         scope = Scope(self.describe, [c for node in sources.values() for c in node.columns])
         node = self._filtered(body, sources, scope)
-        if framed := next((source for source in sources.values() if isinstance(source, Framed)), None):
+        if framed := next((source for source in sources.values() if isinstance(source, Framed | Filled)), None):
             return self._frames(body, framed, node, scope)
-        grouped = bool(body.group_by) or any(next(aggregates(e.node), None) is not None for e in _shown(body))
-        if grouped:
+        if _is_grouped(body):
             node, items = self._grouped(body, node, scope)
         elif body.having:
             raise BindProblem("HAVING needs GROUP BY or an aggregate", fix="use WHERE", place=body.having.place)
@@ -151,17 +151,22 @@ class Binder:
         projected = Project(node, _unique(items))
         return Distinct(projected) if body.distinct else projected
 
-    def _frames(self, body: SelectSyntax, framed: Framed, node: Node, scope: Scope) -> Node:
-        """One row for each frame, or for each group inside it; the group it belongs to is always shown."""
+    def _frames(self, body: SelectSyntax, source: Framed | Filled, node: Node, scope: Scope) -> Node:
+        """One row for each frame, or for each group inside it, or for each row that fills it; always with its group."""
         if len(body.sources) > 1:
             place = body.sources[1].place
             raise BindProblem("frames cannot be joined", fix="join what is read from their results", place=place)
         if body.distinct:
             raise BindProblem("frames are different anyway", fix="leave DISTINCT out", place=body.sources[0].place)
-        keys = [c for c in framed.columns if c.name in framed.frame.partition_by]
-        # Without a filling a frame has no rows to list: * is the group it belongs to.
-        named = replace(body, items=tuple(item for item in body.items if not _is_star(item.expr.node)))
-        node, items = self._grouped(named, node, scope, keys)
+        frame = (source if isinstance(source, Framed) else source.framed).frame
+        found = {c.name: c for c in source.columns}
+        keys = [found[name] for name in frame.partition_by]
+        if isinstance(source, Filled) and not _is_grouped(body):
+            items = self._items(body, scope)
+        else:
+            # Without a filling a frame has no rows to list: * is the group it belongs to.
+            named = replace(body, items=tuple(item for item in body.items if not _is_star(item.expr.node)))
+            node, items = self._grouped(named, node, scope, keys)
         shown = {scalar.column for _, scalar in items}
         items += [(plain_name(c.name), column(c.name, c.type)) for c in keys if c.name not in shown]
         return Project(node, _unique(items))
@@ -202,7 +207,44 @@ class Binder:
             if any(alias.lower() == other.lower() for other in found):
                 raise BindProblem(f"{alias!r} stands twice in FROM", fix="give one an alias", place=ref.place)
             found[alias] = self._source(ref, alias)
+            if ref.fill:
+                found[alias] = self._filled(found[alias], ref.fill)
         return found
+
+    def _filled(self, node: Node, fill: FillSyntax) -> Filled:
+        if not isinstance(node, Framed):
+            raise BindProblem("only frames can be filled", fix="write FILL after [FRAME ...]", place=fill.place)
+        stream = _lookup(self.streams, fill.source)
+        if stream is None:
+            fix = did_you_mean(fill.source, self.streams)
+            raise BindProblem(f"there is no stream {fill.source!r}", fix=fix, place=fill.place)
+        alias = alias_name(fill.alias or fill.source)
+        if any(c.name.startswith(f"{alias}.") for c in node.columns):
+            raise BindProblem(f"{alias!r} stands twice in FROM", fix="give one an alias", place=fill.place)
+        domain = stream[1].domain
+        rows = _source_node(*stream, alias)
+        pairs = tuple(self._filling_pair(part, node, rows) for part in _conjuncts(fill.on))
+        shifts = (self._shift(duration, domain, fill) for duration in (fill.lower, fill.upper, fill.offset))
+        return Filled(node, rows, pairs, *shifts)
+
+    def _filling_pair(self, part: Expr, framed: Framed, rows: Source) -> tuple[str, str]:
+        """A column of the frame's group, and the one of the rows that must agree with it."""
+        groups = [c for c in framed.columns if c.name in framed.frame.partition_by]
+        scope = Scope(self.describe, [*framed.columns, *rows.columns])
+        pair = _key(part, scope, {c.name for c in groups}, {c.name for c in rows.columns})
+        if pair is None:
+            raise BindProblem(
+                f"FILL ON {part.sql} compares no column of PARTITION BY with one of the same type of {rows.alias!r}",
+                fix="compare these, and put the rest into WHERE",
+                place=part.place,
+            )
+        return pair
+
+    def _shift(self, duration: Duration | None, domain: Domain, fill: FillSyntax) -> int:
+        try:
+            return 0 if duration is None else duration.ticks(domain)
+        except PanewiseError as problem:
+            raise problem.at(fill.places.get(str(duration), fill.place)) from None
 
     def _source(self, ref: Ref, alias: str) -> Node:
         if not isinstance(ref.source, str):
@@ -232,8 +274,7 @@ class Binder:
         return self._windowed(_as_stream(node, ref), node, ref.window) if ref.window else node
 
     def _stream(self, name: str, schema: StreamSchema, ref: Ref, alias: str) -> Node:
-        columns = tuple(Column(f"{alias}.{f.name}", f.type) for f in schema.schema)
-        node = Source(name, alias, columns, f"{alias}.{schema.time}")
+        node = _source_node(name, schema, alias)
         return self._windowed(node, node, ref.window)
 
     def _windowed(self, stream: Node, node: Node, clause: Clause | None) -> Node:
@@ -282,6 +323,11 @@ class Binder:
         return node
 
 
+def _source_node(name: str, schema: StreamSchema, alias: str) -> Source:
+    columns = tuple(Column(f"{alias}.{f.name}", f.type) for f in schema.schema)
+    return Source(name, alias, columns, f"{alias}.{schema.time}")
+
+
 def _refuse_frames(query: Query, ref: Ref) -> None:
     if query.framed:
         raise BindProblem("a window cannot look at frames", fix="write them INTO a file and read that", place=ref.place)
@@ -324,6 +370,10 @@ def _unique(items: list[tuple[str, Scalar]]) -> tuple[tuple[str, Scalar], ...]:
             free, number = f"{name}_{number}", number + 1
         found[free] = scalar
     return tuple(found.items())
+
+
+def _is_grouped(body: SelectSyntax) -> bool:
+    return bool(body.group_by) or any(next(aggregates(e.node), None) is not None for e in _shown(body))
 
 
 def _is_star(node: exp.Expr) -> bool:

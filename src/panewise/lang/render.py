@@ -11,6 +11,7 @@ from panewise.lang.syntax import (
     CreateStream,
     CreateView,
     CumulateClause,
+    FillSyntax,
     Item,
     LandmarkClause,
     NowClause,
@@ -26,6 +27,7 @@ from panewise.lang.syntax import (
     VaryingClause,
     WhereClause,
 )
+from panewise.time import Duration
 
 
 def render(script: Script | Statement) -> str:
@@ -76,7 +78,20 @@ def _item(item: Item) -> str:
 def _ref(ref: Ref) -> str:
     text = _name(ref.source) if isinstance(ref.source, str) else f"({_body(ref.source, ref.emit)})"
     text += f" AS {_name(ref.alias)}" if ref.alias else ""
-    return text + (f" [{window_text(ref.window)}]" if ref.window else "")
+    text += f" [{window_text(ref.window)}]" if ref.window else ""
+    return text + (f" {_fill(ref.fill)}" if ref.fill else "")
+
+
+def _fill(fill: FillSyntax) -> str:
+    text = f"FILL WITH {_name(fill.source)}" + (f" AS {_name(fill.alias)}" if fill.alias else "")
+    text += f" ON {fill.on.sql}" if fill.on else ""
+    text += f" FROM START {_signed(fill.lower)}" if fill.lower else ""
+    text += f" TO END {_signed(fill.upper)}" if fill.upper else ""
+    return text + (f" OFFSET {fill.offset}" if fill.offset else "")
+
+
+def _signed(shift: Duration) -> str:
+    return str(shift) if str(shift).startswith("-") else f"+ {shift}"
 
 
 def window_text(clause: Clause) -> str:

@@ -9,7 +9,8 @@ from sqlglot import Token, TokenType, exp
 from panewise.errors import Place, SyntaxProblem
 from panewise.lang.cursor import Cursor, Source, word
 from panewise.lang.dialect import canonical
-from panewise.lang.syntax import Body, Clause, Expr, Item, Ref, SelectSyntax, SetSyntax
+from panewise.lang.fill_parser import parse_fill
+from panewise.lang.syntax import Body, Clause, Expr, FillSyntax, Item, Ref, SelectSyntax, SetSyntax
 from panewise.lang.window_parser import READERS, parse_window
 
 EMITS = ("ISTREAM", "DSTREAM", "RSTREAM")
@@ -33,6 +34,7 @@ _SUPPORTED = {"this", "expression", "expressions", "from_", "joins", "where", "g
 _SUPPORTED |= {"db", "catalog"}  # these have a message of their own
 _NOTHING = (",", ")", "FROM", "WHERE", "GROUP BY", "HAVING")
 _GROUPINGS = (exp.Cube, exp.Rollup, exp.GroupingSets)
+_AFTER_FILL = ("WHERE", "GROUP BY", "HAVING", "UNION", "EXCEPT", "FILL", ",", "JOIN")
 _CLAUSES = ("SELECT", "FROM", "JOIN", "ON", "USING", "WHERE", "GROUP BY", "HAVING")
 
 
@@ -51,6 +53,7 @@ class _Extras:
 
     source: Source
     windows: dict[int, Clause] = field(default_factory=dict)
+    fills: dict[int, FillSyntax] = field(default_factory=dict)
     emits: dict[int, str] = field(default_factory=dict)
     blanks: list[tuple[int, int]] = field(default_factory=list)
     openings: list[int] = field(default_factory=list)
@@ -70,6 +73,8 @@ class _Extras:
                 partner[at] = opened.pop()
             elif self._opens_window(tokens, at):
                 skip = self._window(tokens, at, partner)
+            elif word(token) == "FILL" and at + 1 < len(tokens) and word(tokens[at + 1]) == "WITH":
+                skip = self._fill(tokens, at)
             elif token.token_type is TokenType.COMMA and (at + 1 == len(tokens) or word(tokens[at + 1]) in _NOTHING):
                 place = self.source.place(token.start)
                 raise SyntaxProblem("nothing follows the comma", fix="remove it", place=place)
@@ -118,6 +123,21 @@ class _Extras:
         self.windows[anchor] = parse_window(cursor)
         self.blanks.append((tokens[at].start, tokens[end].end + 1))
         return end
+
+    def _fill(self, tokens: list[Token], at: int) -> int:
+        """Read a filling, up to the next clause."""
+        end, depth = at + 1, 0
+        while end < len(tokens) and depth >= 0 and (depth or word(tokens[end]) not in _AFTER_FILL):
+            depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(tokens[end].token_type, 0)
+            end += depth >= 0
+        place = self.source.place(tokens[at].start, "FILL")
+        anchor = next(reversed(self.windows), None)
+        if anchor is None or not self.blanks or self.blanks[-1][1] != tokens[at - 1].end + 1:
+            raise SyntaxProblem("FILL does not follow a frame", fix="write it after [FRAME ...]", place=place)
+        stop = tokens[end].start if end < len(tokens) else tokens[-1].end + 1
+        self.fills[anchor] = parse_fill(Cursor(self.source, tokens[at + 2 : end], stop, "FILL"), place)
+        self.blanks.append((tokens[at].start, tokens[end - 1].end + 1))
+        return end - 1
 
     def _anchor(self, tokens: list[Token], at: int, partner: dict[int, int]) -> int:
         """Offset of the table name, or of the opening parenthesis, that the bracket at `at` belongs to."""
@@ -263,11 +283,13 @@ class _Reader:
         match node:
             case exp.Table() if isinstance(node.this, exp.Identifier) and not node.args.get("db"):
                 start = node.this.meta["start"]
-                return Ref(node.name, alias, self._window(start), None, self.source.place(start, "FROM"))
+                fill = self.extras.fills.get(start)
+                return Ref(node.name, alias, self._window(start), None, fill, self.source.place(start, "FROM"))
             case exp.Subquery() if isinstance(node.this, exp.Query) and self.openings:
                 start = self.openings.pop(0)
                 window, emit = self._window(start), self.extras.emits.get(start)
-                return Ref(self._body(node.this), alias, window, emit, self.source.place(start, "FROM"))
+                fill = self.extras.fills.get(start)
+                return Ref(self._body(node.this), alias, window, emit, fill, self.source.place(start, "FROM"))
         raise SyntaxProblem(
             f"{canonical(node)} cannot stand in FROM",
             fix="name a stream or a sub-query",

@@ -100,6 +100,20 @@ class Item:
 
 
 @dataclass(frozen=True)
+class FillSyntax:
+    """FILL WITH a stream: which of its rows belong to a frame."""
+
+    source: str
+    alias: str | None = None
+    on: Expr | None = None
+    lower: Duration | None = None
+    upper: Duration | None = None
+    offset: Duration | None = None
+    place: Place | None = field(default=None, compare=False, repr=False)
+    places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class Ref:
     """One entry of FROM: a stream or view by name, or a sub-query."""
 
@@ -107,6 +121,7 @@ class Ref:
     alias: str | None = None
     window: Clause | None = None
     emit: str | None = None
+    fill: FillSyntax | None = None
     place: Place | None = field(default=None, compare=False, repr=False)
 
 

@@ -92,7 +92,7 @@ class _Run:
         """Where the rows of a stream went, and those that came too late."""
         late = None
         if query.framed:
-            late = late_arrivals(query, Evaluation(self.sources, self.boundary, self.host))
+            late = late_arrivals(query, name, Evaluation(self.sources, self.boundary, self.host))
         return account(name, self.arrivals[name], self.spoken, self.boundary, late)
 
     def results(self, query: Query) -> list[Result]:

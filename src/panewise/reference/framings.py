@@ -1,15 +1,15 @@
-"""Queries that report frames: the frames of every group of a whole history, each filled with its own items."""
+"""Queries that report frames: the frames of every group of a whole history, each with what fills it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pyarrow as pa
 
-from panewise.algebra import Framed, Group, Node, Project, Query, Select
+from panewise.algebra import Filled, Framed, Group, Node, Project, Query, Select
 from panewise.reference.evaluate import Bag, Evaluation, answer
 from panewise.reference.framing import Found, Item, framed, treated
 from panewise.reference.history import NO_MARK, History, Row
@@ -17,7 +17,7 @@ from panewise.values import to_arrow
 
 
 @dataclass(frozen=True, eq=False)
-class Filled:
+class Frame:
     """A frame that is reported: the group it belongs to, and its items."""
 
     key: tuple[Any, ...]
@@ -41,15 +41,18 @@ def framing_table(query: Query, evaluation: Evaluation, last: int | None, instan
     return pa.table(list(columns.values()), names=list(columns))
 
 
-def late_arrivals(query: Query, evaluation: Evaluation) -> set[int]:
-    """Which rows of the stream came when their place in time had been passed."""
-    node = query.framed
-    assert node is not None
-    contents = evaluation.history(node.child).contents
-    return set(contents.arrivals[contents.marks > NO_MARK].tolist())
+def late_arrivals(query: Query, stream: str, evaluation: Evaluation) -> set[int]:
+    """Which rows of a stream came when their place in time had been passed, wherever it is read."""
+    streams = [node.child if isinstance(node, Framed) else node.right for node in query.root.walk() if _reads(node)]
+    contents = [evaluation.history(node).contents for node in streams if node.streams == {stream}]
+    return {int(a) for each in contents for a in each.arrivals[each.marks > NO_MARK]}
 
 
-def _filled(node: Framed, evaluation: Evaluation, last: int | None) -> Iterator[Filled]:
+def _reads(node: Node) -> TypeGuard[Framed | Filled]:
+    return isinstance(node, Framed | Filled)
+
+
+def _filled(node: Framed, evaluation: Evaluation, last: int | None) -> Iterator[Frame]:
     history = evaluation.history(node.child)
     names = [column.name for column in node.columns]
     positions = tuple(names.index(name) for name in node.frame.partition_by)
@@ -58,26 +61,31 @@ def _filled(node: Framed, evaluation: Evaluation, last: int | None) -> Iterator[
         yield from _of_group(node, key, part, evaluation)
 
 
-def _of_group(node: Framed, key: tuple[Any, ...], part: History, evaluation: Evaluation) -> Iterator[Filled]:
+def _of_group(node: Framed, key: tuple[Any, ...], part: History, evaluation: Evaluation) -> Iterator[Frame]:
     values = evaluation.scalars(list(node.frame.scalars), node.child, part.rows)
     items = [Item(row.time, each) for row, each in zip(part.rows, values, strict=True)]
     stands_for = [places for _, places in treated(node.frame, items)]
     for found in framed(node.frame, items):
         places = [place for places in stands_for[found.first : found.last + 1] for place in places]
-        yield Filled(key, found, [part.rows[place] for place in places])
+        yield Frame(key, found, [part.rows[place] for place in places])
 
 
-def _rows(root: Node, filled: list[Filled], evaluation: Evaluation) -> Iterator[tuple[int, Row]]:
+def _rows(root: Node, filled: list[Frame], evaluation: Evaluation) -> Iterator[tuple[int, Row]]:
     """The rows of each frame, with its place."""
-    for place, bag in enumerate(_bags(root, filled, evaluation)):
+    bags = _bags(root, filled, evaluation)
+    if not any(isinstance(node, Group) for node in root.walk()):
+        bags = _released(bags, filled)
+    for place, bag in enumerate(bags):
         yield from ((place, row) for row in bag)
 
 
-def _bags(node: Node, filled: list[Filled], evaluation: Evaluation) -> list[Bag]:
+def _bags(node: Node, filled: list[Frame], evaluation: Evaluation) -> list[Bag]:
     """What an operator says of each frame."""
     match node:
         case Framed():
             return [each.bag for each in filled]
+        case Filled():
+            return _fillings(node, filled, evaluation)
         case Select(child, predicate):
             return evaluation.selected(child, predicate, _bags(child, filled, evaluation))
         case Project(child, items):
@@ -88,7 +96,33 @@ def _bags(node: Node, filled: list[Filled], evaluation: Evaluation) -> list[Bag]
     raise TypeError(f"no meaning for {type(node).__name__} over frames")
 
 
-def _grouped(node: Group, filled: Filled, bag: Bag) -> Bag:
+def _fillings(node: Filled, frames: list[Frame], evaluation: Evaluation) -> list[Bag]:
+    """The rows of another stream that belong to each frame; where rows are listed, each fragment has only its own."""
+    history = evaluation.history(node.right)
+    rows = [row for row, mark in zip(history.rows, history.contents.marks, strict=True) if mark == NO_MARK]
+    names, groups = [c.name for c in node.right.columns], node.framed.frame.partition_by
+    pairs = [(groups.index(left), names.index(right)) for left, right in node.on]
+
+    def belongs(row: Row, frame: Frame) -> bool:
+        time, found = row.time + node.offset, frame.found
+        agrees = all(frame.key[a] is not None and frame.key[a] == row.values[b] for a, b in pairs)
+        return agrees and found.start + node.lower <= time <= found.end + node.upper
+
+    return [[Row(each.key + row.values, row.time) for row in rows if belongs(row, each)] for each in frames]
+
+
+def _released(bags: list[Bag], frames: list[Frame]) -> list[Bag]:
+    """Rows that were listed with an earlier fragment of a frame are not listed again."""
+    seen: dict[tuple[Any, ...], int] = {}
+    found = []
+    for bag, frame in zip(bags, frames, strict=True):
+        which = (frame.key, frame.found.number)
+        found.append(bag[seen.get(which, 0) :])
+        seen[which] = len(bag)
+    return found
+
+
+def _grouped(node: Group, filled: Frame, bag: Bag) -> Bag:
     """The groups inside a frame; one that has no keys of its own is there even if it holds nothing."""
     names = [column.name for column in node.child.columns]
     inner = [names.index(key) for key in node.keys[len(filled.key) :]]

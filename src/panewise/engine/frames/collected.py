@@ -20,6 +20,7 @@ from panewise.engine.frames.reported import Bounds, Cells, Reported
 from panewise.engine.snapshot import Tree
 from panewise.kernels.framing import NONE
 from panewise.plan.framing import Framing
+from panewise.time import LAST_TICK
 from panewise.values import to_python
 
 #: No group has so many items.
@@ -64,7 +65,7 @@ class Known:
 class Collected:
     """All groups of a query whose frames are followed item by item."""
 
-    def __init__(self, plan: Framing, contents: Contents, schema: pa.Schema) -> None:
+    def __init__(self, plan: Framing, contents: Contents | None, schema: pa.Schema) -> None:
         self.frame, self.contents, self.schema = plan.frame, contents, schema
         self.groups: dict[int, Group] = {}
         self.kept = together([], schema)
@@ -78,6 +79,11 @@ class Collected:
         for code, group in self.groups.items():
             found[code] = group.items[group.follower.next - 1].time
         return found
+
+    def earliest(self) -> int:
+        """No frame that is yet to be reported begins before this time, unless its first item is yet to come."""
+        times = [min(item.time for item in group.items.values()) for group in self.groups.values()]
+        return min(times, default=LAST_TICK)
 
     def take(self, items: Framable, groups: int) -> None:
         """Let items in, and keep the rows they stand for."""
@@ -143,7 +149,7 @@ class Collected:
             self._finish()
         if self._known:
             known, self._known = self._known, []
-            yield Reported(_bounds(known), self._cells(known))
+            yield Reported(_bounds(known), self._cells(known, self.contents) if self.contents is not None else None)
         self._forget()
 
     def _finish(self) -> None:
@@ -154,7 +160,7 @@ class Collected:
                 self._reports(code, group, group.longest)
                 group.longest = None
 
-    def _cells(self, known: Sequence[tuple[int, Known]]) -> Cells:
+    def _cells(self, known: Sequence[tuple[int, Known]], contents: Contents) -> Cells:
         """What frames hold: a row may be in several of them."""
         order = np.lexsort((self.numbers, self.codes))
         places = self.codes[order] * MANY + self.numbers[order]
@@ -164,7 +170,7 @@ class Collected:
         frames = np.repeat(np.arange(len(known)), sizes)
         inside = np.repeat(lows - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
         rows = self.kept.at(order[inside])
-        return self.contents.cells_of(frames, rows.table, rows.times, rows.order, len(known))
+        return contents.cells_of(frames, rows.table, rows.times, rows.order, len(known))
 
     def _forget(self) -> None:
         """Give up rows that no frame can hold any more."""

@@ -26,12 +26,13 @@ class Contents:
     """
 
     def __init__(self, plan: Framing, host: Host) -> None:
-        self.plan, self.host = plan, host
-        types = {c.name: c.type for c in plan.group.child.columns}
-        self.inner_keys = [key for key in plan.group.keys if key not in plan.frame.partition_by]
+        assert plan.group is not None
+        self.plan, self.group, self.host = plan, plan.group, host
+        types = {c.name: c.type for c in self.group.child.columns}
+        self.inner_keys = [key for key in self.group.keys if key not in plan.frame.partition_by]
         self.inner = Keys([types[key] for key in self.inner_keys])
         #: Presence first, then one for each aggregate; COUNT(*) is the presence.
-        self.calls = [call for call in plan.group.calls if not isinstance(call.aggregate, CountAll)]
+        self.calls = [call for call in self.group.calls if not isinstance(call.aggregate, CountAll)]
         self.columns: list[Columns] = [Counts(), *(call.aggregate.columns() for call in self.calls)]
         self.slots: Longs = np.zeros(0, np.int64)
         self.groups: Longs = np.zeros(0, np.int64)
@@ -122,7 +123,7 @@ class Contents:
         """The inner keys and answers of some cells."""
         lower = [column.lower(words) for column, words in zip(self.columns, cells.states, strict=True)]
         found = dict(zip(self.inner_keys, self.inner.take(cells.groups), strict=True))
-        for call in self.plan.group.calls:
+        for call in self.group.calls:
             found[call.name] = lower[1 + self.calls.index(call)] if call in self.calls else lower[0]
         return found
 

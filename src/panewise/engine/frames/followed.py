@@ -20,7 +20,7 @@ _NOTHING = np.zeros((0, 5), np.int64)
 class Followed:
     """All groups of a query whose frames do not overlap."""
 
-    def __init__(self, plan: Framing, contents: Contents) -> None:
+    def __init__(self, plan: Framing, contents: Contents | None) -> None:
         self.framer, self.contents = Framer(plan.frame), contents
         self._told = _NOTHING
 
@@ -29,10 +29,15 @@ class Followed:
         self.framer.at.fit(groups)
         return self.framer.at["seen"]
 
+    def earliest(self) -> int:
+        """No frame that is yet to be reported begins before this time, unless its first item is yet to come."""
+        return self.framer.earliest()
+
     def take(self, items: Framable, groups: int) -> None:
         """Let items of so many groups in."""
         step, rows, owner = self.framer.take(items.codes, items.times, items.values, groups), items.rows, items.owner
-        self.contents.take(step if owner is None else step.spread(owner), rows.table, rows.times, rows.order)
+        if self.contents is not None:
+            self.contents.take(step if owner is None else step.spread(owner), rows.table, rows.times, rows.order)
         self._told = step.told
 
     def report(self, finishing: bool) -> Iterator[Reported]:
@@ -47,15 +52,18 @@ class Followed:
         # Together, since a frame may be known to be one only after the next has been told of.
         self.framer.number(np.union1d(told[:, 0], ended))
         if len(told):
-            yield Reported(self.framer.fragments(told), self.contents.told())
+            yield Reported(self.framer.fragments(told), self.contents.told() if self.contents else None)
         if len(ended):
-            yield Reported(self.framer.bounds(ended), self.contents.of(ended))
+            yield Reported(self.framer.bounds(ended), self.contents.of(ended) if self.contents else None)
         if closed.any():
-            self.contents.forget(self.framer.forget(~closed))
+            fresh = self.framer.forget(~closed)
+            if self.contents is not None:
+                self.contents.forget(fresh)
 
     def state(self) -> Tree:
-        return {"framer": self.framer.state(), "contents": self.contents.state()}
+        return {"framer": self.framer.state(), "contents": self.contents and self.contents.state()}
 
     def restore(self, state: Tree) -> None:
         self.framer.restore(state["framer"])
-        self.contents.restore(state["contents"])
+        if self.contents is not None:
+            self.contents.restore(state["contents"])

@@ -30,6 +30,7 @@ from panewise.kernels.framing import (
     SOME,
     WHOLE,
 )
+from panewise.time import LAST_TICK
 
 Flags = npt.NDArray[np.bool_]
 #: Frames, a row each, with the fields of `kernels.framing`.
@@ -155,6 +156,15 @@ class Framer:
             starts = np.where(frames[:, BEFORE] == NONE, starts, frames[:, BEFORE])
         columns = frames[:, GROUP], frames[:, NUMBER], starts, told[:, 2], told[:, 3], told[:, 4]
         return Bounds(*columns, np.zeros(len(frames), bool))
+
+    def earliest(self) -> int:
+        """The earliest start of a frame that goes on, or may begin with an item that has come."""
+        liberal = self.frame.liberal and not self.frame.lasting
+        starts = self.extents(self.open)[0]
+        if liberal:
+            seen = self.at["seen"]
+            starts = np.concatenate((starts, seen[seen != NONE]))
+        return int(starts.min()) if len(starts) else LAST_TICK
 
     def forget(self, keep: Flags) -> Longs:
         """Give up frames; for each slot its new number, or -1."""

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from panewise.aggregate import Longs
-from panewise.algebra import Host
+from panewise.algebra import Host, Source
 from panewise.algebra.framing import Duplicates
 from panewise.engine.frames.collected import Collected
 from panewise.engine.frames.contents import Contents
+from panewise.engine.frames.filler import Filler
 from panewise.engine.frames.followed import Followed
 from panewise.engine.frames.ordering import Framable, Ordering, Rows, merged_values, only_one, refuse_twins, twins
-from panewise.engine.frames.reported import NO_BOUNDS, Bounds, Reported
+from panewise.engine.frames.reported import NO_BOUNDS, Bounds, Cells, Listed, Reported
 from panewise.engine.intake import Arrivals
 from panewise.engine.keys import Keys
 from panewise.engine.lateness import Ledger, Verdict
 from panewise.engine.rowwise import evaluated, passed
 from panewise.engine.snapshot import Tree
 from panewise.errors import PanewiseError
+from panewise.plan.aggregation import Rowwise
 from panewise.plan.framing import Framing
 from panewise.plan.relation import Quarter
 from panewise.time import LAST_TICK, Boundary
@@ -34,7 +36,7 @@ BLOCK = 1 << 18
 class FrameReading:
     """Rows that are about to be taken in, and which of them come too late."""
 
-    part: FramePart
+    take: Callable[[Rows], None]
     rows: Rows
     late: Longs
 
@@ -42,33 +44,39 @@ class FrameReading:
         """From here on nothing can fail."""
         flags = np.ones(len(self.late), bool)
         ledger.add(Verdict(self.late, flags, ~flags, flags))
-        self.part.ordering.add(self.rows)
+        self.take(self.rows)
 
 
 class FramePart:
     """One framing query of an engine."""
 
-    def __init__(self, name: str, plan: Framing, home: Quarter, boundary: Boundary, host: Host) -> None:
+    def __init__(
+        self, name: str, plan: Framing, home: Quarter, stored: Collection[str], boundary: Boundary, host: Host
+    ) -> None:
         self.name, self.plan, self.boundary, self.host = name, plan, boundary, host
         self.plans = {name: plan}
+        #: Streams without a delay, of which all is there.
+        self.stored = stored
         self.home = home
-        self.passed = -LAST_TICK
         self.founded = True
+        self._last = (-LAST_TICK, -LAST_TICK)
         self.broken: dict[str, PanewiseError] = {}
         columns = plan.framed.columns
         types = {c.name: c.type for c in columns}
         self.groups = Keys([types[name] for name in plan.frame.partition_by])
         self.ordering = Ordering(plan.frame, pa.schema([(c.name, c.type) for c in columns]))
-        self.contents = Contents(plan, host)
+        self.contents = Contents(plan, host) if plan.group else None
+        self.filler = Filler(plan, self.contents, self.groups, host) if plan.filled else None
         self.method = self._method()
         #: What was reported since the last time.
         self._said: list[Reported] = []
 
     def _method(self) -> Collected | Followed:
         """How frames are followed."""
+        own = None if self.filler else self.contents
         if self.plan.collects:
-            return Collected(self.plan, self.contents, self.ordering.schema)
-        return Followed(self.plan, self.contents)
+            return Collected(self.plan, own, self.ordering.schema)
+        return Followed(self.plan, own)
 
     @property
     def streams(self) -> frozenset[str]:
@@ -90,42 +98,65 @@ class FramePart:
 
     def read(self, stream: str, arrivals: Arrivals, alias: str | None = None) -> Iterator[FrameReading]:
         """What frames are about to take in; an expression that fails does so here."""
-        if stream != self.plan.source.stream or alias not in (None, self.plan.source.alias):
-            return
-        table = arrivals.table.rename_columns([column.name for column in self.plan.source.columns])
-        table, kept = passed(self.plan.before, table, self.host)
+        plan = self.plan
+        if stream == plan.source.stream and alias in (None, plan.source.alias):
+            yield self._reading(plan.source, plan.before, arrivals, self.ordering.add)
+        if self.filler and plan.filler and stream == plan.filler.stream and alias in (None, plan.filler.alias):
+            yield self._reading(plan.filler, (), arrivals, self.filler.add)
+
+    def _reading(
+        self, source: Source, steps: Sequence[Rowwise], arrivals: Arrivals, enter: Callable[[Rows], None]
+    ) -> FrameReading:
+        table = arrivals.table.rename_columns([column.name for column in source.columns])
+        table, kept = passed(steps, table, self.host)
         rows = arrivals if kept is None else arrivals.chosen(kept)
         late = rows.late()
         if late is None:
-            yield FrameReading(self, Rows(table, rows.times, rows.order), np.zeros(0, np.int64))
-            return
+            return FrameReading(enter, Rows(table, rows.times, rows.order), np.zeros(0, np.int64))
         on_time = np.flatnonzero(~late)
         timely = Rows(table.take(pa.array(on_time)), rows.times[on_time], rows.order[on_time])
-        yield FrameReading(self, timely, rows.order[late])
+        return FrameReading(enter, timely, rows.order[late])
 
     # ---- time --------------------------------------------------------------------------------------------------
 
-    def advance(self, limit: int, instants: pa.DataType, finishing: bool = False) -> dict[str, pa.Table]:
-        """The frames that have become certain up to an instant; the others go on, unless they are finishing."""
-        if self.name in self.broken:
+    def advance(self, limits: Mapping[str, int], instants: pa.DataType, finishing: bool = False) -> dict[str, pa.Table]:
+        """The frames that have become certain up to the instants that streams have come to, or to their end."""
+        last = self._reached(self.plan.source, limits), self._reached(self.plan.filler, limits)
+        if self.name in self.broken or (last == self._last and not finishing):
             return {}
+        self._last = last
         try:
-            self._settle(limit, finishing)
+            self._settle(*last, finishing)
             told = self._told(instants)
         except PanewiseError as problem:
             self.broken[self.name] = problem
             return {}
-        self.passed = max(self.passed, limit)
         return {self.name: told}
 
-    def _settle(self, limit: int, finishing: bool) -> None:
-        for rows in self.ordering.settled(limit - self.boundary.shift, BLOCK):
+    def _reached(self, source: Source | None, limits: Mapping[str, int]) -> int:
+        """Up to which time nothing is expected of a stream; what is stored is all there."""
+        if source is None or (source is self.plan.filler and source.stream in self.stored):
+            return LAST_TICK
+        return limits.get(source.stream, -LAST_TICK) - self.boundary.shift
+
+    def _settle(self, last: int, filled: int, finishing: bool) -> None:
+        for rows in self.ordering.settled(last, BLOCK):
             self._frame(rows)
         if not finishing:
             for rows in self.ordering.ahead(self.groups, self.method.seen):
                 self._frame(rows)
         if finishing:
-            self._said += self.method.report(finishing)
+            self._report(finishing)
+        if self.filler is not None:
+            self._said += self.filler.filled(LAST_TICK if finishing else filled)
+            self.filler.forget(min(self.method.earliest(), last + 1))
+
+    def _report(self, finishing: bool) -> None:
+        for reported in self.method.report(finishing):
+            if self.filler is None:
+                self._said.append(reported)
+            else:
+                self.filler.fill(reported.bounds)
 
     def _frame(self, rows: Rows) -> None:
         """Let rows into frames; those of one group at one time as the query wants them."""
@@ -142,7 +173,7 @@ class FramePart:
             firsts, owner = twins(codes, times)
             values, codes, times = merged_values(values, owner, len(firsts), how), codes[firsts], times[firsts]
         self.method.take(Framable(rows, owner, codes, times, values), len(self.groups))
-        self._said += self.method.report(finishing=False)
+        self._report(finishing=False)
 
     def _partition(self, table: pa.Table) -> list[pa.Array]:
         return [table.column(name).combine_chunks() for name in self.plan.frame.partition_by]
@@ -152,23 +183,35 @@ class FramePart:
     def _told(self, instants: pa.DataType) -> pa.Table:
         """Everything that was reported since the last time."""
         said, self._said = self._said, []
-        tables = [self._table(each, instants) for each in said if len(each.cells.frames)]
-        return pa.concat_tables(tables) if tables else self.silence(self.name, instants)
+        tables = [self._table(each, instants) for each in said]
+        return pa.concat_tables([self.silence(self.name, instants), *tables])
 
     def silence(self, name: str, instants: pa.DataType) -> pa.Table:
         """What the query says that has nothing to say."""
-        return self._table(Reported(NO_BOUNDS, self.contents.of(np.zeros(0, np.int64))), instants)
+        schema = pa.schema([(column.name, column.type) for column in self.plan.query.root.columns])
+        return self._dated(schema.empty_table(), NO_BOUNDS, np.zeros(0, np.int64), instants)
 
     def _table(self, reported: Reported, instants: pa.DataType) -> pa.Table:
-        """Selected columns first, then those that say which frame it is; a name that is taken gets an underscore."""
-        bounds, cells = reported.bounds, reported.cells
-        frames = cells.frames
-        keys = dict(zip(self.plan.frame.partition_by, self.groups.take(bounds.groups[frames]), strict=True))
+        match reported.cells:
+            case Cells():
+                return self._dated(*self._answered(reported.bounds, reported.cells), instants)
+            case Listed(frames, table):
+                return self._dated(table, reported.bounds, frames, instants)
+        raise TypeError("nobody asked what these frames hold")
+
+    def _answered(self, bounds: Bounds, cells: Cells) -> tuple[pa.Table, Bounds, Longs]:
+        """What was selected of frames, and which frame each row is about."""
+        assert self.contents is not None
+        group = self.contents.group
+        keys = dict(zip(self.plan.frame.partition_by, self.groups.take(bounds.groups[cells.frames]), strict=True))
         held = keys | self.contents.lowered(cells)
-        names = [*self.plan.group.keys, *(call.name for call in self.plan.group.calls)]
-        grouped = pa.table([pa.array(frames), *(held[name] for name in names)], names=["#frame", *names])
+        names = [*group.keys, *(call.name for call in group.calls)]
+        grouped = pa.table([pa.array(cells.frames), *(held[name] for name in names)], names=["#frame", *names])
         table, kept = passed(self.plan.after, grouped, self.host)
-        frames = frames if kept is None else frames[kept]
+        return table, bounds, cells.frames if kept is None else cells.frames[kept]
+
+    def _dated(self, table: pa.Table, bounds: Bounds, frames: Longs, instants: pa.DataType) -> pa.Table:
+        """Selected columns first, then those that say which frame it is; a name that is taken gets an underscore."""
         columns = {column.name: table.column(column.name) for column in self.plan.query.root.columns}
         for name, array in self._added(bounds, frames, instants).items():
             while name in columns:
@@ -196,7 +239,7 @@ class FramePart:
             "groups": self.groups.state(),
             "waiting": self.ordering.state(),
             "frames": self.method.state(),
-            "passed": self.passed,
+            "filling": self.filler and self.filler.state(),
             "broken": {name: [problem.message, problem.fix] for name, problem in self.broken.items()},
         }
 
@@ -204,5 +247,6 @@ class FramePart:
         self.groups.restore(state["groups"])
         self.ordering.restore(state["waiting"])
         self.method.restore(state["frames"])
-        self.passed = state["passed"]
+        if self.filler is not None:
+            self.filler.restore(state["filling"])
         self.broken = {name: PanewiseError(message, fix=fix) for name, (message, fix) in state["broken"].items()}

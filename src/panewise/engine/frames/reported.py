@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from panewise.aggregate import Longs, Words
 
@@ -25,6 +26,16 @@ class Bounds:
     def __len__(self) -> int:
         return len(self.groups)
 
+    def at(self, places: Longs) -> Bounds:
+        return Bounds(*(getattr(self, each.name)[places] for each in fields(self)))
+
+    def state(self) -> pa.Table:
+        return pa.table({each.name: pa.array(getattr(self, each.name)) for each in fields(self)})
+
+    @classmethod
+    def restored(cls, state: pa.Table) -> Bounds:
+        return cls(*(np.array(column.to_numpy()) for column in state.columns))
+
 
 @dataclass(frozen=True, eq=False)
 class Cells:
@@ -36,11 +47,19 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False)
+class Listed:
+    """The rows that fill frames, and which frame each is in."""
+
+    frames: Longs
+    table: pa.Table
+
+
+@dataclass(frozen=True, eq=False)
 class Reported:
-    """Some frames with what they hold."""
+    """Some frames with what they hold; None where nobody asked yet."""
 
     bounds: Bounds
-    cells: Cells
+    cells: Cells | Listed | None
 
 
 NO_BOUNDS = Bounds(*(np.zeros(0, np.int64),) * 6, np.zeros(0, bool))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -31,8 +31,10 @@ class Inflow:
 class Circuit:
     """Queries that are answered from rows, by the streams they read."""
 
-    def __init__(self, boundary: Boundary, host: Host, purge: Purge, shard: bool) -> None:
+    def __init__(self, boundary: Boundary, host: Host, purge: Purge, shard: bool, stored: Collection[str]) -> None:
         self.boundary, self.host, self.purge, self.shard = boundary, host, purge, shard
+        #: Streams without a delay.
+        self.stored = stored
         self.begun = False
         self.parts: dict[str, Part | FramePart] = {}
         self._instants: dict[str, pa.DataType] = {}
@@ -47,7 +49,7 @@ class Circuit:
     def _part(self, name: str, plan: Relation | Framing) -> Part | FramePart:
         home = self._home(plan)
         if isinstance(plan, Framing):
-            return FramePart(name, plan, home, self.boundary, self.host)
+            return FramePart(name, plan, home, self.stored, self.boundary, self.host)
         alike = [part for part, _ in self._parts() if isinstance(part, Part) and part.home == home]
         running = next((part for part in alike if part.has_room(name, plan)), None)
         if running is not None:
@@ -102,6 +104,9 @@ class Circuit:
     def advance(self, limits: Mapping[str, int]) -> dict[str, pa.Table]:
         """What queries say; a stream without a limit holds up those that read it."""
         for part, instants in self._parts():
+            if isinstance(part, FramePart):
+                self._hear(part.advance(limits, instants))
+                continue
             limit = min(limits.get(stream, -LAST_TICK) for stream in part.streams)
             if part.founded and limit > part.passed:
                 self._hear(part.advance(limit, instants))
@@ -109,9 +114,12 @@ class Circuit:
 
     def finish(self, until: int | None) -> dict[str, pa.Table]:
         """The input is complete."""
+        last = LAST_TICK if until is None else until
         for part, instants in self._parts():
-            if part.founded:
-                self._hear(part.advance(LAST_TICK if until is None else until, instants, finishing=True))
+            if isinstance(part, FramePart):
+                self._hear(part.advance(dict.fromkeys(part.streams, last), instants, finishing=True))
+            elif part.founded:
+                self._hear(part.advance(last, instants, finishing=True))
         return self._heard()
 
     def _hear(self, tables: Mapping[str, pa.Table]) -> None:
