@@ -73,6 +73,7 @@ KINDS = st.sampled_from(
         "EVERY 2 OF v COVER SATURATED",
         "DELTA x > 0.4 ADVANCING",
         "MAX(v) < 4 MAXIMUM",
+        "USING 'tests.papers.test_frames_appendix:Alternating' OF COALESCE(v, 0)",
     ]
 )
 LENGTHS = st.sampled_from(["", "", "FOR AT LEAST 2", "FOR AT LEAST 2 ROWS", "FOR AT MOST 3 ROWS", "FOR AT MOST 4"])
@@ -219,3 +220,37 @@ def test_shards_say_what_is_meant(s: pa.Table, cql: str, shards: int, restarts: 
         found.batch(S=[s.slice(start, middle - start), s.slice(middle, stop - middle)])
     found.finish()
     same(found.results("q"), pw.reference.run(cql, {"S": s}, time="t"))
+
+
+def fed(engine: pw.Engine, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    engine.feed("S", reports(rows))
+    return engine.advance()["q"].to_pylist()  # type: ignore[no-any-return]
+
+
+def test_a_schedule_lets_frames_be_told_without_waiting() -> None:
+    """The watermark is far behind, but all reports that were expected have come."""
+    cql = "SELECT k FROM S [FRAME WHILE v > 0 FOR AT LEAST 3 ROWS FRAGMENTS EVERY 100 PARTITION BY k{}]"
+    rows = [(20 * n, "a", 1, None) for n in range(6)]
+    assert fed(engine_of(cql.format(""), 60), rows) == []
+    (told,) = fed(engine_of(cql.format(" EVERY 20"), 60), rows)
+    assert (told["w_start"], told["w_end"], told["final"]) == (0, 40, False)
+
+
+def test_a_report_that_fails_to_come_ends_a_frame() -> None:
+    """Nobody waits for a sensor that has died: time passes with the reports of others."""
+    cql = "SELECT k FROM S [FRAME WHILE v > 0 PARTITION BY k EVERY 10 MISSING {}]"
+    rows = [(0, "a", 1, None), (10, "a", 1, None), (0, "b", 0, None), *((n, "b", 0, None) for n in range(10, 60, 10))]
+    (told,) = fed(engine_of(cql.format("FAILS"), 0), sorted(rows, key=lambda row: row[0]))
+    assert (told["k"], told["w_start"], told["w_end"], told["final"]) == ("a", 0, 10, True)
+    assert fed(engine_of(cql.format("NEIGHBOURS"), 0), sorted(rows, key=lambda row: row[0])) == []
+
+
+def test_frames_of_a_stream_that_goes_on_for_long_keep_no_rows() -> None:
+    """Rows are forgotten with the last frame that may hold them, also where frames overlap or are filled."""
+    for frame in ("WHILE v > 0", "COUNT(*) >= 3 UNCONSTRAINED", "DENSITY 2 PER 2"):
+        engine = engine_of(f"SELECT SUM(v) AS s FROM S [FRAME {frame} PARTITION BY k]", 0)
+        sizes = []
+        for start in range(0, 4000, 500):
+            fed(engine, [(n, "ab"[n % 2], n % 7, None) for n in range(start, start + 500)])
+            sizes.append(len(engine.snapshot()))
+        assert max(sizes[1:]) < 1.2 * sizes[1]

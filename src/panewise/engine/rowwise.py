@@ -37,9 +37,8 @@ def evaluated(scalars: Sequence[Scalar], table: pa.Table, host: Host) -> list[pa
     computed = [s for s in scalars if s.column is None]
     if computed:
         needed = sorted({name for s in computed for name in s.inputs})
-        # A table without columns has no rows; the row number keeps constant expressions as long as the table.
-        numbers = pa.array(np.arange(table.num_rows))
-        inputs = pa.table([numbers, *(table.column(n) for n in needed)], names=["#row", *needed])
+        # A table without columns has no rows: the row number keeps constant expressions as long as the table.
+        inputs = table.select(needed) if needed else _bare(table.num_rows)
         answers = iter(host.evaluate(computed, inputs))
     return [table.column(s.column) if s.column is not None else next(answers) for s in scalars]
 

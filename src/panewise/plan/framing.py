@@ -117,4 +117,7 @@ def framing(query: Query) -> Framing | str:
     before, source = rowwise(framed.child)
     if not isinstance(source, Source):
         return f"a {type(source).__name__.lower()} stands below the frames"
-    return Framing(query, source, before, framed, filled, between, group, after if group else ())
+    plan = Framing(query, source, before, framed, filled, between, group, after if group else ())
+    if plan.collects and plan.frame.fragments:
+        return "frames that are followed item by item are reported at their end"
+    return plan

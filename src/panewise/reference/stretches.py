@@ -17,6 +17,7 @@ from panewise.algebra.framing import (
     Between,
     Boundary,
     Choice,
+    Custom,
     Delta,
     Density,
     Direction,
@@ -28,6 +29,7 @@ from panewise.algebra.framing import (
     Trend,
     While,
 )
+from panewise.algebra.framing_function import FramingFunction, framing_function
 from panewise.algebra.scan import scan_chance
 from panewise.reference.items import Item
 
@@ -57,8 +59,8 @@ def stretches(frame: Frame, items: Sequence[Item]) -> list[Stretch]:
             return sorted(_between(frame.kind.policy, items), key=lambda s: s.first)
         case Boundary() | Delta() | Reach():
             return list(_divided(frame, frame.kind, items))
-        case _:
-            raise TypeError(f"{type(frame.kind).__name__} frames mean what the function behind them does")
+        case Custom(name):
+            return list(_asked(framing_function(name), items))
 
 
 def _maximal(size: int, holds: Holds) -> list[Stretch]:
@@ -152,6 +154,21 @@ def _between(policy: Policy, items: Sequence[Item]) -> Iterator[Stretch]:
             if policy is Policy.CLOSE:
                 yield from (Stretch(first, place - 1) for first in opened)
             opened = [*opened, place] if policy is Policy.CONTINUE else [place]
+
+
+def _asked(function: FramingFunction, items: Sequence[Item]) -> Iterator[Stretch]:
+    """What somebody else's framing function says (definition 5)."""
+    start, state = None, None
+    for place, item in enumerate(items):
+        if start is not None:
+            state = function.update(state, item.time, item.values[0])
+            if state is not None:
+                continue
+            yield Stretch(start, place - 1)
+        state = function.open(item.time, item.values[0])
+        start = None if state is None else place
+    if start is not None:
+        yield Stretch(start, len(items) - 1)
 
 
 # ---- kinds that divide the stream --------------------------------------------------------------------------------

@@ -14,7 +14,15 @@ from panewise.aggregate import Longs
 from panewise.algebra.framing import Span
 from panewise.engine.codec import from_text, to_text
 from panewise.engine.frames.contents import Contents
-from panewise.engine.frames.followers import ChainFollower, EverywhereFollower, Follower, Item, Stretch, follower_of
+from panewise.engine.frames.followers import (
+    ChainFollower,
+    EverywhereFollower,
+    Follower,
+    Item,
+    Stretch,
+    drop_before,
+    follower_of,
+)
 from panewise.engine.frames.ordering import Framable, rows_restored, rows_state, together
 from panewise.engine.frames.reported import Bounds, Cells, Reported
 from panewise.engine.snapshot import Tree
@@ -101,8 +109,8 @@ class Collected:
         group.items[group.follower.next] = item
         group.waiting += group.follower.push(item)
         self._settle(code, group, finishing=False)
-        for number in [n for n in group.items if n < group.oldest - 1 and n < group.follower.next - 1]:
-            del group.items[number]
+        # The item before the oldest says where liberal frames begin, and the last one how far time has come.
+        drop_before(group.items, min(group.oldest, group.follower.next) - 1)
 
     def _settle(self, code: int, group: Group, finishing: bool) -> None:
         """Frames whose extent is known, in their order."""
@@ -143,8 +151,8 @@ class Collected:
         inside = range(known.first, known.last + 1)
         return not self.frame.some or any(group.items[n].values[-1] is True for n in inside)
 
-    def report(self, finishing: bool) -> Iterator[Reported]:
-        """The frames that have become certain, with what they hold."""
+    def report(self, last: int, finishing: bool) -> Iterator[Reported]:
+        """The frames that have become certain, with what they hold; none of them waits for a time."""
         if finishing:
             self._finish()
         if self._known:

@@ -40,9 +40,13 @@ class Followed:
             self.contents.take(step if owner is None else step.spread(owner), rows.table, rows.times, rows.order)
         self._told = step.told
 
-    def report(self, finishing: bool) -> Iterator[Reported]:
-        """Fragments, and frames that have ended and are good; all that have ended are forgotten."""
+    def report(self, last: int, finishing: bool) -> Iterator[Reported]:
+        """Fragments, and frames that have ended and are good; all that have ended are forgotten.
+
+        Nothing up to the time `last` is expected any more.
+        """
         told, self._told = self._told, _NOTHING
+        self.framer.silenced(last)
         closed = self.framer.closed(finishing)
         ended = np.flatnonzero(closed & self.framer.qualified())
         if self.framer.waits:

@@ -37,6 +37,12 @@ class Item:
     values: tuple[Any, ...]
 
 
+def drop_before(items: dict[int, Item], oldest: int) -> None:
+    """Give up items that are not needed any more; they are in their order."""
+    while items and (number := next(iter(items))) < oldest:
+        del items[number]
+
+
 class Follower(ABC):
     """Follows one group. Items are numbered; those before `oldest` are not needed any more."""
 
@@ -49,8 +55,7 @@ class Follower(ABC):
         self.items[self.next] = item
         self.next += 1
         found = self._follow(self.next - 1, item)
-        for number in [n for n in self.items if n < self.oldest]:
-            del self.items[number]
+        drop_before(self.items, self.oldest)
         return found
 
     @abstractmethod

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from panewise import kernels
 from panewise.aggregate import Longs, runs
-from panewise.algebra.framing import Frame, Length, Span, Trend
+from panewise.algebra.framing import Frame, Length, Missing, Span, Trend
 from panewise.engine.frames.registers import Registers
 from panewise.engine.frames.reported import Bounds
 from panewise.engine.frames.runners import flags_of, runner_of
@@ -92,6 +92,15 @@ class Framer:
         )
         self.open = frames
         return Step(cut.slots, frames, pieces, owners, told)
+
+    def silenced(self, last: int) -> None:
+        """Frames end of which a report up to a time is missing, where that ends them."""
+        schedule = self.frame.schedule
+        if schedule is None or schedule.missing is not Missing.FAILS or not len(self.open):
+            return
+        current = self.at["current"]
+        groups = self.open[self.open[:, LAST] + schedule.every <= last, GROUP]
+        current[groups] = -1
 
     def closed(self, finishing: bool) -> Flags:
         """The frames that no row can change any more."""

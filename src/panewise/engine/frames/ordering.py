@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,18 @@ class Rows:
 
     def at(self, places: Longs) -> Rows:
         return Rows(self.table.take(pa.array(places)), self.times[places], self.order[places])
+
+    @property
+    def sorted(self) -> bool:
+        return bool((self.times[1:] >= self.times[:-1]).all())
+
+    def parted(self, last: int) -> tuple[Rows, Rows]:
+        """Those up to a time, and the others; a stream in order is only cut."""
+        due = self.times <= last
+        count = int(np.count_nonzero(due))
+        if due[:count].all():
+            return self.slice(0, count), self.slice(count, len(self))
+        return self.at(np.flatnonzero(due)), self.at(np.flatnonzero(~due))
 
     def slice(self, start: int, stop: int) -> Rows:
         return Rows(self.table.slice(start, stop - start), self.times[start:stop], self.order[start:stop])
@@ -68,20 +81,24 @@ class Ordering:
         waiting, self._waiting = self._waiting, []
         ready: list[Rows] = []
         for rows in waiting:
-            due = rows.times <= last
-            if due.all():
-                ready.append(rows)
-            else:
-                ready.append(rows.at(np.flatnonzero(due)))
-                self.add(rows.at(np.flatnonzero(~due)))
-        found = in_order(together(ready, self.schema))
-        start = 0
-        while start < len(found):
-            stop = min(start + block, len(found))
-            if self.frame.duplicates is not Duplicates.KEEP and stop < len(found):
-                stop = int(np.searchsorted(found.times, found.times[stop - 1], side="right"))
-            yield found.slice(start, stop)
-            start = stop
+            due, rest = rows.parted(last)
+            self.add(rest)
+            ready += [due] if len(due) else []
+        for found in self._in_order(ready):
+            start = 0
+            while start < len(found):
+                stop = min(start + block, len(found))
+                if self.frame.duplicates is not Duplicates.KEEP and stop < len(found):
+                    stop = int(np.searchsorted(found.times, found.times[stop - 1], side="right"))
+                yield found.slice(start, stop)
+                start = stop
+
+    def _in_order(self, parts: list[Rows]) -> list[Rows]:
+        """Parts that follow each other are left apart, which spares a copy, unless rows of one time must meet."""
+        follow = all(one.times[-1] < other.times[0] for one, other in pairwise(parts))
+        if follow and all(part.sorted for part in parts):
+            return parts
+        return [in_order(together(parts, self.schema))]
 
     def ahead(self, groups: Keys, seen: Callable[[int], Longs]) -> Iterator[Rows]:
         """Rows that are certain before their time, because all reports that were expected before them have come."""
@@ -130,7 +147,7 @@ def together(parts: Sequence[Rows], schema: pa.Schema) -> Rows:
 
 def in_order(rows: Rows) -> Rows:
     """By time, then by arrival, which rows often are already."""
-    if not len(rows) or bool((rows.times[1:] >= rows.times[:-1]).all()):
+    if rows.sorted:
         return rows
     return rows.at(np.lexsort((rows.order, rows.times)))
 

@@ -29,7 +29,7 @@ from panewise.plan.relation import Quarter
 from panewise.time import LAST_TICK, Boundary
 
 #: Rows that become frames together: few enough to stay in the cache.
-BLOCK = 1 << 18
+BLOCK = 1 << 19
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,14 +145,13 @@ class FramePart:
         if not finishing:
             for rows in self.ordering.ahead(self.groups, self.method.seen):
                 self._frame(rows)
-        if finishing:
-            self._report(finishing)
+        self._report(last, finishing)
         if self.filler is not None:
             self._said += self.filler.filled(LAST_TICK if finishing else filled)
             self.filler.forget(min(self.method.earliest(), last + 1))
 
-    def _report(self, finishing: bool) -> None:
-        for reported in self.method.report(finishing):
+    def _report(self, last: int = -LAST_TICK, finishing: bool = False) -> None:
+        for reported in self.method.report(last, finishing):
             if self.filler is None:
                 self._said.append(reported)
             else:
@@ -173,7 +172,7 @@ class FramePart:
             firsts, owner = twins(codes, times)
             values, codes, times = merged_values(values, owner, len(firsts), how), codes[firsts], times[firsts]
         self.method.take(Framable(rows, owner, codes, times, values), len(self.groups))
-        self._report(finishing=False)
+        self._report()
 
     def _partition(self, table: pa.Table) -> list[pa.Array]:
         return [table.column(name).combine_chunks() for name in self.plan.frame.partition_by]
