@@ -27,7 +27,7 @@ from panewise.algebra import (
     Windowed,
 )
 from panewise.algebra.framing import Frame
-from panewise.errors import BindProblem, PanewiseError, did_you_mean
+from panewise.errors import BindProblem, PanewiseError, Place, did_you_mean
 from panewise.lang.dialect import canonical
 from panewise.lang.frame_binder import FrameBinder
 from panewise.lang.frame_syntax import FrameClause
@@ -119,6 +119,8 @@ class Binder:
 
     def _set(self, body: SetSyntax) -> Node:
         left, right = self._body(body.left), self._body(body.right)
+        for side in (left, right):
+            _refuse_frames(side, f"combined by {body.operator}", "ask for each alone", body.place)
         if len(left.columns) != len(right.columns):
             raise BindProblem(
                 f"{body.operator} has {len(left.columns)} columns on its left and {len(right.columns)} on its right",
@@ -157,7 +159,7 @@ class Binder:
             place = body.sources[1].place
             raise BindProblem("frames cannot be joined", fix="join what is read from their results", place=place)
         if body.distinct:
-            raise BindProblem("frames are different anyway", fix="leave DISTINCT out", place=body.sources[0].place)
+            raise BindProblem("frames are different anyway", fix="leave DISTINCT out", place=body.items[0].expr.place)
         keys = [c for c in framed.columns if c.name in framed.frame.partition_by]
         # Without a filling a frame has no rows to list: * is the group it belongs to.
         named = replace(body, items=tuple(item for item in body.items if not _is_star(item.expr.node)))
@@ -225,9 +227,10 @@ class Binder:
             raise BindProblem(f"{suffix} cannot stand in a view", fix="put it into the query", place=syntax.place)
         if syntax.emit:
             derived = Derived(self.query(syntax), alias)
-            _refuse_frames(derived.query, ref)
+            _refuse_frames(derived.query.root, "read by another query", _READ_LATER, ref.place)
             return self._windowed(derived, derived, ref.window)
         body = self._body(syntax.body)
+        _refuse_frames(body, "read by another query", _READ_LATER, ref.place)
         node = _renamed(body, [f"{alias}.{c.name}" for c in body.columns])
         return self._windowed(_as_stream(node, ref), node, ref.window) if ref.window else node
 
@@ -282,9 +285,12 @@ class Binder:
         return node
 
 
-def _refuse_frames(query: Query, ref: Ref) -> None:
-    if query.framed:
-        raise BindProblem("a window cannot look at frames", fix="write them INTO a file and read that", place=ref.place)
+_READ_LATER = "write them INTO a file and read that"
+
+
+def _refuse_frames(node: Node, what: str, fix: str, place: Place | None) -> None:
+    if any(isinstance(each, Framed) for each in node.walk()):
+        raise BindProblem(f"frames cannot be {what}", fix=fix, place=place)
 
 
 def _as_stream(node: Node, ref: Ref, top: bool = True) -> Node:
