@@ -69,11 +69,13 @@ class FrameBinder:
 
     def _culprit(self, clause: FrameClause) -> Place | None:
         """Where the condition stands without which the others would agree: of several, the last; or else the kind."""
-        for key in reversed(clause.places):
+        said = [key.removeprefix("#") for key in clause.places if key.startswith("#")]
+        for name in reversed(said):
+            without: dict[str, Any] = {name: None}
             try:
-                if key.startswith("#") and key not in ("#kind", "#partition_by"):
-                    self._frame(replace(clause, **{key[1:]: None}))
-                    return clause.places[key]
+                if name not in ("kind", "partition_by"):
+                    self._frame(replace(clause, **without))
+                    return clause.places[f"#{name}"]
             except PanewiseError:
                 continue
         return clause.places.get("#kind")

@@ -279,9 +279,9 @@ def _number(cursor: Cursor) -> str:
 _WORDS = (*_CONDITIONS, *SPANS, *SCHEMES, *CHOICES)
 #: Words that end an expression, outside all parentheses.
 _ENDS = {*_WORDS, "WITHIN", "ON", "OF"}
+_NESTING = {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1, TokenType.L_BRACKET: 1, TokenType.R_BRACKET: -1}
 #: Tokens after which an expression may end, so that a plain word behind one is no part of it.
 _OPERANDS = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN}
-_NESTING = {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1, TokenType.L_BRACKET: 1, TokenType.R_BRACKET: -1}
 _OPERANDS |= {TokenType.NULL, TokenType.TRUE, TokenType.FALSE, TokenType.R_BRACKET}
 
 
