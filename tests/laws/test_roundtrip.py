@@ -318,6 +318,16 @@ def test_written_queries_survive(text: str) -> None:
     assert default_host().read(again, STREAMS) == default_host().read(text, STREAMS)
 
 
+@pytest.mark.parametrize("text", [text for text in PAPERS if "[FRAME" in text])
+def test_bound_frames_say_what_they_are(text: str) -> None:
+    """The clause that a spec writes is read as the same spec."""
+    bound = default_host().read(text, STREAMS)
+    assert bound.framed is not None
+    shown = bound.framed.frame.text(bound.domain).replace("S.", "")
+    again = default_host().read(f"SELECT * FROM S [{shown}]", STREAMS)
+    assert again.framed == bound.framed
+
+
 @settings(max_examples=80)
 @given(WINDOWS, st.sampled_from(["i", "k", "v + 1", "COUNT(*)", "SUM(v) - MIN(v)"]))
 def test_bound_queries_survive(window: Spec, item: str) -> None:

@@ -8,6 +8,7 @@ other.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from panewise.aggregate import Aggregate
 from panewise.errors import WindowProblem
 from panewise.scalar import Scalar
+from panewise.time import Domain, duration_text
 
 # ---- kinds -------------------------------------------------------------------------------------------------------
 
@@ -24,6 +26,9 @@ class While:
     """Threshold frames: a predicate holds for every item; unknown does not hold."""
 
     condition: Scalar
+
+    def text(self, domain: Domain) -> str:
+        return f"WHILE {_plain(self.condition)}"
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,12 @@ class Boundary:
     step: float | None
     marks: tuple[float, ...] = ()
 
+    def text(self, domain: Domain) -> str:
+        lines = (
+            f"EVERY {_number(self.step)}" if self.step is not None else f"AT ({', '.join(map(_number, self.marks))})"
+        )
+        return f"{lines} OF {_plain(self.value)}"
+
 
 @dataclass(frozen=True)
 class Delta:
@@ -48,6 +59,9 @@ class Delta:
     value: Scalar
     limit: float
     open: bool = False
+
+    def text(self, domain: Domain) -> str:
+        return f"DELTA {_plain(self.value)} {'>=' if self.open else '>'} {_number(self.limit)}"
 
 
 @dataclass(frozen=True)
@@ -67,6 +81,10 @@ class Reach:
         """Whether the frame goes on until the comparison holds, instead of for as long as it does."""
         return self.operator in (">", ">=")
 
+    def text(self, domain: Domain) -> str:
+        called = self.aggregate.text([_plain(self.argument)] if self.argument else [])
+        return f"{called} {self.operator} {_number(self.limit)}"
+
 
 class Direction(Enum):
     RISING = "RISING"
@@ -85,6 +103,10 @@ class Trend:
     direction: Direction
     tolerance: float = 0.0
 
+    def text(self, domain: Domain) -> str:
+        within = f" WITHIN {_number(self.tolerance)}" if self.tolerance else ""
+        return f"{self.direction.value} {_plain(self.value)}{within}"
+
 
 @dataclass(frozen=True)
 class Density:
@@ -98,6 +120,12 @@ class Density:
     per: int
     chance: float | None = None
     expected: float | None = None
+
+    def text(self, domain: Domain) -> str:
+        words = f"DENSITY {self.count} PER {duration_text(self.per, domain)}"
+        if self.chance is None or self.expected is None:
+            return words
+        return f"{words} CHANCE {_number(self.chance)} EXPECTED {_number(self.expected)}"
 
 
 class Policy(Enum):
@@ -116,6 +144,10 @@ class Between:
     end: Scalar
     policy: Policy = Policy.CLOSE
 
+    def text(self, domain: Domain) -> str:
+        words = f"START WHEN {_plain(self.start)} END WHEN {_plain(self.end)}"
+        return words if self.policy is Policy.CLOSE else f"{words} ON START {self.policy.value}"
+
 
 @dataclass(frozen=True)
 class Custom:
@@ -123,6 +155,18 @@ class Custom:
 
     name: str
     value: Scalar
+
+    def text(self, domain: Domain) -> str:
+        return f"USING '{self.name}' OF {_plain(self.value)}"
+
+
+def _plain(scalar: Scalar) -> str:
+    return scalar.sql.replace("`", "")
+
+
+def _number(value: float) -> str:
+    """The shortest way to write a number that loses nothing of it."""
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)
 
 
 Kind = While | Boundary | Delta | Reach | Trend | Density | Between | Custom
@@ -137,6 +181,9 @@ class Length:
 
     amount: int
     rows: bool = False
+
+    def text(self, domain: Domain) -> str:
+        return f"{self.amount} ROWS" if self.rows else duration_text(self.amount, domain)
 
 
 class Span(Enum):
@@ -221,6 +268,28 @@ class Frame:
     def __post_init__(self) -> None:
         for problem, fix in _contradictions(self):
             raise WindowProblem(problem, fix=fix)
+
+    def text(self, domain: Domain) -> str:
+        """The clause without its brackets: what differs from the defaults, in one order."""
+        return " ".join(("FRAME", self.kind.text(domain), *self._conditions(domain)))
+
+    def _conditions(self, domain: Domain) -> Iterator[str]:
+        if self.some:
+            yield f"WITH SOME {_plain(self.some)}"
+        for words, length in (("FOR AT LEAST", self.least), ("FOR AT MOST", self.most)):
+            yield from (f"{words} {length.text(domain)}",) if length else ()
+        for said in (self.span, self.scheme):
+            yield from (said.value,) if said else ()
+        yield from (duration_text(self.overlap, domain),) if self.overlap else ()
+        yield from (self.choice.value,) if self.choice else ()
+        yield from (f"PARTITION BY {', '.join(self.partition_by)}",) if self.partition_by else ()
+        yield from ("EXTENT LIBERAL",) if self.liberal else ()
+        yield from ("AS INTERVALS",) if self.lasting else ()
+        if self.schedule:
+            yield f"EVERY {duration_text(self.schedule.every, domain)} MISSING {self.schedule.missing.value}"
+        if self.duplicates is not (Duplicates.ERROR if self.schedule else Duplicates.KEEP):
+            yield f"DUPLICATES {self.duplicates.value}"
+        yield from (f"FRAGMENTS EVERY {self.fragments.text(domain)}",) if self.fragments else ()
 
     @property
     def spans(self) -> Span:
