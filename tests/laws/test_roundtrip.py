@@ -86,6 +86,7 @@ SCALARS = st.sampled_from(
         "CASE WHEN v > 0 THEN 'up' ELSE 'down' END", "COALESCE(v, 0)", "k = 'it\\'s'", "`odd name` = 1",
         "v BETWEEN 1 AND 2", "CAST(v AS DOUBLE)", "v % 3 = 0", "k LIKE 'a%'",
         "ABS(v) >= 1.5", "v DIV 2", "1e3", "NULL", "true", "a[0]",
+        "load > 1", "`comment` = 'x'", "set + 1",
         "k = '[ROWS 3]'", "k = ';'", "UPPER(k) || 'x'", "v <=> x", "INTERVAL '1' DAY",
     ]
 )  # fmt: skip

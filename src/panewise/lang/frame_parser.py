@@ -296,7 +296,7 @@ def _expression(cursor: Cursor) -> Expr:
         cases += (said == "CASE") - (said == "END" and cases > 0)
         cursor.at += 1
     try:
-        node = cursor.source.parse(start, cursor.offset, [], cursor.clause)
+        node = cursor.source.scalar(start, cursor.offset, cursor.clause)
     except SyntaxProblem:
         _refuse_stray(cursor, first)
         raise
