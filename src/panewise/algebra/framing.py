@@ -364,6 +364,8 @@ def _lengths(frame: Frame) -> list[tuple[str, str]]:
         found.append((f"DELTA {frame.kind.limit:g} is negative", "use zero or more"))
     if isinstance(frame.kind, Delta) and frame.kind.open and frame.kind.limit == 0:
         found.append(("any two values are at least 0 apart", "use DELTA value > 0"))
+    if isinstance(frame.kind, Trend) and frame.kind.tolerance < 0:
+        found.append((f"WITHIN {frame.kind.tolerance:g} is negative", "use zero or more"))
     if isinstance(frame.kind, Boundary):
         found += _boundaries(frame.kind)
     if isinstance(frame.kind, Density):
