@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,9 +27,16 @@ def streams() -> dict[str, pa.Table]:
         header, *lines = [[cell.strip() for cell in line.split("|")] for line in body.splitlines()]
         columns = zip(*lines, strict=True)
         found[name] = pa.table(
-            {h: [int(c) if c.isdigit() else c for c in column] for h, column in zip(header, columns, strict=True)}
+            {h: [_value(cell) for cell in column] for h, column in zip(header, columns, strict=True)}
         )
     return found
+
+
+def _value(cell: str) -> object:
+    """A whole number, a number, a time of one day, or text."""
+    if re.fullmatch(r"\d\d:\d\d:\d\d", cell):
+        return datetime.fromisoformat(f"2026-01-31 {cell}+00:00")
+    return int(cell) if cell.isdigit() else float(cell) if re.fullmatch(r"\d+\.\d+", cell) else cell
 
 
 def shown(table: pa.Table) -> str:
@@ -37,6 +45,8 @@ def shown(table: pa.Table) -> str:
 
 
 def _cell(value: object) -> str:
+    if isinstance(value, datetime):
+        return f"{value:%H:%M:%S}"
     return "NULL" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 

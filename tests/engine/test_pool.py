@@ -49,6 +49,23 @@ def test_explain_names_families_groups_stairs_and_stores() -> None:
     assert one.explain() + "\n" == EXPLAINED.read_text(encoding="utf-8")
 
 
+def test_explain_tells_what_frames_wait_for() -> None:
+    one = pool(delay=3)
+    one.register("low", "SELECT SUM(v) AS s FROM S [FRAME WHILE v < 4 FOR AT LEAST 5 PARTITION BY k] WHERE v > 1")
+    one.register("regular", "SELECT * FROM S [FRAME WHILE v < 4 EVERY 1]")
+    assert one.explain().splitlines() == [
+        "low: frames [FRAME WHILE S.v < 4 FOR AT LEAST 5 PARTITION BY S.k], group by S.k",
+        "  SUM(S.v) in running total: a frame only grows",
+        "  a frame is known with the first item that is not in it, and certain when it has lasted 5",
+        "  rows wait for the watermark, and are taken in the order of time",
+        "  on shards: S by k",
+        "regular: frames [FRAME WHILE S.v < 4 EVERY 1 MISSING FAILS], aggregate",
+        "  a frame is known with the first item that is not in it, and certain with its first item",
+        "  reports on schedule are taken at once, those after a gap wait for the watermark",
+        "  on shards: all rows meet in one",
+    ]
+
+
 def test_windows_and_groups_say_the_same_as_data() -> None:
     one = pool("RANGE 4 SLIDE 2", "RANGE 12 SLIDE 4", "RANGE 12 SLIDE 8", policy="paper")
     roles = {window.query: (window.role, window.quotient) for window in one.windows()}

@@ -12,6 +12,20 @@ import panewise as pw
 from panewise.algebra import default_host
 from panewise.lang import parse_query, parse_script, render
 from panewise.lang.dialect import canonical, parse_scalar
+from panewise.lang.frame_parser import CHOICES, SCHEMES, SPANS
+from panewise.lang.frame_syntax import (
+    BetweenSyntax,
+    CustomSyntax,
+    DeltaSyntax,
+    DensitySyntax,
+    EverySyntax,
+    FrameClause,
+    KindSyntax,
+    LengthSyntax,
+    ReachSyntax,
+    TrendSyntax,
+    WhileSyntax,
+)
 from panewise.lang.syntax import (
     Body,
     Clause,
@@ -72,6 +86,7 @@ SCALARS = st.sampled_from(
         "CASE WHEN v > 0 THEN 'up' ELSE 'down' END", "COALESCE(v, 0)", "k = 'it\\'s'", "`odd name` = 1",
         "v BETWEEN 1 AND 2", "CAST(v AS DOUBLE)", "v % 3 = 0", "k LIKE 'a%'",
         "ABS(v) >= 1.5", "v DIV 2", "1e3", "NULL", "true", "a[0]",
+        "load > 1", "`comment` = 'x'", "set + 1",
         "k = '[ROWS 3]'", "k = ';'", "UPPER(k) || 'x'", "v <=> x", "INTERVAL '1' DAY",
     ]
 )  # fmt: skip
@@ -102,7 +117,51 @@ def levels(draw: st.DrawFn) -> RangeClause:
     return RangeClause(draw(several), draw(several), None, draw(MAYBE_INSTANT), several=True)
 
 
+NUMBERS = st.one_of(st.integers(-99, 99).map(str), st.sampled_from(["0.5", "-2.25", "1e3", "100000000000000000001"]))
+KINDS: st.SearchStrategy[KindSyntax] = st.one_of(
+    st.builds(WhileSyntax, EXPRS),
+    st.builds(EverySyntax, EXPRS, NUMBERS),
+    st.builds(EverySyntax, EXPRS, st.none(), st.lists(NUMBERS, min_size=1, max_size=3).map(tuple)),
+    st.builds(DeltaSyntax, EXPRS),
+    st.builds(ReachSyntax, CALLS.map(lambda call: expr(f"{call} >= 4"))),
+    st.builds(TrendSyntax, st.sampled_from(["RISING", "FALLING", "FLAT"]), EXPRS, st.one_of(st.none(), NUMBERS)),
+    st.builds(DensitySyntax, st.integers(-9, 99), DURATIONS),
+    st.builds(DensitySyntax, st.integers(2, 99), DURATIONS, NUMBERS, NUMBERS),
+    st.builds(BetweenSyntax, EXPRS, EXPRS, st.sampled_from([None, "CLOSE", "DROP", "CONTINUE"])),
+    st.builds(CustomSyntax, STRINGS, EXPRS),
+)
+LENGTHS = st.one_of(st.none(), st.builds(LengthSyntax, st.one_of(DURATIONS, st.integers(-9, 999))))
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> FrameClause:
+    """Frames of every kind with any conditions, whether they make sense together or not."""
+
+    def maybe(*words: str) -> str | None:
+        return draw(st.sampled_from([None, *words]))
+
+    scheme, every = maybe(*SCHEMES), draw(MAYBE_DURATION)
+    return FrameClause(
+        draw(KINDS),
+        draw(COLUMNS),
+        draw(st.one_of(st.none(), EXPRS)),
+        draw(LENGTHS),
+        draw(LENGTHS),
+        maybe(*SPANS),
+        scheme,
+        maybe(*CHOICES),
+        draw(DURATIONS) if scheme == "ADJACENT" else None,
+        maybe("CONSERVATIVE", "LIBERAL"),
+        maybe("POINTS", "INTERVALS"),
+        every,
+        maybe("FAILS", "QUALIFIES", "NEIGHBOURS") if every else None,
+        maybe("KEEP", "ERROR", "FIRST", "LAST", "AVG", "MIN", "MAX", "SUM"),
+        draw(LENGTHS),
+    )
+
+
 CLAUSES: st.SearchStrategy[Clause] = st.one_of(
+    frames(),
     st.just(NowClause()),
     st.builds(
         lambda size, slide, lag, start: RangeClause((size,), slide, lag, start),
@@ -176,6 +235,13 @@ def test_windows_survive(clause: Clause) -> None:
     assert parse_query(render(query)) == query
 
 
+@settings(max_examples=600)
+@given(frames())
+def test_frames_survive(clause: FrameClause) -> None:
+    query = QuerySyntax(SelectSyntax((Item(expr("v")),), (Ref("S", None, clause),)))
+    assert parse_query(render(query)) == query
+
+
 @settings(max_examples=300)
 @given(QUERIES)
 def test_queries_survive(query: QuerySyntax) -> None:
@@ -223,6 +289,22 @@ PAPERS = [
     "SELECT SUM(v) FROM S [RANGE 10 SLIDE 5] LATE REVISE 5",
     "SELECT SUM(v) FROM S [RANGE 10 SLIDE 5] EMIT EMPTY LATE REVISE 5",
     "SELECT v FROM S [WHERE v > 10 AND k IN ('a', 'b')]",
+    "SELECT k, SUM(v) AS s FROM S [FRAME SUM(v) >= 100 PARTITION BY k]",
+    "SELECT * FROM S [FRAME WHILE v < 40 FOR AT LEAST 5 PARTITION BY k FRAGMENTS EVERY 5 EXTENT LIBERAL]",
+    "SELECT * FROM S [FRAME WHILE v > 1 AND (k = 'a' OR v < 9) WITH SOME v > 5 FOR AT MOST 9 FOR AT LEAST 3 ROWS]",
+    "SELECT COUNT(*) FROM S [FRAME WHILE CASE WHEN v > 1 THEN true ELSE false END EVERY 5 MISSING NEIGHBOURS]",
+    "SELECT COUNT(*) FROM S [FRAME WHILE v BETWEEN 1 AND 2 AS INTERVALS DUPLICATES AVG MAXIMUM]",
+    "SELECT AVG(v) FROM S [FRAME EVERY 0.5 OF v + 1] WHERE v > 1 GROUP BY i HAVING COUNT(*) > 2",
+    "SELECT AVG(v) FROM S [FRAME AT (-1, 0, 2.5) OF v COVER DRAINED]",
+    "SELECT AVG(v) FROM S [FRAME DELTA v >= 2 UNCONSTRAINED SATURATED]",
+    "SELECT AVG(v) FROM S [FRAME DELTA v > 2 ADJACENT 3]",
+    "SELECT ISTREAM AVG(v) FROM S [FRAME COUNT(*) >= 3 MINIMAL ADVANCING]",
+    "SELECT AVG(v) FROM S [FRAME AVG(v) <= 3 MAXIMAL]",
+    "SELECT AVG(v) FROM S [FRAME RISING v]",
+    "SELECT AVG(v) FROM S [FRAME FLAT v WITHIN 0.25 FOR AT LEAST 4 ROWS]",
+    "SELECT AVG(v) FROM S [FRAME START WHEN k = 'on' END WHEN k = 'off' ON START DROP PARTITION BY i]",
+    "SELECT COUNT(*) FROM S [FRAME DENSITY 5 PER 30 CHANCE 0.05 EXPECTED 1.5]",
+    "select sum(v) as s from S [frame while v > 1 for at least 5 partition by k] -- a comment",
     "select sum(v) as `total of v` from S [range 10 slide 5] -- a comment\nwhere v > 0",
 ]  # fmt: skip
 
@@ -235,6 +317,16 @@ def test_written_queries_survive(text: str) -> None:
     assert parse_query(again) == query
     assert render(parse_query(again)) == again
     assert default_host().read(again, STREAMS) == default_host().read(text, STREAMS)
+
+
+@pytest.mark.parametrize("text", [text for text in PAPERS if "[FRAME" in text])
+def test_bound_frames_say_what_they_are(text: str) -> None:
+    """The clause that a spec writes is read as the same spec."""
+    bound = default_host().read(text, STREAMS)
+    assert bound.framed is not None
+    shown = bound.framed.frame.text(bound.domain).replace("S.", "")
+    again = default_host().read(f"SELECT * FROM S [{shown}]", STREAMS)
+    assert again.framed == bound.framed
 
 
 @settings(max_examples=80)

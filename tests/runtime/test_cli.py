@@ -67,6 +67,33 @@ def test_run_writes_other_formats(tmp_path: Path, kind: str) -> None:
     assert len((tmp_path / "out" / f"mean.{kind}").read_text().splitlines()) == 7 + (kind == "csv")
 
 
+FRAMES = """
+CREATE STREAM readings (t BIGINT, station STRING, temperature DOUBLE) TIME t FROM 'parquet:in.parquet';
+CREATE QUERY warm AS SELECT station, MAX(temperature) AS top FROM readings
+  [FRAME WHILE temperature > 20 PARTITION BY station] INTO 'parquet:out';
+CREATE QUERY crowds AS SELECT COUNT(*) AS n FROM readings [FRAME DENSITY 3 PER 4];
+"""
+
+
+def test_run_and_explain_a_script_of_frames(tmp_path: Path) -> None:
+    """One query that the engine follows, and one that is answered by its meaning."""
+    write(tmp_path, "parquet")
+    path = tmp_path / "frames.cql"
+    path.write_text(FRAMES)
+    done = panewise("run", path)
+    assert done.returncode == 0, done.stderr
+    assert "warm: 1 rows to" in done.stdout
+    frame = {"frame_id": 1, "w_start": 1, "w_end": 3, "duration": 2, "count": 2, "final": True}
+    assert pa.parquet.read_table(tmp_path / "out" / "warm.parquet").to_pylist() == [
+        {"station": "x", "top": 21.5, **frame}
+    ]
+    assert "crowds" in done.stdout
+    told = panewise("explain", path)
+    assert told.returncode == 0, told.stderr
+    assert "frames [FRAME WHILE readings.temperature > 20 PARTITION BY readings.station]  (monotonic)" in told.stdout
+    assert "warm: frames [FRAME WHILE" in told.stdout
+
+
 def test_run_reads_a_folder_in_name_order(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     pa.parquet.write_table(ROWS.slice(2), tmp_path / "in" / "b.parquet")

@@ -139,7 +139,9 @@ class Pool:
         """Families, groups, seeds, enclosing and piggybacked windows, stairs, stores and bounds, with reasons."""
         relations = {name: s.plan for name, s in self.queries.items() if isinstance(s.plan, Relation)}
         alone = [(relations, kin) for kin in kinships(relations)]
-        return explain_pool(self.families(), relations, next((x.kin() for x in self.listeners), alone))
+        framings = {name: s.plan for name, s in self.queries.items() if isinstance(s.plan, Framing)}
+        kin = next((x.kin() for x in self.listeners), alone)
+        return explain_pool(self.families(), relations, kin, framings)
 
     def windows(self) -> list[WindowPlan]:
         """Every window of every query, and the place its family gave it."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import pyarrow as pa
 from sqlglot import exp
@@ -28,20 +27,19 @@ from panewise.algebra import (
     Windowed,
 )
 from panewise.algebra.framing import Frame
-from panewise.errors import BindProblem, PanewiseError, did_you_mean
-from panewise.lang.dialect import canonical
+from panewise.errors import BindProblem, PanewiseError, Place, did_you_mean
+from panewise.lang.fill_binder import FillBinder
 from panewise.lang.frame_binder import FrameBinder
 from panewise.lang.frame_syntax import FrameClause
 from panewise.lang.grouping import Grouping, aggregates
+from panewise.lang.matching import conjuncts, join_key, lookup, source_node
 from panewise.lang.scope import Describe, Scope, alias_name, plain_name
-from panewise.lang.syntax import Body, Clause, Expr, FillSyntax, QuerySyntax, Ref, SelectSyntax, SetSyntax, place_of
+from panewise.lang.syntax import Body, Clause, Expr, QuerySyntax, Ref, SelectSyntax, SetSyntax, place_of
 from panewise.lang.window_binder import WindowBinder
 from panewise.scalar import Scalar, column
 from panewise.schema import StreamSchema, type_name
-from panewise.time import Domain, Duration
+from panewise.time import Domain
 from panewise.window import Landmark, MultiGranular, Session, Window
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -120,6 +118,8 @@ class Binder:
 
     def _set(self, body: SetSyntax) -> Node:
         left, right = self._body(body.left), self._body(body.right)
+        for side in (left, right):
+            _refuse_frames(side, f"combined by {body.operator}", "ask for each alone", body.place)
         if len(left.columns) != len(right.columns):
             raise BindProblem(
                 f"{body.operator} has {len(left.columns)} columns on its left and {len(right.columns)} on its right",
@@ -157,7 +157,7 @@ class Binder:
             place = body.sources[1].place
             raise BindProblem("frames cannot be joined", fix="join what is read from their results", place=place)
         if body.distinct:
-            raise BindProblem("frames are different anyway", fix="leave DISTINCT out", place=body.sources[0].place)
+            raise BindProblem("frames are different anyway", fix="leave DISTINCT out", place=body.items[0].expr.place)
         frame = (source if isinstance(source, Framed) else source.framed).frame
         found = {c.name: c for c in source.columns}
         keys = [found[name] for name in frame.partition_by]
@@ -208,50 +208,15 @@ class Binder:
                 raise BindProblem(f"{alias!r} stands twice in FROM", fix="give one an alias", place=ref.place)
             found[alias] = self._source(ref, alias)
             if ref.fill:
-                found[alias] = self._filled(found[alias], ref.fill)
+                found[alias] = FillBinder(self.streams, self.describe).bind(found[alias], ref.fill)
         return found
-
-    def _filled(self, node: Node, fill: FillSyntax) -> Filled:
-        if not isinstance(node, Framed):
-            raise BindProblem("only frames can be filled", fix="write FILL after [FRAME ...]", place=fill.place)
-        stream = _lookup(self.streams, fill.source)
-        if stream is None:
-            fix = did_you_mean(fill.source, self.streams)
-            raise BindProblem(f"there is no stream {fill.source!r}", fix=fix, place=fill.place)
-        alias = alias_name(fill.alias or fill.source)
-        if any(c.name.startswith(f"{alias}.") for c in node.columns):
-            raise BindProblem(f"{alias!r} stands twice in FROM", fix="give one an alias", place=fill.place)
-        domain = stream[1].domain
-        rows = _source_node(*stream, alias)
-        pairs = tuple(self._filling_pair(part, node, rows) for part in _conjuncts(fill.on))
-        shifts = (self._shift(duration, domain, fill) for duration in (fill.lower, fill.upper, fill.offset))
-        return Filled(node, rows, pairs, *shifts)
-
-    def _filling_pair(self, part: Expr, framed: Framed, rows: Source) -> tuple[str, str]:
-        """A column of the frame's group, and the one of the rows that must agree with it."""
-        groups = [c for c in framed.columns if c.name in framed.frame.partition_by]
-        scope = Scope(self.describe, [*framed.columns, *rows.columns])
-        pair = _key(part, scope, {c.name for c in groups}, {c.name for c in rows.columns})
-        if pair is None:
-            raise BindProblem(
-                f"FILL ON {part.sql} compares no column of PARTITION BY with one of the same type of {rows.alias!r}",
-                fix="compare these, and put the rest into WHERE",
-                place=part.place,
-            )
-        return pair
-
-    def _shift(self, duration: Duration | None, domain: Domain, fill: FillSyntax) -> int:
-        try:
-            return 0 if duration is None else duration.ticks(domain)
-        except PanewiseError as problem:
-            raise problem.at(fill.places.get(str(duration), fill.place)) from None
 
     def _source(self, ref: Ref, alias: str) -> Node:
         if not isinstance(ref.source, str):
             syntax = QuerySyntax(ref.source, ref.emit, place=ref.place)
-        elif stream := _lookup(self.streams, ref.source):
+        elif stream := lookup(self.streams, ref.source):
             return self._stream(*stream, ref, alias)
-        elif view := _lookup(self.views, ref.source):
+        elif view := lookup(self.views, ref.source):
             syntax = view[1]
         else:
             known = [*self.streams, *self.views]
@@ -267,14 +232,15 @@ class Binder:
             raise BindProblem(f"{suffix} cannot stand in a view", fix="put it into the query", place=syntax.place)
         if syntax.emit:
             derived = Derived(self.query(syntax), alias)
-            _refuse_frames(derived.query, ref)
+            _refuse_frames(derived.query.root, "read by another query", _READ_LATER, ref.place)
             return self._windowed(derived, derived, ref.window)
         body = self._body(syntax.body)
+        _refuse_frames(body, "read by another query", _READ_LATER, ref.place)
         node = _renamed(body, [f"{alias}.{c.name}" for c in body.columns])
         return self._windowed(_as_stream(node, ref), node, ref.window) if ref.window else node
 
     def _stream(self, name: str, schema: StreamSchema, ref: Ref, alias: str) -> Node:
-        node = _source_node(name, schema, alias)
+        node = source_node(name, schema, alias)
         return self._windowed(node, node, ref.window)
 
     def _windowed(self, stream: Node, node: Node, clause: Clause | None) -> Node:
@@ -307,30 +273,28 @@ class Binder:
 
     def _filtered(self, body: SelectSyntax, sources: dict[str, Node], scope: Scope) -> Node:
         """The join of all sources: equalities between two of them become join keys, the rest a selection."""
-        conjuncts = _conjuncts(body.where)
-        predicates = [scope.predicate(_plain(c), (c.place and c.place.clause) or "WHERE") for c in conjuncts]
+        parts = conjuncts(body.where)
+        predicates = [scope.predicate(_plain(c), (c.place and c.place.clause) or "WHERE") for c in parts]
         nodes = list(sources.values())
         node = nodes[0]
         for other in nodes[1:]:
             left, right = ({c.name for c in side.columns} for side in (node, other))
-            pairs = zip(conjuncts, predicates, strict=True)
-            keys = {p: pair for c, p in pairs if (pair := _key(c, scope, left, right))}
+            pairs = zip(parts, predicates, strict=True)
+            keys = {p: pair for c, p in pairs if (pair := join_key(c, scope, left, right))}
             predicates = [p for p in predicates if p not in keys]
-            conjuncts = [c for c in conjuncts if not _key(c, scope, left, right)]
+            parts = [c for c in parts if not join_key(c, scope, left, right)]
             node = Join(node, other, tuple(keys.values()))
         for predicate in predicates:
             node = Select(node, predicate)
         return node
 
 
-def _source_node(name: str, schema: StreamSchema, alias: str) -> Source:
-    columns = tuple(Column(f"{alias}.{f.name}", f.type) for f in schema.schema)
-    return Source(name, alias, columns, f"{alias}.{schema.time}")
+_READ_LATER = "write them INTO a file and read that"
 
 
-def _refuse_frames(query: Query, ref: Ref) -> None:
-    if query.framed:
-        raise BindProblem("a window cannot look at frames", fix="write them INTO a file and read that", place=ref.place)
+def _refuse_frames(node: Node, what: str, fix: str, place: Place | None) -> None:
+    if any(isinstance(each, Framed) for each in node.walk()):
+        raise BindProblem(f"frames cannot be {what}", fix=fix, place=place)
 
 
 def _as_stream(node: Node, ref: Ref, top: bool = True) -> Node:
@@ -388,42 +352,8 @@ def _shown(body: SelectSyntax) -> list[Expr]:
     return [*(item.expr for item in body.items), *([body.having] if body.having else [])]
 
 
-def _conjuncts(where: Expr | None) -> list[Expr]:
-    if where is None:
-        return []
-    parts = list(where.node.flatten()) if isinstance(where.node, exp.And) else [where.node]
-    return [Expr(canonical(part), part, place_of(part, where.place)) for part in parts]
-
-
 def _plain(expr: Expr, fix: str = "use HAVING") -> Expr:
     """The same expression, unless it holds an aggregate."""
     if (found := next(aggregates(expr.node), None)) is not None:
         raise BindProblem(f"{expr.sql} holds an aggregate", fix=fix, place=place_of(found, expr.place))
     return expr
-
-
-def _key(conjunct: Expr, scope: Scope, left: set[str], right: set[str]) -> tuple[str, str] | None:
-    """The pair of columns, left and right, that an equality compares; None for any other condition."""
-    node = conjunct.node
-    while isinstance(node, exp.Paren):
-        node = node.this
-    if not (isinstance(node, exp.EQ) and isinstance(node.left, exp.Column) and isinstance(node.right, exp.Column)):
-        return None
-    a, b = (scope.find(side.name, side.table or None, conjunct.place) for side in (node.left, node.right))
-    if _comparable(a.type, b.type):
-        if a.name in left and b.name in right:
-            return a.name, b.name
-        if b.name in left and a.name in right:
-            return b.name, a.name
-    return None
-
-
-def _comparable(a: pa.DataType, b: pa.DataType) -> bool:
-    """Whether equal values of both types are equal in any host: then hashing them finds the same pairs."""
-    return bool(a == b or (pa.types.is_integer(a) and pa.types.is_integer(b)))
-
-
-def _lookup(named: Mapping[str, T], name: str) -> tuple[str, T] | None:
-    if name in named:
-        return name, named[name]
-    return next(((n, v) for n, v in named.items() if n.lower() == name.lower()), None)

@@ -62,6 +62,13 @@ class Source:
         except RecursionError:
             raise SyntaxProblem("the expression is nested too deeply", place=self.place(start, clause)) from None
 
+    def scalar(self, start: int, end: int, clause: str) -> exp.Expr:
+        """One expression; words that begin a statement elsewhere, such as LOAD or SET, are names in it."""
+        try:
+            return sqlglot.parse_one(self.only(start, end, []), into=exp.Condition, dialect=CQL)
+        except (ParseError, RecursionError):
+            return self.parse(start, end, [], clause)  # knows what is wrong
+
     def _explained(self, problem: ParseError, start: int, end: int, clause: str) -> SyntaxProblem:
         """sqlglot's complaint in our words; it points at the word it stopped at."""
         error = problem.errors[0] if problem.errors else {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -30,7 +30,7 @@ from panewise.algebra.framing import (
     Trend,
     While,
 )
-from panewise.errors import BindProblem, PanewiseError, WindowProblem
+from panewise.errors import BindProblem, PanewiseError, Place, WindowProblem
 from panewise.lang.dialect import canonical
 from panewise.lang.frame_syntax import (
     BetweenSyntax,
@@ -65,7 +65,20 @@ class FrameBinder:
         try:
             return self._frame(clause)
         except PanewiseError as problem:
-            raise problem.at(clause.place) from None
+            raise problem.at(self._culprit(clause) or clause.place) from None
+
+    def _culprit(self, clause: FrameClause) -> Place | None:
+        """Where the condition stands without which the others would agree: of several, the last; or else the kind."""
+        said = [key.removeprefix("#") for key in clause.places if key.startswith("#")]
+        for name in reversed(said):
+            without: dict[str, Any] = {name: None}
+            try:
+                if name not in ("kind", "partition_by"):
+                    self._frame(replace(clause, **without))
+                    return clause.places[f"#{name}"]
+            except PanewiseError:
+                continue
+        return clause.places.get("#kind")
 
     def _frame(self, clause: FrameClause) -> Frame:
         every = self._ticks("EVERY", clause.every, clause)
@@ -135,7 +148,9 @@ class FrameBinder:
         calls = list(aggregates(value.node))
         if len(calls) != 1 or calls[0] is not value.node:
             raise BindProblem(
-                f"FRAME {value.sql} is no aggregate", fix="write one such as SUM(vehicles) >= 100", place=value.place
+                f"FRAME {value.sql} is no aggregate",
+                fix="write WHILE before a condition, or SUM(vehicles) >= 100",
+                place=value.place,
             )
         aggregate, argument = self._call(value)
         if not _is_number(aggregate.result):

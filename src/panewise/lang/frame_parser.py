@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sqlglot import TokenType
+from sqlglot import Token, TokenType, exp
 
 from panewise.errors import SyntaxProblem, did_you_mean
 from panewise.lang.cursor import Cursor, word
@@ -44,11 +44,23 @@ def parse_frame(cursor: Cursor) -> FrameClause:
 
 def _kind(cursor: Cursor) -> KindSyntax:
     opening = word(cursor.token) if cursor.token else ""
+    cursor.places.setdefault("#kind", cursor.place())
     reader = _KINDS.get(opening)
     if reader is None:
+        _refuse_misspelt(cursor, opening)
         return ReachSyntax(_expression(cursor))
     cursor.at += 1
     return reader(cursor)
+
+
+def _refuse_misspelt(cursor: Cursor, opening: str) -> None:
+    """What is no kind must be an aggregate, compared with a number."""
+    ahead = cursor.tokens[cursor.at + 1 : cursor.at + 2]
+    called = bool(ahead) and ahead[0].token_type is TokenType.L_PAREN
+    meant = did_you_mean(opening, _KINDS, "")
+    if not opening or opening in _ENDS or (meant and not called):
+        fix = meant or f"start with one of {', '.join(_KINDS)}, or with an aggregate such as SUM(v) >= 100"
+        raise cursor.problem("expected a kind of frames", fix)
 
 
 def _while(cursor: Cursor) -> KindSyntax:
@@ -137,8 +149,7 @@ def _condition(cursor: Cursor, said: dict[str, Any]) -> None:
             return
     reader = _CONDITIONS.get(opening)
     if reader is None:
-        known = [*_CONDITIONS, *SPANS, *SCHEMES, *CHOICES]
-        raise cursor.problem("expected a condition of frames", did_you_mean(opening, known, "use one of {}"))
+        raise _no_condition(cursor)
     place = cursor.at
     cursor.at += 1
     for name, value in reader(cursor).items():
@@ -147,10 +158,32 @@ def _condition(cursor: Cursor, said: dict[str, Any]) -> None:
         cursor.at = after
 
 
+def _no_condition(cursor: Cursor) -> SyntaxProblem:
+    opening = word(cursor.token) if cursor.token else ""
+    return cursor.problem("expected a condition of frames", did_you_mean(opening, _WORDS))
+
+
 def _say(cursor: Cursor, said: dict[str, Any], name: str, value: object) -> None:
     if name in said:
-        raise SyntaxProblem("a condition of frames is said twice", fix="keep one of them", place=cursor.place())
+        words = _SAID.get(name)
+        twice = words or (value == said[name])
+        problem = f"{words or value} is said twice" if twice else f"{value} contradicts {said[name]} before it"
+        raise SyntaxProblem(problem, fix="keep one of them", place=cursor.place())
+    cursor.places[f"#{name}"] = cursor.place()
     said[name] = value
+
+
+_SAID = {
+    "partition_by": "PARTITION BY",
+    "some": "WITH SOME",
+    "least": "FOR AT LEAST",
+    "most": "FOR AT MOST",
+    "extent": "EXTENT",
+    "reading": "AS",
+    "every": "EVERY",
+    "duplicates": "DUPLICATES",
+    "fragments": "FRAGMENTS",
+}
 
 
 def _partition(cursor: Cursor) -> dict[str, Any]:
@@ -227,7 +260,9 @@ def _one_of(cursor: Cursor, words: tuple[str, ...]) -> str:
         if cursor.take(each):
             return each
     found = cursor.token.text if cursor.token else ""
-    raise cursor.problem(f"expected {', '.join(words[:-1])} or {words[-1]}", did_you_mean(found, words))
+    raise cursor.problem(
+        f"expected {', '.join(words[:-1])} or {words[-1]}", did_you_mean(found, words, "write one of them")
+    )
 
 
 def _number(cursor: Cursor) -> str:
@@ -241,21 +276,47 @@ def _number(cursor: Cursor) -> str:
     return f"{sign}{token.text}"
 
 
+_WORDS = (*_CONDITIONS, *SPANS, *SCHEMES, *CHOICES)
 #: Words that end an expression, outside all parentheses.
-_ENDS = {*_CONDITIONS, *SPANS, *SCHEMES, *CHOICES, "WITHIN", "ON", "OF"}
+_ENDS = {*_WORDS, "WITHIN", "ON", "OF"}
+_NESTING = {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1, TokenType.L_BRACKET: 1, TokenType.R_BRACKET: -1}
+#: Tokens after which an expression may end, so that a plain word behind one is no part of it.
+_OPERANDS = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN}
+_OPERANDS |= {TokenType.NULL, TokenType.TRUE, TokenType.FALSE, TokenType.R_BRACKET}
 
 
 def _expression(cursor: Cursor) -> Expr:
     """Everything up to a word that cannot be part of an expression."""
-    start, depth, cases = cursor.offset, 0, 0
+    first, start, depth, cases = cursor.at, cursor.offset, 0, 0
     while cursor.token is not None:
         token, said = cursor.token, word(cursor.token)
         if not depth and not cases and (said in _ENDS or cursor.peek("END", "WHEN")):
             break
-        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1, TokenType.L_BRACKET: 1, TokenType.R_BRACKET: -1}.get(
-            token.token_type, 0
-        )
+        depth += _NESTING.get(token.token_type, 0)
         cases += (said == "CASE") - (said == "END" and cases > 0)
         cursor.at += 1
-    node = cursor.source.parse(start, cursor.offset, [], cursor.clause)
+    try:
+        node = cursor.source.scalar(start, cursor.offset, cursor.clause)
+    except SyntaxProblem:
+        _refuse_stray(cursor, first)
+        raise
+    if isinstance(node, exp.Alias):  # it took a misspelt condition for a name
+        _refuse_stray(cursor, first)
+        cursor.at -= 1
+        raise _no_condition(cursor)
     return cursor.source.expr(node, cursor.clause, start)
+
+
+def _refuse_stray(cursor: Cursor, first: int) -> None:
+    """In a text that is no expression: the first word that cannot continue one was meant as a condition."""
+    read, depth = cursor.tokens[first : cursor.at], 0
+    for place in range(1, len(read)):
+        depth += _NESTING.get(read[place - 1].token_type, 0)
+        if not depth and read[place].token_type is TokenType.VAR and _complete(read[:place]):
+            cursor.at = first + place
+            raise _no_condition(cursor)
+
+
+def _complete(read: list[Token]) -> bool:
+    unit = len(read) > 1 and word(read[-2]) == "INTERVAL"
+    return read[-1].token_type in _OPERANDS and not unit

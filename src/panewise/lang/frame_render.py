@@ -16,6 +16,7 @@ from panewise.lang.frame_syntax import (
     TrendSyntax,
     WhileSyntax,
 )
+from panewise.lang.quoting import name_text, string_text
 
 
 def frame_text(clause: FrameClause) -> str:
@@ -40,7 +41,7 @@ def _kind(kind: KindSyntax) -> str:
         case BetweenSyntax(start, end, policy):
             return f"START WHEN {start.sql} END WHEN {end.sql}" + (f" ON START {policy}" if policy else "")
         case CustomSyntax(name, value):
-            return f"USING '{name}' OF {value.sql}"
+            return f"USING {string_text(name)} OF {value.sql}"
 
 
 def _conditions(clause: FrameClause) -> Iterator[str]:
@@ -53,7 +54,7 @@ def _conditions(clause: FrameClause) -> Iterator[str]:
     yield from (str(clause.overlap),) if clause.overlap else ()
     yield from filter(None, (clause.choice,))
     if clause.partition_by:
-        yield f"PARTITION BY {', '.join(f'`{name}`' for name in clause.partition_by)}"
+        yield f"PARTITION BY {', '.join(map(name_text, clause.partition_by))}"
     for word, said in (("EXTENT", clause.extent), ("AS", clause.reading), ("EVERY", clause.every)):
         yield from (f"{word} {said}",) if said else ()
     for word, said in (("MISSING", clause.missing), ("DUPLICATES", clause.duplicates)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from panewise.lang.frame_render import frame_text
 from panewise.lang.frame_syntax import FrameClause
+from panewise.lang.quoting import name_text, string_text
 from panewise.lang.syntax import (
     Body,
     Clause,
@@ -36,13 +37,13 @@ def render(script: Script | Statement) -> str:
         case Script(statements):
             return "".join(f"{render(s)};\n" for s in statements)
         case CreateStream(name, columns, time, delay, source):
-            listed = ", ".join(f"{_name(c)} {kind}" for c, kind in columns)
-            text = f"CREATE STREAM {_name(name)} ({listed}) TIME {_name(time)}"
-            return text + (f" DELAY {delay}" if delay else "") + (f" FROM {_quoted(source)}" if source else "")
+            listed = ", ".join(f"{name_text(c)} {kind}" for c, kind in columns)
+            text = f"CREATE STREAM {name_text(name)} ({listed}) TIME {name_text(time)}"
+            return text + (f" DELAY {delay}" if delay else "") + (f" FROM {string_text(source)}" if source else "")
         case CreateView(name, query):
-            return f"CREATE VIEW {_name(name)} AS {render(query)}"
+            return f"CREATE VIEW {name_text(name)} AS {render(query)}"
         case CreateQuery(name, query, into):
-            return f"CREATE QUERY {_name(name)} AS {render(query)}{f' INTO {_quoted(into)}' if into else ''}"
+            return f"CREATE QUERY {name_text(name)} AS {render(query)}{f' INTO {string_text(into)}' if into else ''}"
         case QuerySyntax(body, emit, empty, revise, unbounded):
             text = f"{emit}({_body(body)})" if emit else _body(body)
             text += (" EMIT EMPTY" if empty else "") + (f" LATE REVISE {revise}" if revise else "")
@@ -72,18 +73,18 @@ def _select(body: SelectSyntax, emit: str | None) -> str:
 
 
 def _item(item: Item) -> str:
-    return f"{item.expr.sql} AS {_name(item.alias)}" if item.alias else item.expr.sql
+    return f"{item.expr.sql} AS {name_text(item.alias)}" if item.alias else item.expr.sql
 
 
 def _ref(ref: Ref) -> str:
-    text = _name(ref.source) if isinstance(ref.source, str) else f"({_body(ref.source, ref.emit)})"
-    text += f" AS {_name(ref.alias)}" if ref.alias else ""
+    text = name_text(ref.source) if isinstance(ref.source, str) else f"({_body(ref.source, ref.emit)})"
+    text += f" AS {name_text(ref.alias)}" if ref.alias else ""
     text += f" [{window_text(ref.window)}]" if ref.window else ""
     return text + (f" {_fill(ref.fill)}" if ref.fill else "")
 
 
 def _fill(fill: FillSyntax) -> str:
-    text = f"FILL WITH {_name(fill.source)}" + (f" AS {_name(fill.alias)}" if fill.alias else "")
+    text = f"FILL WITH {name_text(fill.source)}" + (f" AS {name_text(fill.alias)}" if fill.alias else "")
     text += f" ON {fill.on.sql}" if fill.on else ""
     text += f" FROM START {_signed(fill.lower)}" if fill.lower else ""
     text += f" TO END {_signed(fill.upper)}" if fill.upper else ""
@@ -126,7 +127,7 @@ def window_text(clause: Clause) -> str:
 
 
 def _partition(columns: tuple[str, ...]) -> str:
-    return f"PARTITION BY {', '.join(map(_name, columns))} " if columns else ""
+    return f"PARTITION BY {', '.join(map(name_text, columns))} " if columns else ""
 
 
 def _start(value: str | int | None) -> str:
@@ -134,12 +135,4 @@ def _start(value: str | int | None) -> str:
 
 
 def _instant(value: str | int) -> str:
-    return str(value) if isinstance(value, int) else _quoted(value)
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _name(name: str | None) -> str:
-    return f"`{(name or '').replace('`', '``')}`"
+    return str(value) if isinstance(value, int) else string_text(value)

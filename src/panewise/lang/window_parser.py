@@ -171,5 +171,5 @@ def _rest(cursor: Cursor, end: int) -> Expr:
 
 
 def _expression(cursor: Cursor, start: int, end: int) -> Expr:
-    node = cursor.source.parse(start, end, [], cursor.clause)
+    node = cursor.source.scalar(start, end, cursor.clause)
     return cursor.source.expr(node, cursor.clause, start)

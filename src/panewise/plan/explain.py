@@ -10,6 +10,8 @@ from panewise.algebra import (
     Distinct,
     Emit,
     Except,
+    Filled,
+    Framed,
     Group,
     Join,
     Node,
@@ -22,7 +24,9 @@ from panewise.algebra import (
     pattern,
 )
 from panewise.plan.aggregation import aggregation
-from panewise.plan.storage import storage
+from panewise.plan.explain_frames import frame_facts
+from panewise.plan.framing import framing
+from panewise.plan.storage import Storage, storage
 from panewise.time import Domain, duration_text
 from panewise.window import Pattern, Rows
 
@@ -32,12 +36,12 @@ _EMITS = {
     Emit.DSTREAM: "what went out",
     Emit.CHANGES: "signed changes",
 }
+_SET: dict[type[Node], str] = {Union: "union all", Except: "except all", Distinct: "distinct"}
 
 
 def explain(name: str, query: Query) -> str:
     """Everything that was decided about a query, one fact a line."""
-    when = "at each instant" if query.periodic else "whenever it changes"
-    lines = [f"{name}: {_EMITS[query.emit]} {when}; {pattern(query.root).title}"]
+    lines = [f"{name}: {_reported(query)}; {pattern(query.root).title}"]
     lines += _tree(query.root, query, 1)
     if query.revise is not None:
         lines.append(f"  late items revise results for {duration_text(query.revise, query.domain)}")
@@ -46,10 +50,18 @@ def explain(name: str, query: Query) -> str:
     return "\n".join(lines)
 
 
+def _reported(query: Query) -> str:
+    if query.framed:
+        return "each frame once it is known" + (", and on the way" if query.framed.frame.fragments else "")
+    return f"{_EMITS[query.emit]} {'at each instant' if query.periodic else 'whenever it changes'}"
+
+
 def _tree(node: Node, query: Query, depth: int) -> Iterator[str]:
     yield f"{'  ' * depth}{words(node, query.domain)}  ({pattern(node).title})"
     if isinstance(node, Group):
         yield from (f"{'  ' * (depth + 1)}{_call(call, query)}" for call in node.calls)
+    if isinstance(node, Framed):
+        yield from (f"{'  ' * (depth + 1)}- {fact}" for fact in frame_facts(node.frame, query.domain))
     for child in node.children:
         yield from _tree(child, query, depth + 1)
     if isinstance(node, Derived):
@@ -79,8 +91,15 @@ def _told(node: Node) -> str | None:
 
 
 def _call(call: Call, query: Query) -> str:
-    kept = storage(call, aggregation(query))
+    kept = _filling(query) if query.framed else storage(call, aggregation(query))
     return f"- {call_text(call)} in {kept.name}: {kept.reason}"
+
+
+def _filling(query: Query) -> Storage:
+    plan = framing(query)
+    if isinstance(plan, str):
+        return Storage("recompute", f"answered by its meaning, because {plan}")
+    return Storage("running total", "a frame only grows")
 
 
 def call_text(call: Call) -> str:
@@ -107,10 +126,16 @@ def words(node: Node, domain: Domain) -> str:
         case Windowed(window=window):
             kind = "logical" if window.logical else "physical"
             return f"window [{window.text(domain)}], {kind}"
+        case Filled(right=Source(stream=stream), on=on):
+            agreed = " and ".join(f"{a} = {b}" for a, b in on)
+            return f"frames filled with {stream}" + (f" where {agreed}" if on else "")
+        case Framed(frame=frame):
+            return f"frames [{frame.text(domain)}]"
         case Select():
             return f"select {_condition(node)}"
         case Project(items=items):
-            return "project " + ", ".join(name for name, _ in items if not name.startswith(("arg#", "key#")))
+            shown = ", ".join(name for name, _ in items if not name.startswith(("arg#", "key#")))
+            return f"project {shown}" if shown else "project"
         case Group(keys=keys, child=Project(items=items)):
             computed = {name: scalar.sql.replace("`", "") for name, scalar in items}
             return f"group by {', '.join(computed[key] for key in keys)}" if keys else "aggregate"
@@ -118,10 +143,6 @@ def words(node: Node, domain: Domain) -> str:
             return f"group by {', '.join(keys)}" if keys else "aggregate"
         case Join(on=on):
             return "join on " + " and ".join(f"{a} = {b}" for a, b in on) if on else "cross join"
-        case Union():
-            return "union all"
-        case Except():
-            return "except all"
-        case Distinct():
-            return "distinct"
+        case Union() | Except() | Distinct():
+            return _SET[type(node)]
     raise TypeError(f"no words for {type(node).__name__}")

@@ -7,7 +7,9 @@ from itertools import islice
 
 from panewise.algebra import Join, Node
 from panewise.plan.explain import call_text, told_ends, words
+from panewise.plan.explain_frames import frame_facts
 from panewise.plan.families import FamilyPlan
+from panewise.plan.framing import Framing
 from panewise.plan.kinship import Kin, windows
 from panewise.plan.relation import Relation
 from panewise.plan.storage import storage
@@ -22,11 +24,13 @@ def explain_pool(
     families: Sequence[FamilyPlan],
     relations: Mapping[str, Relation],
     kinships: Sequence[tuple[Mapping[str, Relation], Kin]],
+    framings: Mapping[str, Framing],
 ) -> str:
-    """One fact a line: queries that share panes, then those answered from rows."""
+    """One fact a line: queries that share panes, then those answered from rows, then those that report frames."""
     lines = [line for family in families for line in _family(family)]
     lines += [line for name, plan in relations.items() for line in _relation(name, plan)]
-    return "\n".join(lines + [line for plans, kin in kinships for line in _kin(kin, plans)])
+    lines += [line for plans, kin in kinships for line in _kin(kin, plans)]
+    return "\n".join(lines + [line for name, framing in framings.items() for line in _framing(name, framing)])
 
 
 def _kin(kin: Kin, plans: Mapping[str, Relation]) -> Iterator[str]:
@@ -51,8 +55,26 @@ def _relation(name: str, plan: Relation) -> Iterator[str]:
         yield f"{lead}{words(node, plan.query.domain)}: {reason}"
     if plan.rewrites:
         yield f"  rewritten: {', '.join(plan.rewrites)}"
+    yield _shards(plan)
+
+
+def _framing(name: str, plan: Framing) -> Iterator[str]:
+    domain = plan.query.domain
+    asked = words(plan.group, domain) if plan.group else "rows listed"
+    yield f"{name}: {words(plan.framed, domain)}, {asked}"
+    for call in plan.group.calls if plan.group else ():
+        yield f"  {call_text(call)} in running total: a frame only grows"
+    if plan.filled:
+        yield f"  {words(plan.filled, domain)}"
+    if plan.collects:
+        yield "  items are kept until the last frame that may hold them has ended"
+    yield from (f"  {fact}" for fact in frame_facts(plan.frame, domain))
+    yield _shards(plan)
+
+
+def _shards(plan: Relation | Framing) -> str:
     spread = [f"{source.alias} by {column}" for source, column in plan.routes.items() if column is not None]
-    yield f"  on shards: {', '.join(spread) if spread else 'all rows meet in one'}"
+    return f"  on shards: {', '.join(spread) if spread else 'all rows meet in one'}"
 
 
 def _family(family: FamilyPlan) -> Iterator[str]:

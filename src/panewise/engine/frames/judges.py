@@ -1,0 +1,77 @@
+"""Whether items from a start on still satisfy the condition of a kind, one item after the other."""
+
+from __future__ import annotations
+
+import math
+import operator
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from panewise.algebra.framing import Boundary, Delta, Reach
+
+
+class Judge(ABC):
+    """Whether items from a start on still satisfy a condition, as a state that grows with each."""
+
+    @abstractmethod
+    def step(self, state: Any, value: Any) -> tuple[Any, bool]:
+        """The state with one value more, None before any, and whether the condition holds."""
+
+
+@dataclass
+class BoundaryJudge(Judge):
+    kind: Boundary
+
+    def step(self, state: Any, value: Any) -> tuple[Any, bool]:
+        if value is None:
+            return state, state is not None
+        label = self._label(value)
+        return (label, True) if state is None else (state, bool(state == label))
+
+    def _label(self, value: Any) -> float:
+        if self.kind.step is None:
+            return len([mark for mark in self.kind.marks if mark <= value])
+        steps = float(value) / self.kind.step
+        return math.floor(steps) if math.isfinite(steps) else steps
+
+
+@dataclass
+class DeltaJudge(Judge):
+    kind: Delta
+
+    def step(self, state: Any, value: Any) -> tuple[Any, bool]:
+        if value is None:
+            return state, state is not None
+        low, high = (value, value) if state is None else (min(state[0], value), max(state[1], value))
+        apart = 0 if low == high else high - low
+        return (low, high), bool(apart < self.kind.limit if self.kind.open else apart <= self.kind.limit)
+
+
+_COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+@dataclass
+class ReachJudge(Judge):
+    kind: Reach
+
+    def step(self, state: Any, value: Any) -> tuple[Any, bool]:
+        aggregate = self.kind.aggregate
+        if state is None:
+            state = aggregate.identity()
+        if value is not None or self.kind.argument is None:
+            state = aggregate.combine(state, aggregate.lift(value))
+        answer = aggregate.lower(state)
+        if answer is None or answer != answer:
+            return state, not self.kind.grows
+        return state, bool(_COMPARISONS[self.kind.operator](answer, self.kind.limit))
+
+
+def judge_of(kind: Boundary | Delta | Reach) -> Judge:
+    match kind:
+        case Boundary():
+            return BoundaryJudge(kind)
+        case Delta():
+            return DeltaJudge(kind)
+        case Reach():
+            return ReachJudge(kind)
