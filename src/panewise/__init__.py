@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import Any
 
 from panewise import reference, window
+from panewise.algebra.framing_function import register_framing
 from panewise.engine import Engine, Pool
 from panewise.errors import PanewiseError
 from panewise.runtime.local import run
@@ -24,4 +25,15 @@ def __getattr__(name: str) -> Any:
         ) from None
 
 
-__all__ = ["Engine", "PanewiseError", "Pool", "Stream", "StreamSchema", "__version__", "reference", "run", "window"]
+__all__ = [
+    "Engine",
+    "PanewiseError",
+    "Pool",
+    "Stream",
+    "StreamSchema",
+    "__version__",
+    "reference",
+    "register_framing",
+    "run",
+    "window",
+]
