@@ -28,6 +28,14 @@ QUERIES = {
 }
 
 
+T = stream(160, seed=6)
+FILLED = {
+    "messages": "SELECT COUNT(*) AS n FROM S [FRAME WHILE v > -20 PARTITION BY k] FILL WITH T ON T.k = S.k TO END + 3",
+    "listed": "SELECT T.w FROM S [FRAME WHILE v > -30 FRAGMENTS EVERY 2 PARTITION BY k] FILL WITH T ON T.k = S.k",
+    "anywhere": "SELECT T.w, SUM(T.v) AS s FROM S [FRAME COUNT(*) >= 9 PARTITION BY k] FILL WITH T GROUP BY T.w",
+}
+
+
 def pool() -> pw.Pool:
     found = pw.Pool({"S": pw.StreamSchema(S.schema, time="t", delay=0)})
     for name, text in QUERIES.items():
@@ -51,6 +59,32 @@ def test_the_longest_frame_of_bounded_rows(spark: SparkSession) -> None:
     found = pw.spark.batch(cql, {"S": spark.createDataFrame(S)}, time="t")
     assert not isinstance(found, dict)
     assert plain(found.toArrow()) == plain(pw.run(cql, {"S": S}, time="t"))
+
+
+def test_filling(spark: SparkSession, tmp_path: Path) -> None:
+    """Both streams in halves, with a restart while frames wait to be filled."""
+    found = pw.Pool({name: pw.StreamSchema(S.schema, time="t", delay=0) for name in ("S", "T")})
+    for name, text in FILLED.items():
+        found.register(name, text)
+    pieces = {"S": parts(S, 4), "T": parts(T, 4)}
+    for first in (0, 2):
+        rows = {
+            name: reader(spark, written(tmp_path / name, some[first : first + 2], first), S.schema)
+            for name, some in pieces.items()
+        }
+        pipeline = pw.spark.stream(
+            found, rows, checkpoint=tmp_path / "checkpoint", trigger={"availableNow": True}, shards=2
+        )
+        pipeline.await_end()
+        if first:
+            pipeline.finish()
+        pipeline.stop()
+    for name, text in FILLED.items():
+        wanted = plain(pw.run(text, {"S": S, "T": T}, time="t"))
+        assert plain(pipeline.results(name).toArrow()) == wanted, name
+        bounded = pw.spark.batch(text, {"S": spark.createDataFrame(S), "T": spark.createDataFrame(T)}, time="t")
+        assert not isinstance(bounded, dict)
+        assert plain(bounded.toArrow()) == wanted, name
 
 
 @pytest.mark.parametrize("state", ["rocksdb", "files"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -38,17 +38,21 @@ class Engine:
 
     `feed` takes rows in any split and, within the declared delay, in any order. `advance` returns what has become
     final. Queries may be registered with the pool, and revoked, at any moment. A `shard` is one of several engines that
-    run the same pool, and hears of each query the rows that are meant for it.
+    run the same pool, and hears of each query the rows that are meant for it. `stored` streams, unless named those without
+    a delay, fill frames with what is there.
     """
 
-    def __init__(self, pool: Pool, state: Tree | None = None, *, shard: bool = False) -> None:
+    def __init__(
+        self, pool: Pool, state: Tree | None = None, *, shard: bool = False, stored: Collection[str] | None = None
+    ) -> None:
         self.pool = pool
         self._intakes = {name: Intake(name, schema) for name, schema in pool.streams.items()}
         self._families: dict[Home, Family] = {}
         self._reporters: dict[Home, Reporter] = {}
         self._homes: dict[str, Home] = {}
         self._seats: dict[str, Seat] = {}
-        stored = {name for name, schema in pool.streams.items() if schema.delay is None}
+        if stored is None:
+            stored = {name for name, schema in pool.streams.items() if schema.delay is None}
         self._circuit = Circuit(pool.boundary, pool.host, pool.purge, shard, stored)
         #: Queries whose times of day wait for the first item to tell the day.
         self._waiting: dict[str, Standing] = {}

@@ -66,7 +66,8 @@ class Course:
         pool = Pool(streams, self.boundary, self.policy, purge=self.purge)
         for name, text, since in queries:
             pool.adopt(self.standing(pool, name, text, since))
-        return Engine(pool, state, shard=True)
+        stored = {name for name, schema in self.streams.items() if schema.delay is None}
+        return Engine(pool, state, shard=True, stored=stored)
 
     def standing(self, pool: Pool, name: str, text: str, since: int | None = None) -> Standing:
         """A query as it stands; those known when the run began need not be read again."""
