@@ -103,6 +103,14 @@ def test_shards_fill_as_is_meant(
     same(found.results("q"), pw.reference.run(cql, {"S": s, "T": t}, time="t"))
 
 
+def test_a_fragment_that_has_no_time_lists_nothing_later() -> None:
+    """Bounds that are moved inwards may leave nothing; rows before them were listed with the next fragment."""
+    frame = "WHILE v > 0 AS INTERVALS FRAGMENTS EVERY 1 ROWS"
+    cql = f"SELECT b.t FROM S [FRAME {frame}] FILL WITH T AS b FROM START + 1 TO END - 1"
+    s, t = reports([(1, "a", 1, None), (2, "a", None, None)]), reports([(1, "a", None, None)])
+    assert pw.run(cql, {"S": s, "T": t}, time="t").num_rows == 0
+
+
 @settings(max_examples=60)
 @given(streams(), streams(), queries(), st.lists(st.integers(0, 14), max_size=3))
 def test_what_is_stored_fills_at_once(s: pa.Table, t: pa.Table, cql: str, cuts: list[int]) -> None:

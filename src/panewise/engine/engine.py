@@ -38,8 +38,8 @@ class Engine:
 
     `feed` takes rows in any split and, within the declared delay, in any order. `advance` returns what has become
     final. Queries may be registered with the pool, and revoked, at any moment. A `shard` is one of several engines that
-    run the same pool, and hears of each query the rows that are meant for it. `stored` streams, unless named those without
-    a delay, fill frames with what is there.
+    run the same pool, and hears of each query the rows that are meant for it. `stored` streams fill frames with what is
+    there; unless named, these are the ones without a delay.
     """
 
     def __init__(

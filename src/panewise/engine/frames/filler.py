@@ -83,7 +83,7 @@ class Filler:
         found = lows.copy()
         for place, which in enumerate(zip(bounds.groups.tolist(), bounds.numbers.tolist(), strict=True)):
             if which in self._listed:
-                found[place] = self._listed[which] + 1
+                found[place] = max(int(lows[place]), self._listed[which] + 1)
             self._listed[which] = int(highs[place])
             if bounds.final[place]:
                 del self._listed[which]
