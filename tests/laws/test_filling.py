@@ -43,9 +43,17 @@ ASKED = st.sampled_from(
 WHERE = st.sampled_from(["", "", "WHERE b.v > 0"])
 
 
+SEVERAL = st.sampled_from(["SUM(b.v) AS s, COUNT(c.v) AS n", "MAX(c.v) AS m, MAX(b.v) AS o, COUNT(b.k) AS n"])
+
+
 @st.composite
 def queries(draw: st.DrawFn) -> str:
     frame = draw(FRAMES)
+    if draw(st.integers(0, 3)) == 0:
+        second = "ON c.k = S.k" if "BY k" in frame and draw(st.booleans()) else ""
+        where = draw(st.sampled_from(["", "WHERE b.v > 0 AND c.v < 4"]))
+        first = f"FILL WITH T AS b {'ON b.k = S.k' if 'BY k' in frame else ''} {draw(SHIFTS)}"
+        return f"SELECT {draw(SEVERAL)} FROM S [FRAME {frame}] {first} FILL WITH T AS c {second} {draw(SHIFTS)} {where}"
     on = draw(st.sampled_from(["ON b.k = S.k", "ON b.k = S.k", ""])) if "BY k" in frame else ""
     asked, clause, rest = draw(ASKED).partition(" GROUP")
     if not clause:

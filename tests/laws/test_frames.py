@@ -73,7 +73,7 @@ KINDS = st.sampled_from(
         "EVERY 2 OF v COVER SATURATED",
         "DELTA x > 0.4 ADVANCING",
         "MAX(v) < 4 MAXIMUM",
-        "USING 'tests.papers.test_frames_appendix:Alternating' OF COALESCE(v, 0)",
+        "USING 'tests.framing_functions:Alternating' OF COALESCE(v, 0)",
     ]
 )
 LENGTHS = st.sampled_from(["", "", "FOR AT LEAST 2", "FOR AT LEAST 2 ROWS", "FOR AT MOST 3 ROWS", "FOR AT MOST 4"])

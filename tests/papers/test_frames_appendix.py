@@ -33,6 +33,7 @@ from panewise.algebra.framing_function import register_framing
 from panewise.algebra.scan import scan_chance
 from panewise.errors import BindProblem, SchemaProblem, WindowProblem
 from panewise.reference.framing import Found, Item, framed, treated
+from tests.framing_functions import Alternating
 from tests.framings import (
     CONDITION,
     VALUE,
@@ -189,24 +190,14 @@ def test_conflicting_conditions_are_refused(spec: dict[str, Any], sentence: str)
     assert refusal.value.fix
 
 
-class Alternating:
-    """A framing function: a frame goes on while values alternate between even and odd."""
-
-    def open(self, time: int, value: Any) -> Any:
-        return value
-
-    def update(self, state: Any, time: int, value: Any) -> Any:
-        return value if (value - state) % 2 else None
-
-
 def test_a_framing_function_of_somebody_else() -> None:
     """4.4, definition 5: a function opens, updates and closes frames, by a name that can be imported or registered."""
     register_framing("alternating", Alternating)
-    for name in ("alternating", f"{__name__}:Alternating"):
+    for name in ("alternating", "tests.framing_functions:Alternating"):
         assert extents(Frame(Custom(name, VALUE)), series(1, 2, 3, 5, 6, 8)) == [(1, 3), (4, 5), (6, 6)]
 
 
-@pytest.mark.parametrize("name", ["nobody", "no.such.module:Thing", f"{__name__}:Nothing"])
+@pytest.mark.parametrize("name", ["nobody", "no.such.module:Thing", "tests.framing_functions:Nothing"])
 def test_a_framing_function_that_is_nowhere(name: str) -> None:
     with pytest.raises(BindProblem, match="framing function"):
         framed(Frame(Custom(name, VALUE)), series(1, 2))

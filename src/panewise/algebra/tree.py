@@ -6,7 +6,7 @@ Windowed turns it into a relation that changes with time; everything above is re
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
@@ -129,7 +129,7 @@ class Framed(Unary):
 
 @dataclass(frozen=True)
 class Filled(Binary):
-    """Frames on the left, filled with the rows of a stream on the right.
+    """Frames on the left, which may be filled already, filled with the rows of a stream on the right.
 
     A row belongs to a frame with whose group it agrees in every `on` pair of columns, and in whose time it lies: from
     `lower` ticks after its start to `upper` after its end, when `offset` ticks are added to its own time.
@@ -142,13 +142,32 @@ class Filled(Binary):
 
     @property
     def framed(self) -> Framed:
+        return self.fillings[0]._frames
+
+    @property
+    def fillings(self) -> tuple[Filled, ...]:
+        """This filling after those before it."""
+        return (*self.left.fillings, self) if isinstance(self.left, Filled) else (self,)
+
+    @property
+    def _frames(self) -> Framed:
         assert isinstance(self.left, Framed)
         return self.left
 
     @property
+    def groups(self) -> tuple[Column, ...]:
+        """The columns of the group that a frame belongs to."""
+        found = {c.name: c for c in self.framed.columns}
+        return tuple(found[name] for name in self.framed.frame.partition_by)
+
+    @property
     def columns(self) -> tuple[Column, ...]:
-        found = {c.name: c for c in self.left.columns}
-        return tuple(found[name] for name in self.framed.frame.partition_by) + self.right.columns
+        return self.groups + tuple(c for filling in self.fillings for c in filling.right.columns)
+
+    def about(self, names: Iterable[str]) -> tuple[Filled, ...]:
+        """The fillings that some columns are from."""
+        wanted = set(names)
+        return tuple(f for f in self.fillings if wanted & {c.name for c in f.right.columns})
 
 
 @dataclass(frozen=True)
@@ -205,6 +224,13 @@ class Group(Unary):
         types = {c.name: c.type for c in self.child.columns}
         keys = tuple(Column(key, types[key]) for key in self.keys)
         return keys + tuple(Column(call.name, call.aggregate.result) for call in self.calls)
+
+
+def inputs_of(group: Group, call: Call) -> tuple[str, ...]:
+    """The columns below a grouping that one of its aggregates looks at."""
+    scalars = dict(group.child.items) if isinstance(group.child, Project) else {}
+    found = (scalars[a].inputs if a in scalars else (a,) for a in call.arguments)
+    return tuple(name for names in found for name in names)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from panewise.algebra import (
 )
 from panewise.algebra.framing import Frame
 from panewise.errors import BindProblem, PanewiseError, Place, did_you_mean
-from panewise.lang.fill_binder import FillBinder
+from panewise.lang.fill_binder import FillBinder, refuse_mixed
 from panewise.lang.frame_binder import FrameBinder
 from panewise.lang.frame_syntax import FrameClause
 from panewise.lang.grouping import Grouping, aggregates
@@ -167,6 +167,8 @@ class Binder:
             # Without a filling a frame has no rows to list: * is the group it belongs to.
             named = replace(body, items=tuple(item for item in body.items if not _is_star(item.expr.node)))
             node, items = self._grouped(named, node, scope, keys)
+        if isinstance(source, Filled):
+            refuse_mixed(source, node, body.items[0].expr.place)
         shown = {scalar.column for _, scalar in items}
         items += [(plain_name(c.name), column(c.name, c.type)) for c in keys if c.name not in shown]
         return Project(node, _unique(items))
@@ -207,8 +209,8 @@ class Binder:
             if any(alias.lower() == other.lower() for other in found):
                 raise BindProblem(f"{alias!r} stands twice in FROM", fix="give one an alias", place=ref.place)
             found[alias] = self._source(ref, alias)
-            if ref.fill:
-                found[alias] = FillBinder(self.streams, self.describe).bind(found[alias], ref.fill)
+            for fill in ref.fills:
+                found[alias] = FillBinder(self.streams, self.describe).bind(found[alias], fill)
         return found
 
     def _source(self, ref: Ref, alias: str) -> Node:

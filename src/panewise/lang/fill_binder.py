@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from panewise.algebra import Filled, Framed, Node, Source
-from panewise.errors import BindProblem, PanewiseError, did_you_mean
+from panewise.algebra import Filled, Framed, Group, Node, Select, Source
+from panewise.algebra.tree import inputs_of
+from panewise.errors import BindProblem, PanewiseError, Place, did_you_mean
 from panewise.lang.matching import conjuncts, join_key, lookup, source_node
 from panewise.lang.scope import Describe, Scope, alias_name
 from panewise.lang.syntax import Expr, FillSyntax
@@ -22,18 +23,19 @@ class FillBinder:
     describe: Describe
 
     def bind(self, node: Node, fill: FillSyntax) -> Filled:
-        if not isinstance(node, Framed):
+        if not isinstance(node, Framed | Filled):
             raise BindProblem("only frames can be filled", fix="write FILL after [FRAME ...]", place=fill.place)
+        framed = node if isinstance(node, Framed) else node.framed
         stream = lookup(self.streams, fill.source)
         if stream is None:
             fix = did_you_mean(fill.source, self.streams)
             raise BindProblem(f"there is no stream {fill.source!r}", fix=fix, place=fill.place)
         alias = alias_name(fill.alias or fill.source)
-        if any(c.name.startswith(f"{alias}.") for c in node.columns):
+        if any(c.name.startswith(f"{alias}.") for c in (*framed.columns, *node.columns)):
             raise BindProblem(f"{alias!r} stands twice in FROM", fix="give one an alias", place=fill.place)
         domain = stream[1].domain
         rows = source_node(*stream, alias)
-        pairs = tuple(self._filling_pair(part, node, rows) for part in conjuncts(fill.on))
+        pairs = tuple(self._filling_pair(part, framed, rows) for part in conjuncts(fill.on))
         shifts = (self._shift(duration, domain, fill) for duration in (fill.lower, fill.upper, fill.offset))
         return Filled(node, rows, pairs, *shifts)
 
@@ -55,3 +57,20 @@ class FillBinder:
             return 0 if duration is None else duration.ticks(domain)
         except PanewiseError as problem:
             raise problem.at(fill.places.get(str(duration), fill.place)) from None
+
+
+def refuse_mixed(source: Filled, node: Node, place: Place | None) -> None:
+    """Refuse to mix rows of several fillings: each condition and each aggregate is about one of them."""
+    if len(source.fillings) == 1:
+        return
+    group = next((each for each in node.walk() if isinstance(each, Group)), None)
+    if group is None:
+        fix = "aggregate them, or ask for each alone"
+        raise BindProblem("rows of several fillings cannot be listed together", fix=fix, place=place)
+    if len(group.keys) > len(source.groups):
+        raise BindProblem("several fillings have no groups in common", fix="leave GROUP BY out", place=place)
+    if any(isinstance(each, Select) and len(source.about(each.predicate.inputs)) > 1 for each in group.walk()):
+        raise BindProblem("a condition is about two fillings", fix="write one for each", place=place)
+    if any(len(source.about(inputs_of(group, call))) != 1 for call in group.calls):
+        fix = "name a column of it, such as COUNT(alias.column)"
+        raise BindProblem("an aggregate must be about one of several fillings", fix=fix, place=place)

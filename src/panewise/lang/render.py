@@ -80,7 +80,7 @@ def _ref(ref: Ref) -> str:
     text = name_text(ref.source) if isinstance(ref.source, str) else f"({_body(ref.source, ref.emit)})"
     text += f" AS {name_text(ref.alias)}" if ref.alias else ""
     text += f" [{window_text(ref.window)}]" if ref.window else ""
-    return text + (f" {_fill(ref.fill)}" if ref.fill else "")
+    return " ".join([text, *(_fill(fill) for fill in ref.fills)])
 
 
 def _fill(fill: FillSyntax) -> str:

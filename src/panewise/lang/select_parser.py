@@ -53,7 +53,7 @@ class _Extras:
 
     source: Source
     windows: dict[int, Clause] = field(default_factory=dict)
-    fills: dict[int, FillSyntax] = field(default_factory=dict)
+    fills: dict[int, tuple[FillSyntax, ...]] = field(default_factory=dict)
     emits: dict[int, str] = field(default_factory=dict)
     blanks: list[tuple[int, int]] = field(default_factory=list)
     openings: list[int] = field(default_factory=list)
@@ -135,7 +135,8 @@ class _Extras:
         if anchor is None or not self.blanks or self.blanks[-1][1] != tokens[at - 1].end + 1:
             raise SyntaxProblem("FILL does not follow a frame", fix="write it after [FRAME ...]", place=place)
         stop = tokens[end].start if end < len(tokens) else tokens[-1].end + 1
-        self.fills[anchor] = parse_fill(Cursor(self.source, tokens[at + 2 : end], stop, "FILL"), place)
+        fill = parse_fill(Cursor(self.source, tokens[at + 2 : end], stop, "FILL"), place)
+        self.fills[anchor] = (*self.fills.get(anchor, ()), fill)
         self.blanks.append((tokens[at].start, tokens[end - 1].end + 1))
         return end - 1
 
@@ -283,13 +284,13 @@ class _Reader:
         match node:
             case exp.Table() if isinstance(node.this, exp.Identifier) and not node.args.get("db"):
                 start = node.this.meta["start"]
-                fill = self.extras.fills.get(start)
-                return Ref(node.name, alias, self._window(start), None, fill, self.source.place(start, "FROM"))
+                fills = self.extras.fills.get(start, ())
+                return Ref(node.name, alias, self._window(start), None, fills, self.source.place(start, "FROM"))
             case exp.Subquery() if isinstance(node.this, exp.Query) and self.openings:
                 start = self.openings.pop(0)
                 window, emit = self._window(start), self.extras.emits.get(start)
-                fill = self.extras.fills.get(start)
-                return Ref(self._body(node.this), alias, window, emit, fill, self.source.place(start, "FROM"))
+                fills = self.extras.fills.get(start, ())
+                return Ref(self._body(node.this), alias, window, emit, fills, self.source.place(start, "FROM"))
         raise SyntaxProblem(
             f"{canonical(node)} cannot stand in FROM",
             fix="name a stream or a sub-query",

@@ -121,7 +121,7 @@ class Ref:
     alias: str | None = None
     window: Clause | None = None
     emit: str | None = None
-    fill: FillSyntax | None = None
+    fills: tuple[FillSyntax, ...] = ()
     place: Place | None = field(default=None, compare=False, repr=False)
 
 

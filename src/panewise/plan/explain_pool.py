@@ -60,12 +60,11 @@ def _relation(name: str, plan: Relation) -> Iterator[str]:
 
 def _framing(name: str, plan: Framing) -> Iterator[str]:
     domain = plan.query.domain
-    asked = words(plan.group, domain) if plan.group else "rows listed"
-    yield f"{name}: {words(plan.framed, domain)}, {asked}"
-    for call in plan.group.calls if plan.group else ():
+    group = plan.asked.group
+    yield f"{name}: {words(plan.framed, domain)}, {words(group, domain) if group else 'rows listed'}"
+    for call in group.calls if group else ():
         yield f"  {call_text(call)} in running total: a frame only grows"
-    if plan.filled:
-        yield f"  {words(plan.filled, domain)}"
+    yield from (f"  {words(filling.node, domain)}" for filling in plan.fillings)
     if plan.collects:
         yield "  items are kept until the last frame that may hold them has ended"
     yield from (f"  {fact}" for fact in frame_facts(plan.frame, domain))

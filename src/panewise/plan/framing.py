@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from panewise.aggregate import Avg, Count, CountAll, Max, Min, Sum
 from panewise.algebra import Filled, Framed, Group, Project, Query, Select, Source
 from panewise.algebra.framing import Custom, Density, Frame, Reach
+from panewise.algebra.tree import inputs_of
 from panewise.plan.aggregation import Rowwise, rowwise
 from panewise.plan.relation import Quarter, columns_read
 
@@ -17,31 +17,65 @@ FOLLOWED = (Sum, Count, CountAll, Min, Max, Avg)
 
 
 @dataclass(frozen=True, eq=False)
+class Asked:
+    """What is asked of the rows of frames, or of one filling: they pass steps, and are aggregated in groups.
+
+    Without a group they are listed.
+    """
+
+    between: tuple[Rowwise, ...]
+    group: Group | None
+
+    @property
+    def looked_at(self) -> list[str]:
+        """The columns that the steps look at, up to the first projection."""
+        found: list[str] = []
+        for step in self.between:
+            match step:
+                case Select(predicate=predicate):
+                    found += predicate.inputs
+                case Project(items=items):
+                    return found + [name for _, scalar in items for name in scalar.inputs]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Filling:
+    """One stream that fills frames, and what is asked of its rows."""
+
+    node: Filled
+    source: Source
+    asked: Asked
+
+    def route(self, group: str) -> str | None:
+        """The column that agrees with one of the frame's group."""
+        found = (right.removeprefix(f"{self.source.alias}.") for left, right in self.node.on if left == group)
+        return next(found, None)
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        names = {column.name for column in self.source.columns}
+        wanted = [*self.asked.looked_at, *(right for _, right in self.node.on)]
+        return tuple(columns_read(self.source, (), [name for name in wanted if name in names]))
+
+
+@dataclass(frozen=True, eq=False)
 class Framing:
-    """A query taken apart: rows pass `before` and become frames; what fills these passes `between`, is grouped, and
-    passes `after`. Without a group, the rows that fill frames are listed.
+    """A query taken apart: rows pass `before` and become frames; what is asked of these, or of their fillings; and the
+    steps that answers pass `after` that.
     """
 
     query: Query
     source: Source
     before: tuple[Rowwise, ...]
     framed: Framed
-    filled: Filled | None
-    between: tuple[Rowwise, ...]
-    group: Group | None
+    fillings: tuple[Filling, ...]
+    asked: Asked
     after: tuple[Rowwise, ...]
 
     @property
     def frame(self) -> Frame:
         return self.framed.frame
-
-    @property
-    def filler(self) -> Source | None:
-        """The stream that fills frames, where that is not their own."""
-        if self.filled is None:
-            return None
-        assert isinstance(self.filled.right, Source)
-        return self.filled.right
 
     @property
     def collects(self) -> bool:
@@ -56,13 +90,12 @@ class Framing:
 
     @cached_property
     def routes(self) -> dict[Source, str | None]:
-        """The column by which rows are spread over shards: one that all rows of a group and its filling agree in."""
-        own = self._plain_partition()
-        if self.filler is None or self.filled is None:
-            return {self.source: next(iter(own.values()), None)}
-        shared = [(own[left], right) for left, right in self.filled.on if left in own]
-        one, other = shared[0] if shared else (None, None)
-        return {self.source: one, self.filler: other and other.removeprefix(f"{self.filler.alias}.")}
+        """The column by which rows are spread over shards: one that all rows of a group and its fillings agree in."""
+        for name, own in self._plain_partition().items():
+            others = {filling.source: filling.route(name) for filling in self.fillings}
+            if None not in others.values():
+                return {self.source: own, **others}
+        return dict.fromkeys([self.source, *(filling.source for filling in self.fillings)])
 
     def _plain_partition(self) -> dict[str, str]:
         """Those partition columns that are columns of the stream itself, by the names they have above."""
@@ -81,29 +114,11 @@ class Framing:
     @cached_property
     def read(self) -> dict[Source, tuple[str, ...]]:
         """The columns of each stream that the query looks at."""
-        above = _looked_at(self.between)
         own = [name for scalar in self.frame.scalars for name in scalar.inputs]
         own += self.frame.partition_by
-        if self.filler is None or self.filled is None:
-            return {self.source: tuple(columns_read(self.source, self.before, [*own, *above]))}
-        names = {column.name for column in self.filler.columns}
-        wanted = [name for name in [*above, *(right for _, right in self.filled.on)] if name in names]
-        return {
-            self.source: tuple(columns_read(self.source, self.before, own)),
-            self.filler: tuple(columns_read(self.filler, (), wanted)),
-        }
-
-
-def _looked_at(steps: Sequence[Rowwise]) -> list[str]:
-    """The columns that steps look at, up to the first projection."""
-    found: list[str] = []
-    for step in steps:
-        match step:
-            case Select(predicate=predicate):
-                found += predicate.inputs
-            case Project(items=items):
-                return found + [name for _, scalar in items for name in scalar.inputs]
-    return found
+        own += () if self.fillings else self.asked.looked_at
+        fillings = {filling.source: filling.read for filling in self.fillings}
+        return {self.source: tuple(columns_read(self.source, self.before, own)), **fillings}
 
 
 def framing(query: Query) -> Framing | str:
@@ -117,7 +132,27 @@ def framing(query: Query) -> Framing | str:
     before, source = rowwise(framed.child)
     if not isinstance(source, Source):
         return f"a {type(source).__name__.lower()} stands below the frames"
-    plan = Framing(query, source, before, framed, filled, between, group, after if group else ())
+    asked = Asked(between, group)
+    fillings = tuple(_filling(filled, each, asked) for each in filled.fillings) if filled else ()
+    plan = Framing(query, source, before, framed, fillings, asked, after if group else ())
     if plan.collects and plan.frame.fragments:
         return "frames that are followed item by item are reported at their end"
     return plan
+
+
+def _filling(whole: Filled, node: Filled, asked: Asked) -> Filling:
+    """One of the fillings, with what is asked of its rows alone."""
+    assert isinstance(node.right, Source)
+    if asked.group is None or len(whole.fillings) == 1:
+        return Filling(node, node.right, asked)
+    own = {column.name for column in (*whole.groups, *node.right.columns)}
+    calls = tuple(call for call in asked.group.calls if set(inputs_of(asked.group, call)) <= own)
+    steps: list[Rowwise] = []
+    for step in asked.between:
+        match step:
+            case Select(predicate=predicate) if set(predicate.inputs) <= own:
+                steps.append(step)
+            case Project(items=items):
+                mine = tuple((name, scalar) for name, scalar in items if set(scalar.inputs) <= own)
+                steps.append(replace(step, items=mine))
+    return Filling(node, node.right, Asked(tuple(steps), replace(asked.group, calls=calls)))

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.algebra import Filled, Framed, Group, Node, Project, Query, Select
+from panewise.algebra.tree import inputs_of
 from panewise.reference.evaluate import Bag, Evaluation, answer
 from panewise.reference.framing import Found, Item, framed, treated
 from panewise.reference.history import NO_MARK, History, Row
@@ -79,36 +80,61 @@ def _rows(root: Node, filled: list[Frame], evaluation: Evaluation) -> Iterator[t
         yield from ((place, row) for row in bag)
 
 
-def _bags(node: Node, filled: list[Frame], evaluation: Evaluation) -> list[Bag]:
-    """What an operator says of each frame."""
+def _bags(node: Node, frames: list[Frame], evaluation: Evaluation, about: Filled | None = None) -> list[Bag]:
+    """What an operator says of each frame; where there are several fillings, what it says of the rows of one."""
     match node:
         case Framed():
-            return [each.bag for each in filled]
+            return [each.bag for each in frames]
         case Filled():
-            return _fillings(node, filled, evaluation)
+            return _fillings(node, about or node, frames, evaluation)
         case Select(child, predicate):
-            return evaluation.selected(child, predicate, _bags(child, filled, evaluation))
+            bags = _bags(child, frames, evaluation, about)
+            if about and (others := _filled_by(node).about(predicate.inputs)) and about not in others:
+                return bags
+            return evaluation.selected(child, predicate, bags)
         case Project(child, items):
-            return evaluation.projected(child, [s for _, s in items], _bags(child, filled, evaluation))
+            return evaluation.projected(child, [s for _, s in items], _bags(child, frames, evaluation, about))
         case Group(child):
-            bags = _bags(child, filled, evaluation)
-            return [_grouped(node, each, bag) for each, bag in zip(filled, bags, strict=True)]
+            return _groups(node, frames, evaluation)
     raise TypeError(f"no meaning for {type(node).__name__} over frames")
 
 
-def _fillings(node: Filled, frames: list[Frame], evaluation: Evaluation) -> list[Bag]:
-    """The rows of another stream that belong to each frame; where rows are listed, each fragment has only its own."""
+def _filled_by(node: Node) -> Filled:
+    return next(each for each in node.walk() if isinstance(each, Filled))
+
+
+def _groups(node: Group, frames: list[Frame], evaluation: Evaluation) -> list[Bag]:
+    """The groups inside of frames; where there are several fillings, each aggregate looks at its own."""
+    filled = next((each for each in node.walk() if isinstance(each, Filled)), None)
+    if filled is None or len(filled.fillings) == 1:
+        bags = _bags(node.child, frames, evaluation)
+        return [_grouped(node, each, bag) for each, bag in zip(frames, bags, strict=True)]
+    own = {call: _bags(node.child, frames, evaluation, filled.about(inputs_of(node, call))[0]) for call in node.calls}
+    names = [column.name for column in node.child.columns]
+    return [
+        [Row(each.key + tuple(answer(call, names, own[call][n]) for call in node.calls), each.found.end)]
+        for n, each in enumerate(frames)
+    ]
+
+
+def _fillings(whole: Filled, node: Filled, frames: list[Frame], evaluation: Evaluation) -> list[Bag]:
+    """The rows of a stream that belong to each frame, beside its group; those of other fillings have no values."""
     history = evaluation.history(node.right)
     rows = [row for row, mark in zip(history.rows, history.contents.marks, strict=True) if mark == NO_MARK]
     names, groups = [c.name for c in node.right.columns], node.framed.frame.partition_by
     pairs = [(groups.index(left), names.index(right)) for left, right in node.on]
+    before = [c for f in whole.fillings[: whole.fillings.index(node)] for c in f.right.columns]
+    after = [c for f in whole.fillings[whole.fillings.index(node) + 1 :] for c in f.right.columns]
 
     def belongs(row: Row, frame: Frame) -> bool:
         time, found = row.time + node.offset, frame.found
         agrees = all(frame.key[a] is not None and frame.key[a] == row.values[b] for a, b in pairs)
         return agrees and found.start + node.lower <= time <= found.end + node.upper
 
-    return [[Row(each.key + row.values, row.time) for row in rows if belongs(row, each)] for each in frames]
+    def beside(row: Row, frame: Frame) -> Row:
+        return Row(frame.key + (None,) * len(before) + row.values + (None,) * len(after), row.time)
+
+    return [[beside(row, each) for row in rows if belongs(row, each)] for each in frames]
 
 
 def _released(bags: list[Bag], frames: list[Frame]) -> list[Bag]:

@@ -157,7 +157,7 @@ class Collected:
             self._finish()
         if self._known:
             known, self._known = self._known, []
-            yield Reported(_bounds(known), self._cells(known, self.contents) if self.contents is not None else None)
+            yield Reported(_bounds(known), (self._cells(known, self.contents),) if self.contents else ())
         self._forget()
 
     def _finish(self) -> None:

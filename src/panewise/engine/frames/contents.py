@@ -1,6 +1,8 @@
-"""What frames hold of their own stream: the states of the aggregates that a query asks for, by frame."""
+"""What frames hold: the states of the aggregates that a query asks for, by frame."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +17,7 @@ from panewise.engine.keys import Keys
 from panewise.engine.open_panes import compact
 from panewise.engine.rowwise import passed
 from panewise.engine.snapshot import Tree, pane_tree, panes_from
-from panewise.plan.framing import Framing
+from panewise.plan.framing import Asked
 from panewise.stores.pane import Pane, merged
 
 
@@ -25,11 +27,11 @@ class Contents:
     The code of a cell is its slot times the number of inner groups, plus the code of its group.
     """
 
-    def __init__(self, plan: Framing, host: Host) -> None:
-        assert plan.group is not None
-        self.plan, self.group, self.host = plan, plan.group, host
+    def __init__(self, asked: Asked, groups: Collection[str], host: Host) -> None:
+        assert asked.group is not None
+        self.between, self.group, self.host = asked.between, asked.group, host
         types = {c.name: c.type for c in self.group.child.columns}
-        self.inner_keys = [key for key in self.group.keys if key not in plan.frame.partition_by]
+        self.inner_keys = [key for key in self.group.keys if key not in groups]
         self.inner = Keys([types[key] for key in self.inner_keys])
         #: Presence first, then one for each aggregate; COUNT(*) is the presence.
         self.calls = [call for call in self.group.calls if not isinstance(call.aggregate, CountAll)]
@@ -65,7 +67,7 @@ class Contents:
 
     def _gathered(self, pieces: Longs, table: pa.Table, times: Longs, order: Longs, size: int) -> Pane:
         """The states of all cells of some pieces."""
-        table, kept = passed(self.plan.between, table, self.host)
+        table, kept = passed(self.between, table, self.host)
         if kept is not None:
             times, order, pieces = times[kept], order[kept], pieces[kept]
         arrays = arrays_of(table)

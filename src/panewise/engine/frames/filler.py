@@ -5,9 +5,10 @@ Rows wait until no frame can begin before them any more; frames wait until the r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,26 +16,28 @@ from panewise.aggregate import Longs
 from panewise.algebra import Host
 from panewise.engine.frames.contents import Contents
 from panewise.engine.frames.ordering import Rows, rows_restored, rows_state, together
-from panewise.engine.frames.reported import Bounds, Listed, Reported
+from panewise.engine.frames.reported import Bounds, Cells, Listed, Reported
 from panewise.engine.keys import Keys
 from panewise.engine.rowwise import passed
 from panewise.engine.snapshot import Tree
-from panewise.plan.framing import Framing
+from panewise.plan.framing import Filling
 from panewise.time import LAST_TICK
+
+Flags = npt.NDArray[np.bool_]
 
 
 class Filler:
-    """The rows that may fill frames, and the frames that wait for them."""
+    """The rows of one stream that may fill frames."""
 
-    def __init__(self, plan: Framing, contents: Contents | None, groups: Keys, host: Host) -> None:
-        assert plan.filled is not None
-        self.plan, self.node, self.contents, self.groups, self.host = plan, plan.filled, contents, groups, host
+    def __init__(self, filling: Filling, groups: Keys, host: Host) -> None:
+        self.filling, self.node, self.groups, self.host = filling, filling.node, groups, host
+        self.names = self.node.framed.frame.partition_by
+        self.contents = Contents(filling.asked, self.names, host) if filling.asked.group else None
         types = {c.name: c.type for c in self.node.right.columns}
         self.schema = pa.schema([(c.name, c.type) for c in self.node.right.columns])
         self.keys = Keys([types[right] for _, right in self.node.on])
         self.rows = together([], self.schema)
         self.codes: Longs = np.zeros(0, np.int64)
-        self.waiting: list[Bounds] = []
         #: Where rows are listed, up to which time those of a frame have been, by group and number.
         self._listed: dict[tuple[int, int], int] = {}
 
@@ -50,21 +53,13 @@ class Filler:
         self.codes = np.concatenate((self.codes, self.keys.encode(columns, len(rows))))
         self.rows = together([self.rows, rows], self.schema)
 
-    def fill(self, bounds: Bounds) -> None:
-        """Let frames wait for what fills them."""
-        self.waiting.append(bounds)
+    def ready(self, bounds: Bounds, upto: int) -> Flags:
+        """Which frames have all rows, where these are there up to a time."""
+        flags: Flags = bounds.ends + self.node.upper - self.node.offset <= upto
+        return flags
 
-    def filled(self, upto: int) -> Iterator[Reported]:
-        """Frames whose rows up to a time are all there, with these rows."""
-        waiting, self.waiting = self.waiting, []
-        for bounds in waiting:
-            ready = bounds.ends + self.node.upper - self.node.offset <= upto
-            if not ready.all():
-                self.waiting.append(bounds.at(np.flatnonzero(~ready)))
-            if ready.any():
-                yield self._filled(bounds if ready.all() else bounds.at(np.flatnonzero(ready)))
-
-    def _filled(self, bounds: Bounds) -> Reported:
+    def fill(self, bounds: Bounds) -> Cells | Listed:
+        """What fills frames that are ready."""
         lows = bounds.starts + self.node.lower - self.node.offset
         highs = bounds.ends + self.node.upper - self.node.offset
         if self.contents is None:
@@ -73,10 +68,9 @@ class Filler:
         rows = self.rows.at(places)
         table = self._beside(bounds, frames, rows.table)
         if self.contents is not None:
-            cells = self.contents.cells_of(frames, table, rows.times, rows.order, len(bounds))
-            return Reported(bounds, cells)
-        table, kept = passed(self.plan.between, table, self.host)
-        return Reported(bounds, Listed(frames if kept is None else frames[kept], table))
+            return self.contents.cells_of(frames, table, rows.times, rows.order, len(bounds))
+        table, kept = passed(self.filling.asked.between, table, self.host)
+        return Listed(frames if kept is None else frames[kept], table)
 
     def _unlisted(self, bounds: Bounds, lows: Longs, highs: Longs) -> Longs:
         """From where on the rows of each frame have not been listed yet."""
@@ -91,8 +85,7 @@ class Filler:
 
     def _codes(self, bounds: Bounds) -> Longs:
         """The key by which each frame finds its rows; -1 where it is NULL."""
-        names = self.plan.frame.partition_by
-        columns = dict(zip(names, self.groups.take(bounds.groups), strict=True))
+        columns = dict(zip(self.names, self.groups.take(bounds.groups), strict=True))
         wanted = [columns[left].cast(kind) for (left, _), kind in zip(self.node.on, self.keys.types, strict=True)]
         codes = self.keys.encode(wanted, len(bounds))
         for column in wanted:
@@ -115,14 +108,12 @@ class Filler:
 
     def _beside(self, bounds: Bounds, frames: Longs, table: pa.Table) -> pa.Table:
         """Rows with the group of the frame they are in."""
-        names = self.plan.frame.partition_by
         groups = self.groups.take(bounds.groups[frames])
-        return pa.table([*groups, *table.columns], names=[*names, *table.column_names])
+        return pa.table([*groups, *table.columns], names=[*self.names, *table.column_names])
 
     def forget(self, earliest: int) -> None:
-        """No frame that is yet to come begins before a time."""
-        pending = min((int(bounds.starts.min()) for bounds in self.waiting), default=LAST_TICK)
-        oldest = min(earliest, pending) + self.node.lower - self.node.offset
+        """No frame that is yet to be filled begins before a time."""
+        oldest = earliest + self.node.lower - self.node.offset
         keep = np.flatnonzero(self.rows.times >= oldest)
         if len(keep) < len(self.rows):
             self.rows, self.codes = self.rows.at(keep), self.codes[keep]
@@ -132,7 +123,6 @@ class Filler:
             "keys": self.keys.state(),
             "rows": rows_state(self.rows),
             "codes": pa.table({"code": self.codes}),
-            "waiting": [bounds.state() for bounds in self.waiting],
             "listed": [[*which, time] for which, time in self._listed.items()],
         }
 
@@ -140,5 +130,39 @@ class Filler:
         self.keys.restore(state["keys"])
         self.rows = rows_restored(state["rows"])
         self.codes = np.array(state["codes"].column("code").to_numpy(), np.int64)
-        self.waiting = [Bounds.restored(table) for table in state["waiting"]]
         self._listed = {(group, number): time for group, number, time in state["listed"]}
+
+
+class Fillers:
+    """All streams that fill the frames of a query, and the frames that wait for them."""
+
+    def __init__(self, fillings: Sequence[Filling], groups: Keys, host: Host) -> None:
+        self.each = [Filler(filling, groups, host) for filling in fillings]
+        self.waiting: list[Bounds] = []
+
+    def filled(self, upto: Sequence[int]) -> Iterator[Reported]:
+        """Frames for which all rows are there, up to a time in each stream, with what fills them."""
+        waiting, self.waiting = self.waiting, []
+        for bounds in waiting:
+            ready = np.ones(len(bounds), bool)
+            for filler, time in zip(self.each, upto, strict=True):
+                ready &= filler.ready(bounds, time)
+            if not ready.all():
+                self.waiting.append(bounds.at(np.flatnonzero(~ready)))
+            if ready.any():
+                certain = bounds if ready.all() else bounds.at(np.flatnonzero(ready))
+                yield Reported(certain, tuple(filler.fill(certain) for filler in self.each))
+
+    def forget(self, earliest: int) -> None:
+        """No frame that is yet to come begins before a time."""
+        pending = min((int(bounds.starts.min()) for bounds in self.waiting), default=LAST_TICK)
+        for filler in self.each:
+            filler.forget(min(earliest, pending))
+
+    def state(self) -> Tree:
+        return {"waiting": [b.state() for b in self.waiting], "each": [filler.state() for filler in self.each]}
+
+    def restore(self, state: Tree) -> None:
+        self.waiting = [Bounds.restored(table) for table in state["waiting"]]
+        for filler, saved in zip(self.each, state["each"], strict=True):
+            filler.restore(saved)

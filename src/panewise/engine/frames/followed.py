@@ -56,9 +56,9 @@ class Followed:
         # Together, since a frame may be known to be one only after the next has been told of.
         self.framer.number(np.union1d(told[:, 0], ended))
         if len(told):
-            yield Reported(self.framer.fragments(told), self.contents.told() if self.contents else None)
+            yield Reported(self.framer.fragments(told), (self.contents.told(),) if self.contents else ())
         if len(ended):
-            yield Reported(self.framer.bounds(ended), self.contents.of(ended) if self.contents else None)
+            yield Reported(self.framer.bounds(ended), (self.contents.of(ended),) if self.contents else ())
         if closed.any():
             fresh = self.framer.forget(~closed)
             if self.contents is not None:

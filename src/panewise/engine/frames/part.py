@@ -13,7 +13,7 @@ from panewise.algebra import Host, Source
 from panewise.algebra.framing import Duplicates
 from panewise.engine.frames.collected import Collected
 from panewise.engine.frames.contents import Contents
-from panewise.engine.frames.filler import Filler
+from panewise.engine.frames.filler import Fillers
 from panewise.engine.frames.followed import Followed
 from panewise.engine.frames.ordering import Framable, Ordering, Rows, merged_values, only_one, refuse_twins, twins
 from panewise.engine.frames.reported import NO_BOUNDS, Bounds, Cells, Listed, Reported
@@ -59,21 +59,21 @@ class FramePart:
         self.stored = stored
         self.home = home
         self.founded = True
-        self._last = (-LAST_TICK, -LAST_TICK)
+        self._last: tuple[int, ...] = ()
         self.broken: dict[str, PanewiseError] = {}
         columns = plan.framed.columns
         types = {c.name: c.type for c in columns}
         self.groups = Keys([types[name] for name in plan.frame.partition_by])
         self.ordering = Ordering(plan.frame, pa.schema([(c.name, c.type) for c in columns]))
-        self.contents = Contents(plan, host) if plan.group else None
-        self.filler = Filler(plan, self.contents, self.groups, host) if plan.filled else None
-        self.method = self._method()
+        own = None if plan.fillings else Contents(plan.asked, plan.frame.partition_by, host)
+        self.fillers = Fillers(plan.fillings, self.groups, host)
+        self.contents = [own] if own else [filler.contents for filler in self.fillers.each if filler.contents]
+        self.method = self._method(own)
         #: What was reported since the last time.
         self._said: list[Reported] = []
 
-    def _method(self) -> Collected | Followed:
+    def _method(self, own: Contents | None) -> Collected | Followed:
         """How frames are followed."""
-        own = None if self.filler else self.contents
         if self.plan.collects:
             return Collected(self.plan, own, self.ordering.schema)
         return Followed(self.plan, own)
@@ -101,8 +101,10 @@ class FramePart:
         plan = self.plan
         if stream == plan.source.stream and alias in (None, plan.source.alias):
             yield self._reading(plan.source, plan.before, arrivals, self.ordering.add)
-        if self.filler and plan.filler and stream == plan.filler.stream and alias in (None, plan.filler.alias):
-            yield self._reading(plan.filler, (), arrivals, self.filler.add)
+        for filler in self.fillers.each:
+            source = filler.filling.source
+            if stream == source.stream and alias in (None, source.alias):
+                yield self._reading(source, (), arrivals, filler.add)
 
     def _reading(
         self, source: Source, steps: Sequence[Rowwise], arrivals: Arrivals, enter: Callable[[Rows], None]
@@ -121,41 +123,43 @@ class FramePart:
 
     def advance(self, limits: Mapping[str, int], instants: pa.DataType, finishing: bool = False) -> dict[str, pa.Table]:
         """The frames that have become certain up to the instants that streams have come to, or to their end."""
-        last = self._reached(self.plan.source, limits), self._reached(self.plan.filler, limits)
+        last = self._reached(self.plan.source, limits), *(self._stored(f.source, limits) for f in self.plan.fillings)
         if self.name in self.broken or (last == self._last and not finishing):
             return {}
         self._last = last
         try:
-            self._settle(*last, finishing)
+            self._settle(last[0], last[1:], finishing)
             told = self._told(instants)
         except PanewiseError as problem:
             self.broken[self.name] = problem
             return {}
         return {self.name: told}
 
-    def _reached(self, source: Source | None, limits: Mapping[str, int]) -> int:
-        """Up to which time nothing is expected of a stream; what is stored is all there."""
-        if source is None or (source is self.plan.filler and source.stream in self.stored):
-            return LAST_TICK
+    def _reached(self, source: Source, limits: Mapping[str, int]) -> int:
+        """Up to which time nothing is expected of a stream any more."""
         return limits.get(source.stream, -LAST_TICK) - self.boundary.shift
 
-    def _settle(self, last: int, filled: int, finishing: bool) -> None:
+    def _stored(self, source: Source, limits: Mapping[str, int]) -> int:
+        """The same of a stream that fills frames; what is stored is all there."""
+        return LAST_TICK if source.stream in self.stored else self._reached(source, limits)
+
+    def _settle(self, last: int, filled: Sequence[int], finishing: bool) -> None:
         for rows in self.ordering.settled(last, BLOCK):
             self._frame(rows)
         if not finishing:
             for rows in self.ordering.ahead(self.groups, self.method.seen):
                 self._frame(rows)
         self._report(last, finishing)
-        if self.filler is not None:
-            self._said += self.filler.filled(LAST_TICK if finishing else filled)
-            self.filler.forget(min(self.method.earliest(), last + 1))
+        if self.plan.fillings:
+            self._said += self.fillers.filled([LAST_TICK] * len(filled) if finishing else filled)
+            self.fillers.forget(min(self.method.earliest(), last + 1))
 
     def _report(self, last: int = -LAST_TICK, finishing: bool = False) -> None:
         for reported in self.method.report(last, finishing):
-            if self.filler is None:
-                self._said.append(reported)
+            if self.plan.fillings:
+                self.fillers.waiting.append(reported.bounds)
             else:
-                self.filler.fill(reported.bounds)
+                self._said.append(reported)
 
     def _frame(self, rows: Rows) -> None:
         """Let rows into frames; those of one group at one time as the query wants them."""
@@ -191,23 +195,23 @@ class FramePart:
         return self._dated(schema.empty_table(), NO_BOUNDS, np.zeros(0, np.int64), instants)
 
     def _table(self, reported: Reported, instants: pa.DataType) -> pa.Table:
-        match reported.cells:
-            case Cells():
-                return self._dated(*self._answered(reported.bounds, reported.cells), instants)
-            case Listed(frames, table):
-                return self._dated(table, reported.bounds, frames, instants)
-        raise TypeError("nobody asked what these frames hold")
+        bounds, held = reported.bounds, reported.held
+        if isinstance(held[0], Listed):
+            return self._dated(held[0].table, bounds, held[0].frames, instants)
+        table, frames = self._answered(bounds, [each for each in held if isinstance(each, Cells)])
+        return self._dated(table, bounds, frames, instants)
 
-    def _answered(self, bounds: Bounds, cells: Cells) -> tuple[pa.Table, Bounds, Longs]:
+    def _answered(self, bounds: Bounds, held: Sequence[Cells]) -> tuple[pa.Table, Longs]:
         """What was selected of frames, and which frame each row is about."""
-        assert self.contents is not None
-        group = self.contents.group
-        keys = dict(zip(self.plan.frame.partition_by, self.groups.take(bounds.groups[cells.frames]), strict=True))
-        held = keys | self.contents.lowered(cells)
+        frames, group = held[0].frames, self.plan.asked.group
+        assert group is not None
+        found = dict(zip(self.plan.frame.partition_by, self.groups.take(bounds.groups[frames]), strict=True))
+        for contents, cells in zip(self.contents, held, strict=True):
+            found |= contents.lowered(cells)
         names = [*group.keys, *(call.name for call in group.calls)]
-        grouped = pa.table([pa.array(cells.frames), *(held[name] for name in names)], names=["#frame", *names])
+        grouped = pa.table([pa.array(frames), *(found[name] for name in names)], names=["#frame", *names])
         table, kept = passed(self.plan.after, grouped, self.host)
-        return table, bounds, cells.frames if kept is None else cells.frames[kept]
+        return table, frames if kept is None else frames[kept]
 
     def _dated(self, table: pa.Table, bounds: Bounds, frames: Longs, instants: pa.DataType) -> pa.Table:
         """Selected columns first, then those that say which frame it is; a name that is taken gets an underscore."""
@@ -238,7 +242,7 @@ class FramePart:
             "groups": self.groups.state(),
             "waiting": self.ordering.state(),
             "frames": self.method.state(),
-            "filling": self.filler and self.filler.state(),
+            "filling": self.fillers.state(),
             "broken": {name: [problem.message, problem.fix] for name, problem in self.broken.items()},
         }
 
@@ -246,6 +250,5 @@ class FramePart:
         self.groups.restore(state["groups"])
         self.ordering.restore(state["waiting"])
         self.method.restore(state["frames"])
-        if self.filler is not None:
-            self.filler.restore(state["filling"])
+        self.fillers.restore(state["filling"])
         self.broken = {name: PanewiseError(message, fix=fix) for name, (message, fix) in state["broken"].items()}

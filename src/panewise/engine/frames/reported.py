@@ -56,10 +56,10 @@ class Listed:
 
 @dataclass(frozen=True, eq=False)
 class Reported:
-    """Some frames with what they hold; None where nobody asked yet."""
+    """Some frames with what they hold, of each filling; nothing where nobody asked yet."""
 
     bounds: Bounds
-    cells: Cells | Listed | None
+    held: tuple[Cells | Listed, ...] = ()
 
 
 NO_BOUNDS = Bounds(*(np.zeros(0, np.int64),) * 6, np.zeros(0, bool))
