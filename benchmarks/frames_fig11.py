@@ -128,8 +128,8 @@ FIGURE = Figure(
     baseline=series(21_600, 1800),
     sizes={
         "smoke": Settings((600, 21_600), (300, 3600), (300, 1800), count=1),
-        "seconds": Settings((600, 21_600), (60, 300, 900, 3600), (20, 300, 1800), count=5),
-        "full": Settings((600, 21_600), (60, 300, 900, 1800, 3600), (20, 60, 300, 1800), count=20),
+        "seconds": Settings((600, 21_600), (60, 300, 900, 3600), (20, 300, 1800), count=1),
+        "full": Settings((600, 21_600), (60, 300, 900, 1800, 3600), (20, 60, 300, 1800), count=3),
     },
     measure=measure,
     findings=findings,
