@@ -92,10 +92,12 @@ def findings(points: Points) -> Iterator[Finding]:
         f"{whole:,.0f} s of {seconds(long[0]):,} s",
         0.8 < whole / (seconds(long[0]) / 2) < 1.25,
     )
+    few, many = min(points.of(short[0])), max(points.of(short[0]))
     yield Finding(
-        "Where frames are short, the size of fragments makes little difference (less than for long ones by 2.5 times)",
-        f"{points.swing(short[0]):.1f} times between sizes; {points.swing(long[0]):.1f} times for long frames",
-        2.5 * points.swing(short[0]) < points.swing(long[0]),
+        "Where frames are short, the size of fragments makes little difference (up to 2.5 times)",
+        f"{many / few:.1f} times between sizes, {few:,.0f} to {many:,.0f} s; {points.swing(long[0]):.1f} times for long "
+        f"frames",
+        many / few <= 2.5,
     )
     yield Finding(
         "Where punctuation is frequent, the size of fragments makes little difference (up to 2.5 times)",
