@@ -95,8 +95,7 @@ def findings(points: Points) -> Iterator[Finding]:
     few, many = min(points.of(short[0])), max(points.of(short[0]))
     yield Finding(
         "Where frames are short, the size of fragments makes little difference (up to 2.5 times)",
-        f"{many / few:.1f} times between sizes, {few:,.0f} to {many:,.0f} s; {points.swing(long[0]):.1f} times for long "
-        f"frames",
+        f"{many / few:.1f} times between sizes, {few:,.0f} to {many:,.0f} s; long frames: {points.swing(long[0]):.1f}",
         many / few <= 2.5,
     )
     yield Finding(
