@@ -124,7 +124,8 @@ class FramePart:
     def advance(self, limits: Mapping[str, int], instants: pa.DataType, finishing: bool = False) -> dict[str, pa.Table]:
         """The frames that have become certain up to the instants that streams have come to, or to their end."""
         last = self._reached(self.plan.source, limits), *(self._stored(f.source, limits) for f in self.plan.fillings)
-        if self.name in self.broken or (last == self._last and not finishing):
+        idle = last == self._last and self.plan.frame.schedule is None
+        if self.name in self.broken or (idle and not finishing):
             return {}
         self._last = last
         try:

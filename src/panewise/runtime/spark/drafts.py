@@ -100,7 +100,7 @@ class _Draft:
         home_shard = zlib.crc32(signature.encode()) % self.shards
         span = admitted(plan, self.pool.boundary)
         if reason is not None:
-            columns = {name: self._name(quoted(name)) for name in columns_used(plans)}
+            columns = {name: self._named(name) for name in columns_used(plans)}
             by = [before[name] for name in plan.window.partition_by] if counts_rows(plan) else keys
             routed = tuple(map(self._name, by)) if set(by) <= set(keys) and not plan.restless else ()
             return Lane(signature, home, plan, None, reason, columns, flag, entering, span, routed, home_shard)
@@ -116,7 +116,7 @@ class _Draft:
         signature = fingerprint({"home": told, "alias": home.alias})
         # All streams of a home meet in one shard where they cannot be spread.
         shard = zlib.crc32(fingerprint({"home": told}).encode()) % self.shards
-        columns = {name: self._name(quoted(name)) for name in reading.names}
+        columns = {name: self._named(name) for name in reading.names}
         routed = (self._name(quoted(reading.route)),) if reading.route is not None else ()
         reason = "relations compare rows with each other"
         span = (FIRST_TICK, LAST_TICK)
@@ -144,6 +144,10 @@ class _Draft:
             return None
         first = (EARLIEST + self.pool.boundary.shift - lane.cuts.origin) // lane.cuts.period
         return Packing(key, sql, grouping.keys.types[0], first)
+
+    def _named(self, column: str) -> str:
+        """The name under which a column of the stream crosses; its time crosses anyway, in ticks."""
+        return TIME if column == self.pool.streams[self.stream].time else self._name(quoted(column))
 
     def _name(self, sql: str) -> str:
         return self.names.setdefault(sql, f"c{len(self.names)}")

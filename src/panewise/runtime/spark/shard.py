@@ -217,10 +217,17 @@ def _take(shard: Shard, course: Course, message: Tree) -> None:
 def _declared(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """The declared columns; those that no query reads are empty."""
     columns = [
-        table.column(f.name).cast(f.type) if f.name in table.column_names else pa.nulls(table.num_rows, f.type)
+        _cast(table.column(f.name), f.type) if f.name in table.column_names else pa.nulls(table.num_rows, f.type)
         for f in schema
     ]
     return pa.table(columns, schema=schema)
+
+
+def _cast(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """Values as they were declared; ticks of a timestamp are microseconds."""
+    if pa.types.is_timestamp(kind) and pa.types.is_int64(values.type):
+        values = values.cast(pa.timestamp("us", kind.tz))
+    return values.cast(kind)
 
 
 def said(shard: Shard, course: Course, label: int, emission: Emission) -> Iterator[pd.DataFrame]:
