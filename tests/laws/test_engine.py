@@ -854,3 +854,17 @@ def test_a_wholly_late_item_is_late_beside_empty_states_too() -> None:
     wanted = pw.reference.execute(cql, {"S": pw.Stream(s, "t", 0)})
     _, engine = played({"q": cql}, [s], s.schema, 0)
     assert wanted.accounting["S"].late == engine.accounting["S"].late == 1
+
+
+def test_what_waits_for_its_granule_survives_a_restart() -> None:
+    """The widest window is older than its range when the engine is stored, but speaks of its items only at 22."""
+    schema = pa.schema([("t", pa.int64()), ("k", pa.string())])
+    cql = "SELECT DSTREAM k, COUNT(*) AS n FROM S [RANGES 4, 3, 1 SLIDES 8, 5, 4 START AT 6] GROUP BY k"
+    pool = pw.Pool({"S": pw.StreamSchema(schema, "t")}, "[)")
+    pool.register("q", cql)
+    engine = pw.Engine(pool)
+    rows = pa.table({"t": [20, 10], "k": ["a", "b"]}, schema=schema)
+    engine.feed("S", rows)
+    engine.promise("S", 16)
+    said = [engine.advance()["q"], pw.Engine.restore(engine.snapshot()).finish()["q"]]
+    same(pa.concat_tables(said), pw.reference.run(cql, {"S": rows}, time="t", boundary="[)"))

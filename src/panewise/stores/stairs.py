@@ -56,6 +56,10 @@ class Stair:
         if self.buffer is not None and self._granule_end(self.buffer) <= now - self.near:
             self._promote()
 
+    def outgrown(self, pane: Pane, now: int) -> bool:
+        """Whether a pane is too old; one whose granule is not full yet waits, even past the far edge."""
+        return pane.end <= now - self.far and self._granule_end(pane) <= now - self.near
+
     def grow(self, size: int) -> None:
         self.size = size
         for total in self.totals:
@@ -240,7 +244,7 @@ class Stairs:
     def load(self, panes: Sequence[Pane]) -> None:
         """Hold these panes, oldest first, and nothing else."""
         for stair in self.stairs:
-            older = [p for p in panes if p.end <= self.now - stair.far]
+            older = [p for p in panes if stair.outgrown(p, self.now)]
             stair.panes, stair.buffer = deque(), None
             stair.rebuild()
             for pane in panes[len(older) :]:
