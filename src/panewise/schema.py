@@ -144,6 +144,10 @@ def _decoded(table: pa.Table) -> pa.Table:
     return table
 
 
+def is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
 def type_name(kind: pa.DataType) -> str:
     """The name a user of SQL knows a type by.
 

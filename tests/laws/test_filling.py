@@ -128,3 +128,12 @@ def test_what_is_stored_fills_at_once(s: pa.Table, t: pa.Table, cql: str, cuts: 
     engine.feed("S", s)
     early, rest = engine.advance(100)["q"], engine.finish()["q"]
     same(pa.concat_tables([early, rest]), pw.reference.run(cql, {"S": s, "T": t}, time="t"))
+
+
+def test_keys_of_different_widths_agree_by_value() -> None:
+    schema = pa.schema([("t", pa.int64()), ("i", pa.int64())])
+    s = pa.table({"t": [1, 2], "i": [2**40, 7]}, schema=schema)
+    t = pa.table({"t": [2, 2], "j": pa.array([7, 1], pa.int32())})
+    cql = "SELECT COUNT(*) AS n FROM S [FRAME WHILE i > 0 PARTITION BY i] FILL WITH T ON T.j = S.i"
+    found = pw.run(cql, {"S": s, "T": t}, time="t")
+    assert {(row["i"], row["n"]) for row in found.to_pylist()} == {(2**40, 0), (7, 1)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -12,7 +13,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import panewise as pw
-from panewise.errors import BindProblem, SchemaProblem, WindowProblem
+from panewise.errors import BindProblem, PanewiseError, SchemaProblem, WindowProblem
 from tests.spark.shards import Shards
 
 from .test_engine import CUTS, Ask, Event, same, split
@@ -29,7 +30,11 @@ def reports(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
 
 
 VALUES = st.one_of(st.integers(-3, 6), st.integers(-3, 6), st.none())
-FLOATS = st.one_of(st.sampled_from([0.0, 0.1, 0.2, 0.5, 1.0, 2.5, -0.7]), st.none(), st.just(float("nan")))
+FLOATS = st.one_of(
+    st.sampled_from([0.0, 0.1, 0.2, 0.5, 1.0, 2.5, -0.7]),
+    st.none(),
+    st.sampled_from([math.nan, math.inf, -math.inf, 1e19]),
+)
 KEYS = st.sampled_from(["a", "a", "b", None])
 
 
@@ -50,6 +55,11 @@ KINDS = st.sampled_from(
         "SUM(v) >= 4",
         "SUM(x) > 0.6",
         "COUNT(*) >= 3",
+        "COUNT(k) >= 2",
+        "SUM(v) >= 3 ADJACENT 1",
+        "SUM(x) <= 3",
+        "FLAT x WITHIN 0.2",
+        "WHILE v > 0 MAXIMUM",
         "COUNT(v) > 1",
         "AVG(v) <= 2",
         "MAX(v) < 4",
@@ -96,7 +106,7 @@ def queries(draw: st.DrawFn) -> str:
 
 def engine_of(cql: str, delay: int | None, boundary: str = "(]") -> pw.Engine:
     """An engine with one query; frames whose conditions contradict each other are no case of any law."""
-    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, "t", delay)}, boundary)
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, "t", delay)}, boundary, bounded=True)
     try:
         pool.register("q", cql)
     except (WindowProblem, BindProblem):
@@ -254,3 +264,48 @@ def test_frames_of_a_stream_that_goes_on_for_long_keep_no_rows() -> None:
             fed(engine, [(n, "ab"[n % 2], n % 7, None) for n in range(start, start + 500)])
             sizes.append(len(engine.snapshot()))
         assert max(sizes[1:]) < 1.2 * sizes[1]
+
+
+def test_regression_a_frame_of_one_item_has_a_neighbour() -> None:
+    """The last item of a frame says where the adjacent one begins, also where it is the first one too."""
+    s = reports([(0, "a", 3, None), (1, "a", 0, None)])
+    found = pw.run("SELECT COUNT(*) AS n FROM S [FRAME SUM(v) >= 3 ADJACENT 1]", {"S": s}, time="t")
+    assert [(row["w_start"], row["w_end"]) for row in found.to_pylist()] == [(0, 0)]
+
+
+def test_many_fragments_of_one_frame_take_little_memory() -> None:
+    """Each is told with what the frame holds by then, without a table of all pieces for each."""
+    s = reports([(n, "a", 1, None) for n in range(5000)])
+    cql = "SELECT SUM(v) AS s FROM S [FRAME WHILE v > 0 FRAGMENTS EVERY 1 ROWS]"
+    found = pw.run(cql, {"S": s}, time="t")
+    assert found["s"].to_pylist() == [*range(1, 5001), 5000]
+
+
+class Failing:
+    """A framing function with a mistake."""
+
+    def open(self, time: int, value: Any) -> Any:
+        return value
+
+    def update(self, state: Any, time: int, value: Any) -> Any:
+        return 1 // value
+
+
+def test_a_framing_function_that_fails_breaks_its_query_only() -> None:
+    pw.register_framing("failing", Failing)
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, "t", 0)})
+    pool.register("bad", "SELECT COUNT(*) AS n FROM S [FRAME USING 'failing' OF v]")
+    pool.register("good", "SELECT COUNT(*) AS n FROM S [FRAME WHILE v > 0]")
+    engine = pw.Engine(pool)
+    engine.feed("S", reports([(0, "a", 1, None), (1, "a", 0, None), (2, "a", 1, None), (3, "a", 1, None)]))
+    with pytest.raises(PanewiseError, match="the framing function 'Failing' failed at 1"):
+        engine.advance()
+    pool.revoke("bad")
+    assert engine.advance()["good"].num_rows + engine.finish()["good"].num_rows == 2
+
+
+@pytest.mark.parametrize("name", ["os:path", "builtins:int", "nobody", "no.module:Thing", ":x"])
+def test_what_is_no_framing_function_is_refused_when_it_is_named(name: str) -> None:
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, "t", 0)})
+    with pytest.raises(BindProblem, match="framing function"):
+        pool.register("q", f"SELECT COUNT(*) AS n FROM S [FRAME USING '{name}' OF v]")

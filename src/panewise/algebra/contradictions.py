@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from panewise.algebra.frame_conditions import Choice, Duplicates, Scheme, Span
 from panewise.algebra.frame_kinds import Boundary, Delta, Density, Reach, Trend, While
+from panewise.schema import is_number
 
 if TYPE_CHECKING:
     from panewise.algebra.framing import Frame
@@ -86,6 +89,9 @@ def _reporting(frame: Frame) -> list[tuple[str, str]]:
         found.append(("these frames are certain only at their end, so they have no fragments", "leave FRAGMENTS out"))
     if frame.overlapping and frame.fragments:
         found.append(("frames that overlap have no fragments", "use DISJOINT, or leave FRAGMENTS out"))
+    if frame.duplicates in _MERGING and not all(_mergeable(scalar.type) for scalar in frame.scalars):
+        how = frame.duplicates.value
+        found.append((f"DUPLICATES {how} needs numbers, but frames follow something else", "use FIRST or LAST"))
     if frame.schedule and not isinstance(frame.kind, While):
         found.append(("reports can be missing from WHILE frames only", "leave EVERY out"))
     if frame.schedule and frame.duplicates is Duplicates.KEEP:
@@ -93,3 +99,11 @@ def _reporting(frame: Frame) -> list[tuple[str, str]]:
     if frame.schedule and frame.schedule.every <= 0:
         found.append((f"EVERY {frame.schedule.every} is not positive", "use more than zero"))
     return found
+
+
+#: How several items of one time become one by computing.
+_MERGING = (Duplicates.AVG, Duplicates.MIN, Duplicates.MAX, Duplicates.SUM)
+
+
+def _mergeable(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_boolean(kind) or is_number(kind))

@@ -30,15 +30,24 @@ def register_framing(name: str, function: Callable[[], FramingFunction]) -> None
 def framing_function(name: str) -> FramingFunction:
     """The function of a name that was registered, or that can be imported as `package.module:Class`."""
     if name in _REGISTERED:
-        return _REGISTERED[name]()
+        return _checked(name, _REGISTERED[name])
     module, _, attribute = name.partition(":")
     if not attribute:
         fix = did_you_mean(name, [*_REGISTERED, "package.module:Class"], "register it, or write {}")
         raise BindProblem(f"there is no framing function {name!r}", fix=fix)
     try:
-        made: FramingFunction = getattr(import_module(module), attribute)()
-    except (ImportError, AttributeError) as problem:
+        maker = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as problem:
         raise BindProblem(
             f"the framing function {name!r} cannot be imported: {problem}", fix="check its module"
         ) from None
+    return _checked(name, maker)
+
+
+def _checked(name: str, maker: Callable[[], FramingFunction]) -> FramingFunction:
+    """A function that can be asked, or a clear refusal."""
+    made: FramingFunction | None = maker() if isinstance(maker, type) else None
+    if not all(callable(getattr(made, method, None)) for method in ("open", "update")):
+        raise BindProblem(f"the framing function {name!r} has no open and update", fix="name a class that has both")
+    assert made is not None
     return made

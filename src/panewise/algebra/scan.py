@@ -21,6 +21,8 @@ def scan_chance(count: int, mean: float, windows: float) -> float:
     """
     if count < 1:
         return 1.0
+    if mean > 1e6 * count:
+        return 1.0  # there is always a crowd, and the terms below are no numbers any more
     poisson = _Poisson(mean, 2 * count)
     two, three = _quiet_two(count, poisson), _quiet_three(count, poisson)
     if two <= 0 or three <= 0:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: Columns that every answer may have beside those that its query selects.
 ADDED = {"w_start", "w_end", "w_level", "sign", "expires_at", "expires_order", "revision", "frame_id"}
 #: Columns that only frames add, which is why other queries may select them.
-ADDED_TO_FRAMES = {"duration", "count", "final"}
+ADDED_TO_FRAMES = {"duration", "count", "missing", "final"}
 
 
 def plotted(

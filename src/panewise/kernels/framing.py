@@ -78,14 +78,12 @@ def frame_reports(
     return slots, assumed, free, -1
 
 
-def frame_labels(
-    codes: Longs, labels: Longs, known: Flags, label: Longs, current: Longs, free: int
-) -> tuple[Longs, int]:
-    """Runs of rows with the same label; a row without one stays with those before it."""
+def frame_labels(codes: Longs, labels: Doubles, label: Doubles, current: Longs, free: int) -> tuple[Longs, int]:
+    """Runs of rows with the same label; a row without one (NaN) stays with those before it."""
     slots = np.empty(len(codes), np.int64)
     for i in range(len(codes)):
         group = codes[i]
-        if known[i] and (current[group] < 0 or label[group] != labels[i]):
+        if not np.isnan(labels[i]) and (current[group] < 0 or label[group] != labels[i]):
             label[group] = labels[i]
             current[group] = free
             free += 1
@@ -102,7 +100,7 @@ def frame_delta(
         group, value = codes[i], values[i]
         if not np.isnan(value):
             least, most = min(low[group], value), max(high[group], value)
-            apart = most - least
+            apart = 0.0 if most == least else most - least
             if current[group] < 0 or apart > limit or (strict and apart >= limit):
                 least, most = value, value
                 current[group] = free
@@ -123,7 +121,9 @@ def frame_trend(
             current[group] = -1
         else:
             step = value - last[group]
-            goes_on = step > 0 if direction > 0 else step < 0 if direction < 0 else abs(step) <= tolerance
+            # Infinities that are equal are not apart, though their difference is no number.
+            near = abs(step) <= tolerance or value == last[group]
+            goes_on = step > 0 if direction > 0 else step < 0 if direction < 0 else near
             if current[group] < 0 or not goes_on:
                 current[group] = free
                 free += 1
@@ -149,14 +149,17 @@ def _with(so_far: Total, value: float, aggregate: int) -> Total:
         total = value if count == 0 else max(total, value)
     elif aggregate != COUNT_ROWS:
         added = total + value
-        error += (total - added) + value if abs(total) >= abs(value) else (value - added) + total
+        if np.isfinite(added):
+            error += (total - added) + value if abs(total) >= abs(value) else (value - added) + total
+        else:
+            error = 0.0
         total = added
     return total, error, count + 1
 
 
 @register_jitable
 def _holds(so_far: Total, aggregate: int, operator: int, limit: float) -> bool:
-    """Whether an aggregate compares: > 0, >= 1, < 2, <= 3. Without values it is below every limit."""
+    """Whether an aggregate compares: > 0, >= 1, < 2, <= 3. What is no number has reached nothing, nor passed it."""
     total, error, count = so_far
     answer = total + error
     if aggregate == COUNT_ROWS:
@@ -165,6 +168,8 @@ def _holds(so_far: Total, aggregate: int, operator: int, limit: float) -> bool:
         return operator >= 2
     elif aggregate == MEAN:
         answer = answer / count
+    if np.isnan(answer):
+        return operator >= 2
     if operator == 0:
         return answer > limit
     if operator == 1:

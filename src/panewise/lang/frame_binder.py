@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pyarrow as pa
 from sqlglot import exp
 
 from panewise.aggregate import Aggregate, CountAll
@@ -30,6 +29,7 @@ from panewise.algebra.framing import (
     Trend,
     While,
 )
+from panewise.algebra.framing_function import framing_function
 from panewise.errors import BindProblem, PanewiseError, Place, WindowProblem
 from panewise.lang.dialect import canonical
 from panewise.lang.frame_syntax import (
@@ -48,7 +48,7 @@ from panewise.lang.grouping import Grouping, aggregates
 from panewise.lang.scope import Scope
 from panewise.lang.syntax import Expr, place_of
 from panewise.scalar import Scalar
-from panewise.schema import type_name
+from panewise.schema import is_number, type_name
 from panewise.time import Domain, Duration
 
 _OPERATORS: dict[type[exp.Expr], str] = {exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
@@ -84,7 +84,7 @@ class FrameBinder:
         every = self._ticks("EVERY", clause.every, clause)
         return Frame(
             self._kind(clause),
-            tuple(self.scope.find(n, None, clause.places.get(n)).name for n in clause.partition_by),
+            tuple(dict.fromkeys(self.scope.find(n, None, clause.places.get(n)).name for n in clause.partition_by)),
             self._predicate(clause.some, "WITH SOME") if clause.some else None,
             self._length("AT LEAST", clause.least, clause),
             self._length("AT MOST", clause.most, clause),
@@ -123,6 +123,7 @@ class FrameBinder:
                 predicates = self._predicate(start, "START WHEN"), self._predicate(end, "END WHEN")
                 return Between(*predicates, Policy(policy or "CLOSE"))
             case CustomSyntax(name, value):
+                framing_function(name)  # refused here rather than when the first row comes
                 return Custom(name, self._number(value))
 
     def _comparison(self, expr: Expr, clause: str) -> tuple[Expr, str, float]:
@@ -153,7 +154,7 @@ class FrameBinder:
                 place=value.place,
             )
         aggregate, argument = self._call(value)
-        if not _is_number(aggregate.result):
+        if not is_number(aggregate.result):
             raise BindProblem(
                 f"FRAME compares {value.sql}, which is {type_name(aggregate.result)}, with a number",
                 fix="use an aggregate that is a number",
@@ -177,7 +178,7 @@ class FrameBinder:
 
     def _number(self, expr: Expr) -> Scalar:
         bound = self.scope.bind(expr)
-        if not _is_number(bound.type):
+        if not is_number(bound.type):
             raise BindProblem(
                 f"frames follow numbers, but {expr.sql} is {type_name(bound.type)}",
                 fix="use a number",
@@ -217,7 +218,3 @@ def _literal(node: exp.Expr) -> float | None:
         sign *= -1.0 if isinstance(node, exp.Neg) else 1.0
         node = node.this
     return sign * float(node.this) if isinstance(node, exp.Literal) and not node.is_string else None
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))

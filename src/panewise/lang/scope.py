@@ -14,7 +14,7 @@ from panewise.errors import BindProblem, PanewiseError, Place, did_you_mean
 from panewise.lang.dialect import canonical
 from panewise.lang.syntax import Expr, place_of
 from panewise.scalar import Scalar, column
-from panewise.schema import type_name
+from panewise.schema import is_number, type_name
 
 
 class Describe(Protocol):
@@ -184,13 +184,9 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-
 def _apart(types: Sequence[pa.DataType]) -> tuple[pa.DataType, pa.DataType] | None:
     """Two types whose values no host compares alike, if it does at all; some notice only when they meet values."""
-    apart = ((_is_text, _is_number), (pa.types.is_temporal, _is_number), (pa.types.is_nested, _is_text))
+    apart = ((_is_text, is_number), (pa.types.is_temporal, is_number), (pa.types.is_nested, _is_text))
     for one, other in apart:
         found = next(filter(one, types), None), next(filter(other, types), None)
         if found[0] is not None and found[1] is not None:

@@ -105,6 +105,7 @@ def _trend(kind: Trend, items: Sequence[Item]) -> Holds:
     def steps(before: Any, after: Any) -> bool:
         if before is None or after is None:
             return False
+        before, after = float(before), float(after)
         match kind.direction:
             case Direction.RISING:
                 return bool(after > before)
@@ -230,9 +231,12 @@ def _next_start(frame: Frame, items: Sequence[Item], start: int, last: int) -> i
 
 
 def _condition(kind: Boundary | Delta | Reach, items: Sequence[Item]) -> Holds:
-    def known(first: int, last: int) -> list[Any]:
+    def given(first: int, last: int) -> list[Any]:
         values = [item.values[0] for item in items[first : last + 1]]
         return [value for value in values if value is not None]
+
+    def known(first: int, last: int) -> list[float]:
+        return [float(value) for value in given(first, last)]  # frames follow numbers as doubles
 
     match kind:
         case Boundary():
@@ -247,15 +251,15 @@ def _condition(kind: Boundary | Delta | Reach, items: Sequence[Item]) -> Holds:
                 and bool(closer(_apart(min(known(first, last)), max(known(first, last))), kind.limit))
             )
         case Reach():
-            values = known if kind.argument else lambda first, last: list(items[first : last + 1])
+            values = given if kind.argument else lambda first, last: list(items[first : last + 1])
             return lambda first, last: _compares(kind, kind.aggregate.meaning(values(first, last)))
 
 
-def _label(kind: Boundary, value: Any) -> float:
+def _label(kind: Boundary, value: float) -> float:
     """Between which boundaries a value lies: the same number for values between the same two."""
     if kind.step is None:
         return len([mark for mark in kind.marks if mark <= value])
-    steps = float(value) / kind.step
+    steps = value / kind.step
     return math.floor(steps) if math.isfinite(steps) else steps
 
 
@@ -264,7 +268,7 @@ def _compares(kind: Reach, value: Any) -> bool:
     if value is None or value != value:
         return not kind.grows
     compare = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}[kind.operator]
-    return bool(compare(value, kind.limit))
+    return bool(compare(float(value), kind.limit))
 
 
 def _apart(one: Any, other: Any) -> Any:

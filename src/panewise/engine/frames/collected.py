@@ -19,8 +19,8 @@ from panewise.engine.frames.followers import (
     EverywhereFollower,
     Follower,
     Item,
+    Items,
     Stretch,
-    drop_before,
     follower_of,
 )
 from panewise.engine.frames.ordering import Framable, rows_restored, rows_state, together
@@ -40,7 +40,7 @@ class Group:
     """What is known of one group: its items from the one before the first that matters, and frames that wait."""
 
     follower: Follower
-    items: dict[int, Item] = field(default_factory=dict)
+    items: Items = field(default_factory=Items)
     numbered: int = 0
     #: Stretches whose frames wait for the item after them.
     waiting: list[Stretch] = field(default_factory=list)
@@ -90,7 +90,9 @@ class Collected:
 
     def earliest(self) -> int:
         """No frame that is yet to be reported begins before this time, unless its first item is yet to come."""
-        times = [min(item.time for item in group.items.values()) for group in self.groups.values()]
+        # Items are in the order of time, so that the first that matters is the earliest.
+        firsts = ((group, group.oldest - self.frame.liberal) for group in self.groups.values())
+        times = [group.items[max(n, group.items.first)].time for group, n in firsts if n < group.items.next]
         return min(times, default=LAST_TICK)
 
     def take(self, items: Framable, groups: int) -> None:
@@ -106,11 +108,11 @@ class Collected:
         self.numbers = np.concatenate((self.numbers, numbers[owner]))
 
     def _push(self, code: int, group: Group, item: Item) -> None:
-        group.items[group.follower.next] = item
+        group.items.append(item)
         group.waiting += group.follower.push(item)
         self._settle(code, group, finishing=False)
         # The item before the oldest says where liberal frames begin, and the last one how far time has come.
-        drop_before(group.items, min(group.oldest, group.follower.next) - 1)
+        group.items.drop_before(min(group.oldest, group.follower.next) - 1)
 
     def _settle(self, code: int, group: Group, finishing: bool) -> None:
         """Frames whose extent is known, in their order."""
@@ -207,14 +209,15 @@ class Collected:
 
     def _restored(self, saved: Tree) -> Group:
         """A group whose follower has followed its items again."""
-        items = {number: Item(time, from_text(values)) for number, time, values in saved["items"]}
+        items = Items(saved["items"][0][0] if saved["items"] else 0)
         follower = follower_of(self.frame, saved["oldest"])
-        for number in sorted(n for n in items if n >= saved["oldest"]):
-            follower.push(items[number])
+        for number, time, values in saved["items"]:
+            items.append(Item(time, from_text(values)))
+            if number >= saved["oldest"]:
+                follower.push(items[number])
         if isinstance(follower, ChainFollower) and saved["ended"]:
             first, last = saved["ended"]
-            follower.ended = first, last
-            follower.items |= {n: item for n, item in items.items() if n >= first}
+            follower.resume((first, last), items)
         if isinstance(follower, EverywhereFollower):
             follower.reached = saved["reached"]
         longest = Known(*saved["longest"]) if saved["longest"] else None
@@ -233,7 +236,7 @@ def _stored(code: int, group: Group) -> Tree:
     return {
         "code": code,
         "oldest": follower.oldest,
-        "items": [[number, item.time, to_text(item.values)] for number, item in group.items.items()],
+        "items": [[number, item.time, to_text(item.values)] for number, item in group.items],
         "ended": follower.ended if isinstance(follower, ChainFollower) else None,
         "reached": follower.reached if isinstance(follower, EverywhereFollower) else -1,
         "numbered": group.numbered,

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Columns, CountAll, Items, Longs, Words, joined, placed, put
+from panewise.aggregate import Columns, CountAll, Items, Longs, Words, joined, placed, put, runs
 from panewise.aggregate.columns.counts import Counts
 from panewise.algebra import Host
 from panewise.engine.frames.framer import Step, ranked
@@ -85,18 +85,32 @@ class Contents:
         """Add pieces to their frames, one piece of each at a time, so that what is told on the way knows its states."""
         width = len(self.inner)
         pieces = pane.codes // width
-        for members, told in _rounds(owners, step.told):
-            mine = np.flatnonzero(members[pieces]) if len(step.told) else np.arange(len(pieces))
-            cells = owners[pieces[mine]] * width + pane.codes[mine] % width
-            order = np.argsort(cells, kind="stable")
-            part = Pane(0, 0, cells[order], tuple(placed(words, mine[order]) for words in pane.states))
-            total = merged(self.columns, [Pane(0, 0, self.slots * width + self.groups, self.states), part])
-            self.slots, self.groups, self.states = total.codes // width, total.codes % width, total.states
-            if len(told):
-                slots = step.told[told, 0]
-                order = np.argsort(slots)
-                held = self.of(slots[order])
-                self._told.append(Cells(told[order][held.frames], held.groups, held.states))
+        rounds: dict[int, Longs] = {0: np.arange(len(pieces))}
+        telling: dict[int, Longs] = {}
+        if len(step.told):
+            ranks = ranked(owners)
+            rounds, telling = _by_rank(ranks[pieces]), _by_rank(ranks[step.told[:, 1]])
+        for rank in sorted({**rounds, **telling}):
+            if rank in rounds:
+                mine = rounds[rank]
+                self._merge(owners[pieces[mine]] * width + pane.codes[mine] % width, pane, mine)
+            if rank in telling:
+                self._tell(step, telling[rank])
+
+    def _merge(self, cells: Longs, pane: Pane, mine: Longs) -> None:
+        """Add the states of some cells."""
+        width = len(self.inner)
+        order = np.argsort(cells, kind="stable")
+        part = Pane(0, 0, cells[order], tuple(placed(words, mine[order]) for words in pane.states))
+        total = merged(self.columns, [Pane(0, 0, self.slots * width + self.groups, self.states), part])
+        self.slots, self.groups, self.states = total.codes // width, total.codes % width, total.states
+
+    def _tell(self, step: Step, told: Longs) -> None:
+        """Note what frames hold now that are told of, at most once each."""
+        slots = step.told[told, 0]
+        order = np.argsort(slots)
+        held = self.of(slots[order])
+        self._told.append(Cells(told[order][held.frames], held.groups, held.states))
 
     def told(self) -> Cells:
         """What the frames hold that were told on the way, in the order of `Step.told`."""
@@ -151,13 +165,11 @@ class Contents:
         self.states = pane.states
 
 
-def _rounds(owners: Longs, told: Longs) -> list[tuple[Longs, Longs]]:
-    """Pieces in rounds, at most one of each frame: which are in a round, and what is told after it."""
-    if not len(told):
-        return [(np.ones(len(owners), bool), np.zeros(0, np.int64))]
-    ranks = ranked(owners)
-    ending = ranks[told[:, 1]]
-    return [(ranks == rank, np.flatnonzero(ending == rank)) for rank in range(int(ranks.max()) + 1)]
+def _by_rank(ranks: Longs) -> dict[int, Longs]:
+    """The places of each rank."""
+    order = np.argsort(ranks, kind="stable")
+    starts, stops = runs(ranks[order])
+    return {int(ranks[order[a]]): order[a:b] for a, b in zip(starts, stops, strict=True)}
 
 
 def _at(values: Longs, where: Longs) -> Longs:

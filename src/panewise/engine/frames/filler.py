@@ -35,7 +35,8 @@ class Filler:
         self.contents = Contents(filling.asked, self.names, host) if filling.asked.group else None
         types = {c.name: c.type for c in self.node.right.columns}
         self.schema = pa.schema([(c.name, c.type) for c in self.node.right.columns])
-        self.keys = Keys([types[right] for _, right in self.node.on])
+        # Integers of different widths are compared as the widest.
+        self.keys = Keys([pa.int64() if pa.types.is_integer(k) else k for k in (types[r] for _, r in self.node.on)])
         self.rows = together([], self.schema)
         self.codes: Longs = np.zeros(0, np.int64)
         #: Where rows are listed, up to which time those of a frame have been, by group and number.
@@ -43,15 +44,19 @@ class Filler:
 
     def add(self, rows: Rows) -> None:
         """Let rows in; one with a NULL key belongs to no frame."""
-        columns = [rows.table.column(right).combine_chunks() for _, right in self.node.on]
+        columns = self._keys_of(rows)
         known = np.ones(len(rows), bool)
         for column in columns:
             known &= pc.is_valid(column).to_numpy(zero_copy_only=False)
         if not known.all():
             rows = rows.at(np.flatnonzero(known))
-            columns = [rows.table.column(right).combine_chunks() for _, right in self.node.on]
+            columns = self._keys_of(rows)
         self.codes = np.concatenate((self.codes, self.keys.encode(columns, len(rows))))
         self.rows = together([self.rows, rows], self.schema)
+
+    def _keys_of(self, rows: Rows) -> list[pa.Array]:
+        columns = (rows.table.column(right).combine_chunks() for _, right in self.node.on)
+        return [column.cast(kind) for column, kind in zip(columns, self.keys.types, strict=True)]
 
     def ready(self, bounds: Bounds, upto: int) -> Flags:
         """Which frames have all rows, where these are there up to a time."""

@@ -7,7 +7,7 @@ but where these begin.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from panewise.algebra.framing import (
 from panewise.algebra.framing_function import FramingFunction, framing_function
 from panewise.algebra.scan import scan_chance
 from panewise.engine.frames.judges import Judge, judge_of
+from panewise.errors import StateProblem
 
 #: First and last item of a stretch, counted from the first item of the group.
 Stretch = tuple[int, int]
@@ -36,25 +37,56 @@ class Item:
     values: tuple[Any, ...]
 
 
-def drop_before(items: dict[int, Item], oldest: int) -> None:
-    """Give up items that are not needed any more; they are in their order."""
-    while items and (number := next(iter(items))) < oldest:
-        del items[number]
+class Items:
+    """Items by number, of which the oldest are given up."""
+
+    def __init__(self, first: int = 0) -> None:
+        self._first, self._items = first, list[Item]()
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest item that is there, or of the next one."""
+        return self._first
+
+    @property
+    def next(self) -> int:
+        return self._first + len(self._items)
+
+    def __contains__(self, number: int) -> bool:
+        return self._first <= number < self.next
+
+    def __getitem__(self, number: int) -> Item:
+        return self._items[number - self._first]
+
+    def __iter__(self) -> Iterator[tuple[int, Item]]:
+        return enumerate(self._items, self._first)
+
+    def append(self, item: Item) -> None:
+        self._items.append(item)
+
+    def drop_before(self, oldest: int) -> None:
+        """Give up items that are not needed any more; many together, since a list is slow at its head."""
+        if oldest - self._first > len(self._items) // 2:
+            del self._items[: oldest - self._first]
+            self._first = oldest
 
 
 class Follower(ABC):
     """Follows one group. Items are numbered; those before `oldest` are not needed any more."""
 
     def __init__(self, first: int = 0) -> None:
-        self.items: dict[int, Item] = {}
-        self.next = first
+        self.items = Items(first)
+
+    @property
+    def next(self) -> int:
+        """The number of the next item."""
+        return self.items.next
 
     def push(self, item: Item) -> list[Stretch]:
         """One more item; the stretches that have become certain, by start."""
-        self.items[self.next] = item
-        self.next += 1
+        self.items.append(item)
         found = self._follow(self.next - 1, item)
-        drop_before(self.items, self.oldest)
+        self.items.drop_before(self.oldest)
         return found
 
     @abstractmethod
@@ -85,7 +117,12 @@ class ChainFollower(Follower):
 
     @property
     def oldest(self) -> int:
-        return self.ended[0] + 1 if self.ended else self.start
+        # When the next frame begins is known by the time of the last item of the one before.
+        return min(self.ended[0] + 1, self.ended[1]) if self.ended else self.start
+
+    def resume(self, ended: Stretch, items: Items) -> None:
+        """Take over the frame that ended with the last item, after a restart."""
+        self.ended, self.items = ended, items
 
     def _follow(self, number: int, item: Item) -> list[Stretch]:
         found: list[Stretch] = []
@@ -216,7 +253,7 @@ class CrowdFollower(Follower):
     @property
     def oldest(self) -> int:
         recent = self.next - self.kind.count + 1
-        return max(min(self.crowd[0], recent) if self.crowd else recent, min(self.items, default=self.next))
+        return max(min(self.crowd[0], recent) if self.crowd else recent, self.items.first)
 
     def _follow(self, number: int, item: Item) -> list[Stretch]:
         found: list[Stretch] = []
@@ -259,13 +296,23 @@ class CustomFollower(Follower):
     def _follow(self, number: int, item: Item) -> list[Stretch]:
         value, found = value_of(item), []
         if self.start is not None:
-            self.state = self.function.update(self.state, item.time, value)
+            self.state = self._asked(self.function.update, self.state, item.time, value)
             if self.state is not None:
                 return []
             found = [(self.start, number - 1)]
-        self.state = self.function.open(item.time, value)
+        self.state = self._asked(self.function.open, item.time, value)
         self.start = None if self.state is None else number
         return found
+
+    def _asked(self, question: Callable[..., Any], *about: Any) -> Any:
+        """What the function says; whatever it raises is its own mistake, and breaks its query only."""
+        try:
+            return question(*about)
+        except Exception as problem:
+            raise StateProblem(
+                f"the framing function {type(self.function).__name__!r} failed at {about[-2]}: {problem!r}",
+                fix="mend it, or revoke the query",
+            ) from problem
 
     def finish(self) -> list[Stretch]:
         return [] if self.start is None else [(self.start, self.next - 1)]

@@ -99,8 +99,9 @@ class Framer:
         if schedule is None or schedule.missing is not Missing.FAILS or not len(self.open):
             return
         current = self.at["current"]
-        groups = self.open[self.open[:, LAST] + schedule.every <= last, GROUP]
-        current[groups] = -1
+        silent = np.flatnonzero(self.open[:, LAST] + schedule.every <= last)
+        groups = self.open[silent, GROUP]
+        current[groups[current[groups] == silent]] = -1
 
     def closed(self, finishing: bool) -> Flags:
         """The frames that no row can change any more."""

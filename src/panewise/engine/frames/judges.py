@@ -26,13 +26,13 @@ class BoundaryJudge(Judge):
     def step(self, state: Any, value: Any) -> tuple[Any, bool]:
         if value is None:
             return state, state is not None
-        label = self._label(value)
+        label = self._label(float(value))
         return (label, True) if state is None else (state, bool(state == label))
 
-    def _label(self, value: Any) -> float:
+    def _label(self, value: float) -> float:
         if self.kind.step is None:
             return len([mark for mark in self.kind.marks if mark <= value])
-        steps = float(value) / self.kind.step
+        steps = value / self.kind.step
         return math.floor(steps) if math.isfinite(steps) else steps
 
 
@@ -43,7 +43,8 @@ class DeltaJudge(Judge):
     def step(self, state: Any, value: Any) -> tuple[Any, bool]:
         if value is None:
             return state, state is not None
-        low, high = (value, value) if state is None else (min(state[0], value), max(state[1], value))
+        number = float(value)
+        low, high = (number, number) if state is None else (min(state[0], number), max(state[1], number))
         apart = 0 if low == high else high - low
         return (low, high), bool(apart < self.kind.limit if self.kind.open else apart <= self.kind.limit)
 
@@ -64,7 +65,7 @@ class ReachJudge(Judge):
         answer = aggregate.lower(state)
         if answer is None or answer != answer:
             return state, not self.kind.grows
-        return state, bool(_COMPARISONS[self.kind.operator](answer, self.kind.limit))
+        return state, bool(_COMPARISONS[self.kind.operator](float(answer), self.kind.limit))
 
 
 def judge_of(kind: Boundary | Delta | Reach) -> Judge:

@@ -92,25 +92,20 @@ def off_schedule(time: int, last: int, every: int) -> SchemaProblem:
     )
 
 
-#: A label beyond those that floats count exactly.
-FAR = 2.0**62
-
-
 @dataclass
 class BoundaryRunner(Runner):
     kind: Boundary
-    fills = {"label": 0}
+    fills = {"label": 0.0}
 
     def cut(self, codes: Longs, times: Longs, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> Cut:
         numbers = doubles_of(values[0])
-        known = ~np.isnan(numbers)
         if self.kind.step is not None:
-            labels = np.floor(numbers / self.kind.step)
+            with np.errstate(over="ignore"):
+                labels = np.floor(numbers / self.kind.step)
         else:
             labels = np.searchsorted(np.array(self.kind.marks), numbers, side="right").astype(np.float64)
-        # Infinity is further than all others.
-        whole = np.clip(np.where(known, labels, 0.0), -FAR, FAR).astype(np.int64)
-        return Cut(*kernels.frame_labels(codes, whole, known, at["label"], at["current"], free))
+            labels[np.isnan(numbers)] = np.nan
+        return Cut(*kernels.frame_labels(codes, labels, at["label"], at["current"], free))
 
 
 @dataclass
@@ -152,7 +147,7 @@ class ReachRunner(Runner):
     fills = {"total": 0.0, "error": 0.0, "count": 0}
 
     def cut(self, codes: Longs, times: Longs, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> Cut:
-        numbers = doubles_of(values[0]) if self.kind.argument else np.zeros(len(codes))
+        numbers = self._numbers(values[0]) if self.kind.argument else np.zeros(len(codes))
         slots, marks, free = kernels.frame_reach(
             codes,
             numbers,
@@ -166,6 +161,12 @@ class ReachRunner(Runner):
             (">", ">=", "<", "<=").index(self.kind.operator),
         )
         return Cut(slots, free, marks=marks)
+
+    def _numbers(self, values: pa.ChunkedArray) -> Doubles:
+        """The values as numbers; COUNT asks only which are there."""
+        if not isinstance(self.kind.aggregate, Count):
+            return doubles_of(values)
+        return np.where(pc.is_valid(values).to_numpy(), 0.0, np.nan)
 
 
 @dataclass
