@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from panewise.aggregate import Longs
 from panewise.algebra import Emit, Query
@@ -86,26 +87,30 @@ class Changes(Saying):
         if not len(ups) or not len(downs):
             return ups, downs
         places = np.concatenate((ups, downs))
-        slots = self._slots(rows, places, np.concatenate((came, went)))
-        risen, fallen = (np.bincount(some, minlength=slots.max() + 1) for some in np.split(slots, [len(ups)]))
-        meets = (risen > 0) & (fallen > 0)
-        if not meets.any():
+        rising, falling = np.split(self._labels(rows, places, np.concatenate((came, went))), [len(ups)])
+        # Few rows do meet, and telling which may costs less than numbering all.
+        up, down = _may_meet(rising, falling)
+        if not up.any():
             return ups, downs
-        net = risen - fallen
-        return (
-            _fewer(ups, slots[: len(ups)], meets, np.maximum(net, 0), rows.time),
-            _fewer(downs, slots[len(ups) :], meets, np.maximum(-net, 0), rows.time),
-        )
+        slots = Numbers().encode(np.concatenate((rising[up], falling[down])))
+        risen, fallen = (np.bincount(some, minlength=slots.max() + 1) for some in np.split(slots, [up.sum()]))
+        meets, net = (risen > 0) & (fallen > 0), risen - fallen
+        more = _fewer(ups[up], slots[: up.sum()], meets, np.maximum(net, 0), rows.time)
+        less = _fewer(downs[down], slots[up.sum() :], meets, np.maximum(-net, 0), rows.time)
+        # In the order in which they were, which spares those who read them.
+        up[more - ups[0]], down[less - downs[0]] = False, False
+        return ups[~up], downs[~down]
 
-    def _slots(self, rows: Spans, places: Longs, at: Longs) -> Longs:
-        """A number for each different row and instant."""
+    def _labels(self, rows: Spans, places: Longs, at: Longs) -> Longs:
+        """Equal numbers for equal rows at one instant."""
         arrays = [column.combine_chunks() for column in rows.table.columns]
         keys = Keys([array.type for array in arrays])
         codes = keys.encode(arrays, len(rows))[places]
         since = at - at.min()
         if int(since.max()) * len(keys) < OPEN:
-            return Numbers().encode(since * len(keys) + codes)
-        return Numbers().encode(Numbers().encode(since) * len(keys) + codes)
+            labels: Longs = since * len(keys) + codes
+            return labels
+        return Numbers().encode(since) * len(keys) + codes
 
     def state(self) -> Tree:
         return {
@@ -118,6 +123,23 @@ class Changes(Saying):
         self.unsaid = Spans.restored(state["unsaid"])
         self.standing.restore(state["standing"])
         self.moments = np.array(state["moments"], np.int64)
+
+
+#: So many bits of a label tell most labels apart; a table for all of them stays in the cache.
+BITS = 21
+
+
+def _may_meet(one: Longs, other: Longs) -> tuple[Flags, Flags]:
+    """Which labels of each side may be among those of the other: all that are, and a few that are not."""
+    spread = np.uint64(0x9E3779B97F4A7C15)
+    first, second = ((side.view(np.uint64) * spread) >> np.uint64(64 - BITS) for side in (one, other))
+    return _marked(second)[first], _marked(first)[second]
+
+
+def _marked(places: npt.NDArray[np.uint64]) -> Flags:
+    marks = np.zeros(1 << BITS, bool)
+    marks[places] = True
+    return marks
 
 
 def _fewer(places: Longs, slots: Longs, meets: Flags, wanted: Longs, time: Longs) -> Longs:
