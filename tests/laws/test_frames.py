@@ -13,6 +13,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import panewise as pw
+from panewise.engine.frames import FramePart
 from panewise.errors import BindProblem, PanewiseError, SchemaProblem, WindowProblem
 from tests.spark.shards import Shards
 
@@ -309,3 +310,14 @@ def test_what_is_no_framing_function_is_refused_when_it_is_named(name: str) -> N
     pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, "t", 0)})
     with pytest.raises(BindProblem, match="framing function"):
         pool.register("q", f"SELECT COUNT(*) AS n FROM S [FRAME USING '{name}' OF v]")
+
+
+def test_a_crowd_ends_when_time_has_passed_it() -> None:
+    """Nobody waits for another item of its group, and what an idle group had is forgotten."""
+    engine = engine_of("SELECT k FROM S [FRAME DENSITY 2 PER 5 PARTITION BY k]", 0)
+    assert fed(engine, [(0, "a", 1, None), (1, "a", 1, None), (1, "b", 1, None)]) == []
+    (told,) = fed(engine, [(20, "b", 1, None), (21, "c", 1, None)])
+    assert (told["k"], told["w_start"], told["w_end"]) == ("a", 0, 1)
+    (part,) = engine._circuit.parts.values()
+    assert isinstance(part, FramePart)
+    assert part.method.earliest() >= 20

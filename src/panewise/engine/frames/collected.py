@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.aggregate import Longs
-from panewise.algebra.framing import Span
+from panewise.algebra.framing import Density, Span
 from panewise.engine.codec import from_text, to_text
 from panewise.engine.frames.contents import Contents
 from panewise.engine.frames.followers import (
@@ -154,13 +154,22 @@ class Collected:
         return not self.frame.some or any(group.items[n].values[-1] is True for n in inside)
 
     def report(self, last: int, finishing: bool) -> Iterator[Reported]:
-        """The frames that have become certain, with what they hold; none of them waits for a time."""
+        """The frames that have become certain, with what they hold. Nothing up to `last` is expected any more."""
+        if isinstance(self.frame.kind, Density) and last > -LAST_TICK:
+            self._pass(last)
         if finishing:
             self._finish()
         if self._known:
             known, self._known = self._known, []
             yield Reported(_bounds(known), (self._cells(known, self.contents),) if self.contents else ())
         self._forget()
+
+    def _pass(self, last: int) -> None:
+        """Crowds end, and items are of no use any more, when time has passed them."""
+        for code, group in self.groups.items():
+            group.waiting += group.follower.passed(last)
+            self._settle(code, group, finishing=False)
+            group.items.drop_before(min(group.oldest, group.follower.next) - 1)
 
     def _finish(self) -> None:
         for code, group in self.groups.items():

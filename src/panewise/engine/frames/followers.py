@@ -92,6 +92,10 @@ class Follower(ABC):
     @abstractmethod
     def _follow(self, number: int, item: Item) -> list[Stretch]: ...
 
+    def passed(self, last: int) -> list[Stretch]:
+        """Nothing up to a time is expected any more: the stretches that this makes certain."""
+        return []
+
     @abstractmethod
     def finish(self) -> list[Stretch]:
         """The stretches that the end of the stream makes certain."""
@@ -249,11 +253,25 @@ class CrowdFollower(Follower):
         super().__init__(first)
         self.kind = kind
         self.crowd: Stretch | None = None
+        #: Items before this one are too old to be in a crowd with any that is to come.
+        self.fresh = first
 
     @property
     def oldest(self) -> int:
         recent = self.next - self.kind.count + 1
-        return max(min(self.crowd[0], recent) if self.crowd else recent, self.items.first)
+        return max(min(self.crowd[0], recent) if self.crowd else max(recent, self.fresh), self.items.first)
+
+    def passed(self, last: int) -> list[Stretch]:
+        found = self.finish() if self.crowd and self._stale(self.crowd[1], last) else []
+        if self.crowd is None:
+            self.fresh = self.oldest
+            while self.fresh in self.items and self._stale(self.fresh, last):
+                self.fresh += 1
+        self.items.drop_before(self.oldest)
+        return found
+
+    def _stale(self, number: int, last: int) -> bool:
+        return self.items[number].time + self.kind.per <= last
 
     def _follow(self, number: int, item: Item) -> list[Stretch]:
         found: list[Stretch] = []
