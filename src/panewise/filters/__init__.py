@@ -1,0 +1,1 @@
+"""Substream filters: which groups have an aggregate beyond a threshold, without asking each of them."""
