@@ -47,7 +47,7 @@ class RunningArrays(ArrayStore):
         newer, older = (last & mask) * room + group, ((first - 1) & mask) * room + group
         gained = tuple([view[newer] - view[older] for view in self._views])
         # Python's numbers do not wrap around as those of the totals may have.
-        if -_HALF <= min(gained) and max(gained) < _HALF:
+        if min(gained) >= -_HALF and max(gained) < _HALF:
             return gained
         return tuple((number + _HALF) % (2 * _HALF) - _HALF for number in gained)
 
