@@ -18,7 +18,7 @@ from panewise.engine.shelf import Chosen, Shelf
 from panewise.errors import BindProblem, SchemaProblem, StateProblem, did_you_mean
 from panewise.plan import Aggregation
 from panewise.time import Domain, Instant, Ticks
-from panewise.window import LogicalWindow, MultiGranular
+from panewise.window import LogicalWindow, MultiGranular, Rows
 
 #: An instant as users write it.
 When = int | str | datetime
@@ -96,10 +96,8 @@ class Lookups(ABC):
 
     def _refuse_strange(self, plan: Aggregation) -> None:
         windows = plan.window.levels if isinstance(plan.window, MultiGranular) else (plan.window,)
-        if not all(isinstance(window, LogicalWindow) for window in windows):
-            raise BindProblem(
-                "this window is not decided by time alone, so panes cannot answer it", fix="use RANGE or UNBOUNDED"
-            )
+        if not all(isinstance(window, LogicalWindow | Rows) for window in windows):
+            raise BindProblem("sessions end when their items say so, not when somebody asks", fix="use RANGE or ROWS")
 
     def _refuse_many(self, windows: int) -> None:
         if windows > MOST_WINDOWS:

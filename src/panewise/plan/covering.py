@@ -20,6 +20,8 @@ def uncovered(kept: Aggregation, asked: Aggregation) -> str | None:
     had, wanted = _steps(kept), _steps(asked)
     if had[0] != wanted[0]:
         return "it filters rows in another way"
+    if kept.window.partition_by != asked.window.partition_by:
+        return "it counts rows of other partitions"
     if set(kept.group.keys) != set(asked.group.keys):
         return "it groups by other columns"
     if any(had[1].get(name) != scalar for name, scalar in wanted[1].items()):
