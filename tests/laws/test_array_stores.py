@@ -184,7 +184,7 @@ def filled(kind: type[ArrayStore], reach: int, length: int, groups: int = 1) -> 
     return store
 
 
-@pytest.mark.parametrize("kind", [RunningArrays, BaseArrays])
+@pytest.mark.parametrize("kind", ARRAY_STORES)
 @pytest.mark.parametrize(("first", "last"), [(10, 12), (11, 21), (15, 13), (0, 0), (22, 21)])
 def test_windows_out_of_reach_are_refused(kind: type[ArrayStore], first: int, last: int) -> None:
     store = filled(kind, 10, 20)
@@ -194,7 +194,7 @@ def test_windows_out_of_reach_are_refused(kind: type[ArrayStore], first: int, la
         store.one(first, last)
 
 
-@pytest.mark.parametrize("kind", [RunningArrays, BaseArrays])
+@pytest.mark.parametrize("kind", ARRAY_STORES)
 def test_groups_that_are_not_kept_are_refused(kind: type[ArrayStore]) -> None:
     store = filled(kind, 10, 20, groups=2)
     with pytest.raises(PlanProblem, match="groups 2 to 2 are not all among the 2"):
@@ -206,7 +206,7 @@ def test_groups_that_are_not_kept_are_refused(kind: type[ArrayStore]) -> None:
     assert store.length == 20
 
 
-@pytest.mark.parametrize("kind", [RunningArrays, BaseArrays])
+@pytest.mark.parametrize("kind", ARRAY_STORES)
 def test_what_comes_too_late_for_a_store_is_refused(kind: type[ArrayStore]) -> None:
     store = filled(kind, 10, 20)
     for position in (10, 21):

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from panewise.aggregate import Columns, Longs, Words, bytes_of
 from panewise.errors import PlanProblem
-from panewise.stores.arrays.tables import blank, shaped
+from panewise.stores.arrays.tables import blank, shaped, widened
 
 
 class ArrayStore(ABC):
@@ -71,7 +71,7 @@ class ArrayStore(ABC):
             words, count = tuple(word[-self.reach * self.groups :] for word in words), self.reach
         if count:
             rows = shaped(words, self.groups)
-            self._append(rows if self.groups == self.room else self._widened(rows), count)
+            self._append(rows if self.groups == self.room else widened(self.column, rows, self.room), count)
             self.length += count
 
     def lookup(self, firsts: Longs, lasts: Longs, groups: Longs | None = None) -> Words:
@@ -111,13 +111,6 @@ class ArrayStore(ABC):
             self.room = max(groups, 2 * self.room)
             self._widen()
         self.groups = max(self.groups, groups)
-
-    def _widened(self, table: Words) -> Words:
-        """The same rows with `room` groups."""
-        wide = blank(self.column, len(table[0]), self.room)
-        for new, old in zip(wide, table, strict=True):
-            new[:, : old.shape[1]] = old
-        return wide
 
     def _must_reach(self, firsts: Longs, lasts: Longs) -> None:
         if len(firsts) and len(lasts):

@@ -7,7 +7,7 @@ import numpy as np
 from panewise import kernels
 from panewise.aggregate import Columns, Fused, Longs, Words
 from panewise.stores.arrays.base import ArrayStore
-from panewise.stores.arrays.tables import blank, flat, fold, pieces, rooms
+from panewise.stores.arrays.tables import blank, flat, fold, pieces, rooms, widened
 
 
 class BaseArrays(ArrayStore):
@@ -103,7 +103,7 @@ class BaseArrays(ArrayStore):
             level += 1
 
     def _widen(self) -> None:
-        self._tree = self._widened(self._tree)
+        self._tree = widened(self.column, self._tree, self.room)
 
     def _tables(self) -> list[Words]:
         return [self._tree]

@@ -7,7 +7,7 @@ from typing import Any
 from panewise import kernels
 from panewise.aggregate import Columns, Fused, Longs, Words
 from panewise.stores.arrays.base import ArrayStore, outside
-from panewise.stores.arrays.tables import blank, flat, fold, pieces, rooms, scanned
+from panewise.stores.arrays.tables import blank, flat, fold, lengthened, pieces, rooms, scanned, widened
 
 _HALF = 2**63
 
@@ -68,13 +68,9 @@ class RunningArrays(ArrayStore):
         super()._skip(count)
 
     def _make_room(self, rows: int) -> None:
-        held = self._mask + 1
-        if rows > held:
+        if rows > self._mask + 1:
             # Nothing has been overwritten yet: a row stands where its number says.
-            totals = blank(self.column, rooms(rows), self.room)
-            for new, old in zip(totals, self._totals, strict=True):
-                new[:held] = old
-            self._totals = totals
+            self._totals = lengthened(self.column, self._totals, rooms(rows))
             self._views = self._viewed()
 
     def _viewed(self) -> list[memoryview]:
@@ -97,7 +93,7 @@ class RunningArrays(ArrayStore):
             fold(self.column, self._totals, slice(start, start + count), row)
 
     def _widen(self) -> None:
-        self._totals = self._widened(self._totals)
+        self._totals = widened(self.column, self._totals, self.room)
         self._views = self._viewed()
 
     def _tables(self) -> list[Words]:

@@ -14,6 +14,22 @@ def blank(column: Columns, rows: int, width: int) -> Words:
     return tuple(word.reshape(rows, width) for word in column.identity(rows * width))
 
 
+def widened(column: Columns, table: Words, width: int) -> Words:
+    """The same rows with more groups, which hold identities."""
+    wide = blank(column, len(table[0]), width)
+    for new, old in zip(wide, table, strict=True):
+        new[:, : old.shape[1]] = old
+    return wide
+
+
+def lengthened(column: Columns, table: Words, rows: int) -> Words:
+    """The same rows at the same places, with more of them."""
+    long = blank(column, rows, table[0].shape[1])
+    for new, old in zip(long, table, strict=True):
+        new[: len(old)] = old
+    return long
+
+
 def flat(table: Words) -> Words:
     """The states of a table as `Columns` take them, row by row."""
     return tuple(word.reshape(-1) for word in table)
