@@ -8,8 +8,9 @@ from math import log2
 import numpy as np
 
 from panewise.aggregate import Columns, Longs
-from panewise.stores.dense import Base, Running
+from panewise.stores.dense import Base, Landmarked, Running
 from panewise.stores.indexes import Index, Merging, Tree
+from panewise.stores.landmark_intervals import partitioned
 
 #: Arrays over all groups and panes may have so many cells, and must be filled to this share.
 MOST_CELLS, LEAST_FILLED = 1 << 24, 0.125
@@ -86,6 +87,9 @@ def _costs(column: Columns, usage: Usage, panes: int, cells: int) -> dict[type[I
     costs[Base] = 2 * build + asked * depth / VECTOR
     if column.exact:
         costs[Running] = build + 2 * asked / VECTOR
+    elif len(usage.widths) <= MANY_WIDTHS:
+        spread = len(partitioned(sorted(usage.widths - {0}))) if usage.widths - {0} else 1
+        costs[Landmarked] = 4 * spread * build + 2 * asked / VECTOR
     return costs
 
 
