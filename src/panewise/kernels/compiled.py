@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
-from panewise.kernels import framing
+from panewise.kernels import framing, levels, running
 from panewise.kernels.plain import Bytes, Chain, Doubles, Flags, Longs, Table
 
 _BODY = np.int64(0x7FFF_FFFF_FFFF_FFFF)
@@ -225,3 +225,10 @@ frame_trend = _compiled(framing.frame_trend)
 frame_reach = _compiled(framing.frame_reach)
 frame_between = _compiled(framing.frame_between)
 frame_extents = _compiled(framing.frame_extents)
+
+level_count = _compiled(levels.level_count)
+level_add = _compiled(levels.level_add)
+level_lookup = _compiled(levels.level_lookup)
+
+running_append = _compiled(running.running_append)
+running_confirm = _compiled(running.running_confirm)
