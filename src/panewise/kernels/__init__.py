@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 #: Every kernel, in the order of the data: times to panes, keys to codes, rows to states, to each other, to frames,
-#: states to answers.
+#: states to answers and to indexes.
 KERNELS = (
     "pane_numbers",
     "dense_slots",
@@ -39,10 +39,15 @@ KERNELS = (
     "interval_sums_of_all",
     "interval_greatest",
     "interval_greatest_of_all",
+    "level_count",
+    "level_add",
+    "level_lookup",
+    "running_append",
+    "running_confirm",
 )
 
 #: Where kernels live whose one text serves both twins, by the first word of their names; the others are in `plain`.
-HOMES = {"frame": "framing", "interval": "intervals"}
+HOMES = {"frame": "framing", "interval": "intervals", "level": "levels", "running": "running"}
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
-from panewise.kernels import framing, intervals
+from panewise.kernels import framing, intervals, levels, running
 from panewise.kernels.plain import Bytes, Chain, Doubles, Flags, Longs, Table
 
 _BODY = np.int64(0x7FFF_FFFF_FFFF_FFFF)
@@ -231,3 +231,10 @@ interval_sums = _compiled(intervals.interval_sums)
 interval_sums_of_all = _compiled(intervals.interval_sums_of_all)
 interval_greatest = _compiled(intervals.interval_greatest)
 interval_greatest_of_all = _compiled(intervals.interval_greatest_of_all)
+
+level_count = _compiled(levels.level_count)
+level_add = _compiled(levels.level_add)
+level_lookup = _compiled(levels.level_lookup)
+
+running_append = _compiled(running.running_append)
+running_confirm = _compiled(running.running_confirm)
