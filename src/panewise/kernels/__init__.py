@@ -39,10 +39,13 @@ KERNELS = (
     "level_lookup",
     "running_append",
     "running_confirm",
+    "peak_update",
+    "peak_build",
+    "peak_lookup",
 )
 
 #: Kernels that are sequential by nature, where one text serves both twins, by how their names begin.
-SEQUENTIAL = {"frame": "framing", "level": "levels", "running": "running"}
+SEQUENTIAL = {"frame": "framing", "level": "levels", "running": "running", "peak": "peaks"}
 
 
 def __getattr__(name: str) -> Any:
