@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panewise.filters import CICount, CISum, Exact, Filter
+from panewise.filters import CICount, CISum, Exact, Filter, MaxIndex, MinIndex
 from panewise.filters.base import Longs
 from panewise.reference.substreams import Element, aggregates
 
@@ -68,8 +68,8 @@ def keeps_its_word(index: Filter, elements: list[Element], aggregate: str, asked
         assert {k for k, v in truth.items() if v < threshold} <= set(below) <= truth.keys()
         low = threshold * (1 - Fraction(index.epsilon).limit_denominator(10**4))
         high = threshold * (1 + Fraction(index.epsilon_below).limit_denominator(10**4))
-        assert all(truth[k] > low or threshold < 0 for k in above)
-        assert all(truth[k] < high or threshold < 0 for k in below)
+        assert all(truth[k] > low or (index.epsilon and threshold < 0) for k in above)
+        assert all(truth[k] < high or (index.epsilon and threshold < 0) for k in below)
 
 
 @some
@@ -89,3 +89,17 @@ def test_ci_count_keeps_its_word(p: int, elements: list[Element], asked: Any, ba
 def test_ci_sum_keeps_its_word(p: int, elements: list[Element], asked: Any, batch: int) -> None:
     keeps_its_word(fed(Exact(CISum(p)), elements, batch), elements, "SUM", asked)
     keeps_its_word(fed(CISum(p), elements, batch), elements, "SUM", asked)
+
+
+EXTREMES = {"MAX": MaxIndex, "MIN": MinIndex}
+
+
+@some
+@given(
+    aggregate=st.sampled_from(["MAX", "MIN"]),
+    elements=streams(st.one_of(st.integers(-9, 9), st.sampled_from([-(2**63), 2**63 - 1]))),
+    asked=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 80), st.integers(-10, 10)), min_size=1, max_size=8),
+    batch=st.integers(1, 50),
+)
+def test_extremes_are_exact(aggregate: str, elements: list[Element], asked: Any, batch: int) -> None:
+    keeps_its_word(fed(EXTREMES[aggregate](), elements, batch), elements, aggregate, asked)

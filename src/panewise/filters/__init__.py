@@ -6,5 +6,6 @@ from panewise.filters.base import Filter
 from panewise.filters.ci_count import CICount
 from panewise.filters.ci_sum import CISum
 from panewise.filters.exact import Exact
+from panewise.filters.extremes import MaxIndex, MinIndex
 
-__all__ = ["CICount", "CISum", "Exact", "Filter"]
+__all__ = ["CICount", "CISum", "Exact", "Filter", "MaxIndex", "MinIndex"]

@@ -44,10 +44,13 @@ KERNELS = (
     "level_lookup",
     "running_append",
     "running_confirm",
+    "peak_update",
+    "peak_build",
+    "peak_lookup",
 )
 
 #: Where kernels live whose one text serves both twins, by the first word of their names; the others are in `plain`.
-HOMES = {"frame": "framing", "interval": "intervals", "level": "levels", "running": "running"}
+HOMES = {"frame": "framing", "interval": "intervals", "level": "levels", "running": "running", "peak": "peaks"}
 
 
 def __getattr__(name: str) -> Any:

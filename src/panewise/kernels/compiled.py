@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
-from panewise.kernels import framing, intervals, levels, running
+from panewise.kernels import framing, intervals, levels, peaks, running
 from panewise.kernels.plain import Bytes, Chain, Doubles, Flags, Longs, Table
 
 _BODY = np.int64(0x7FFF_FFFF_FFFF_FFFF)
@@ -238,3 +238,7 @@ level_lookup = _compiled(levels.level_lookup)
 
 running_append = _compiled(running.running_append)
 running_confirm = _compiled(running.running_confirm)
+
+peak_update = _compiled(peaks.peak_update)
+peak_build = _compiled(peaks.peak_build)
+peak_lookup = _compiled(peaks.peak_lookup)
