@@ -7,10 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
+from panewise.engine import sieve
 from panewise.errors import StateProblem
 
 from .strategies import BOUNDARIES, Slide, table
@@ -20,8 +21,17 @@ pytestmark = pytest.mark.slow
 
 #: Longer than any stream here.
 ALWAYS = 1000
-AGGREGATES = "COUNT(*) AS n, COUNT(v) AS c, SUM(v) AS s, MAX(v) AS m, AVG(x) AS a, LAST(v) AS l, MEDIAN(v) AS h"
+AGGREGATES = (
+    "COUNT(*) AS n, COUNT(v) AS c, SUM(v) AS s, MAX(v) AS m, MIN(x) AS y, AVG(x) AS a, LAST(v) AS l, MEDIAN(v) AS h"
+)
 GROUPED = f"SELECT k, {AGGREGATES} FROM S {{}} GROUP BY k"
+HAVING = [
+    "SELECT k FROM S {} GROUP BY k HAVING COUNT(*) > 1",
+    "SELECT k, COUNT(v) AS c FROM S {} GROUP BY k HAVING COUNT(v) < 2 AND MAX(v) > -5",
+    "SELECT k, SUM(v) AS s FROM S {} GROUP BY k HAVING 3 <= SUM(v)",
+    "SELECT k, MAX(v) AS m FROM S {} GROUP BY k HAVING MAX(v) >= 3 AND COUNT(*) < 9",
+    "SELECT k, MIN(x) AS m FROM S {} GROUP BY k HAVING MIN(x) < 0.5",
+]
 ALONE = "SELECT SUM(v) AS s, MIN(x) AS m FROM S {}"
 
 WINDOWS = st.one_of(
@@ -57,7 +67,7 @@ Step = list[tuple[Any, ...]] | Asked | Restart
 
 ASKED = st.builds(
     Asked,
-    st.tuples(st.sampled_from([GROUPED, ALONE]), WINDOWS).map(lambda pair: pair[0].format(pair[1])),
+    st.tuples(st.sampled_from([GROUPED, ALONE, *HAVING]), WINDOWS).map(lambda pair: pair[0].format(pair[1])),
     st.integers(-5, 60),
     st.one_of(st.none(), st.lists(st.sampled_from(["a", "b", "z", None]), max_size=3)),
 )
@@ -82,7 +92,13 @@ def _pool(boundary: str, delay: int) -> pw.Pool:
     return pool
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.fixture(autouse=True)
+def eager_sieves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HAVING is answered by collective indexes from the first lookup on."""
+    monkeypatch.setattr(sieve, "WORTHWHILE", 1)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS, BOUNDARIES, st.sampled_from([0, 3]), st.booleans())
 def test_any_window_at_any_moment(steps: list[Step], boundary: str, delay: int, joins: bool) -> None:
     """What is kept finely enough answers every window exactly, late rows, restarts and other queries or not."""
@@ -106,7 +122,7 @@ def test_any_window_at_any_moment(steps: list[Step], boundary: str, delay: int, 
                     engine.pool.revoke("guest")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.lists(ROWS, max_size=8), max_size=4),
     BOUNDARIES,

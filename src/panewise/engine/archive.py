@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from panewise.aggregate import Columns, Longs, Words
+from panewise.aggregate import Aggregate, Columns, Longs, Words
+from panewise.engine.sieve import Sieve
 from panewise.engine.snapshot import Tree, pane_tree, panes_from
 from panewise.errors import StateProblem
 from panewise.plan.lookup_choice import Choice, Usage, chosen
+from panewise.plan.thresholds import Threshold
 from panewise.stores.indexes import Index
 from panewise.stores.pane import Pane, merged
 from panewise.stores.stairs import NEVER
@@ -34,6 +37,7 @@ class Archive:
         self.lost = since
         self._pending: list[Pane] = []
         self._indexes: dict[int, Index] = {}
+        self._sieves: dict[int, Sieve] = {}
         self.choices: dict[int, Choice] = {}
         self.usage = Usage()
 
@@ -72,6 +76,16 @@ class Archive:
                 _whole(pane, int(lows[row]), int(highs[row]), domain)
                 self._add(found, pane, codes, row * len(codes))
         return found
+
+    def candidates(
+        self, number: int, aggregate: Aggregate[Any], threshold: Threshold, lows: Longs, highs: Longs
+    ) -> Longs | None:
+        """Groups that may pass a threshold on a column in some windows that reach to the newest pane, or None: all."""
+        if not len(highs) or highs.min() < self.newest:
+            return None
+        if number not in self._sieves:
+            self._sieves[number] = Sieve(aggregate, self.columns[number], number)
+        return self._sieves[number].candidates(threshold, np.maximum(lows, self.lost), highs, self.panes)
 
     def _runs(self, lows: Longs, highs: Longs, domain: Domain) -> tuple[Longs, Longs]:
         """Which panes each window holds; a refusal where it reaches back too far, or cuts a pane in two."""
@@ -143,6 +157,8 @@ class Archive:
             stop += 1
         overlapping = self.panes[first:stop]
         self.panes[first:stop] = [merged(self.columns, [*overlapping, pane])]
+        for sieve in self._sieves.values():
+            sieve.restart()
         if len(overlapping) == 1:
             for index in self._indexes.values():
                 index.revised(first, pane)
@@ -156,6 +172,8 @@ class Archive:
             del self.panes[:old]
             for index in self._indexes.values():
                 index.dropped(old)
+            for sieve in self._sieves.values():
+                sieve.dropped(old, self.lost)
 
     def every(self) -> list[Pane]:
         """All panes, those that wait for their place last."""
@@ -166,6 +184,7 @@ class Archive:
         self.panes[:] = [pane.recoded(codes) for pane in self.panes]
         self._pending = [pane.recoded(codes) for pane in self._pending]
         self._indexes.clear()
+        self._sieves.clear()
 
     # ---- restarts ----------------------------------------------------------------------------------------------
 

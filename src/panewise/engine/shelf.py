@@ -17,6 +17,7 @@ from panewise.engine.rowwise import passed
 from panewise.errors import SchemaProblem, did_you_mean
 from panewise.plan import Aggregation
 from panewise.plan.covering import column_of
+from panewise.plan.thresholds import thresholds
 from panewise.stores.pane import Pane
 from panewise.stores.stairs import NEVER
 from panewise.time import Boundary, Ticks
@@ -113,11 +114,22 @@ class PaneShelf(Shelf):
         keys: Chosen | None,
         level: int | None,
     ) -> pa.Table:
-        codes = self._codes(plan, keys)
         lows = np.maximum(lows, self.since)
         highs = np.maximum(lows, highs)
+        codes = self._codes(plan, keys) if keys is not None else self._passing(plan, lows, highs)
         states = self.archive.answers(lows, highs, codes, len(self.groups.keys), self.coming, plan.query.domain)
         return self._table(plan, states, codes, bounds, level)
+
+    def _passing(self, plan: Aggregation, lows: Ticks, highs: Ticks) -> Longs:
+        """All groups, or a superset of those that pass HAVING; states of the others need not be looked at."""
+        for threshold in thresholds(plan):
+            call = threshold.call
+            number = column_of(self.groups.plan, call.aggregate, call.arguments)
+            assert number is not None, "a query that is not covered is refused"
+            found = self.archive.candidates(number, call.aggregate, threshold, lows, highs)
+            if found is not None:
+                return np.unique(np.concatenate([found, *(pane.codes for pane in self.coming)]))
+        return self._codes(plan, None)
 
 
 def _scope(window: Window, instants: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
