@@ -36,6 +36,8 @@ class Archive:
         #: Nothing up to this position is known.
         self.lost = since
         self._pending: list[Pane] = []
+        #: Where panes start and end, as long as they stay the same.
+        self._edges: tuple[Longs, Longs] | None = None
         self._indexes: dict[int, Index] = {}
         self._sieves: dict[int, Sieve] = {}
         self.choices: dict[int, Choice] = {}
@@ -95,8 +97,10 @@ class Archive:
                 f"nothing up to {lost} is kept, and a window begins at {asked}",
                 fix="keep panes longer, with Engine(pool, keep=...), or ask for newer windows",
             )
-        ends = np.fromiter((pane.end for pane in self.panes), np.int64, len(self.panes))
-        starts = np.fromiter((pane.start for pane in self.panes), np.int64, len(self.panes))
+        if self._edges is None:
+            both = np.array([(pane.start, pane.end) for pane in self.panes], np.int64).reshape(-1, 2)
+            self._edges = both[:, 0].copy(), both[:, 1].copy()
+        starts, ends = self._edges
         firsts, stops = np.searchsorted(ends, lows, "right"), np.searchsorted(ends, highs, "right")
         stops = np.maximum(stops, firsts)
         for edges, places in ((lows, firsts), (highs, stops)):
@@ -141,6 +145,8 @@ class Archive:
         self._pending = []
         for _, some in sorted(parts.items(), key=lambda part: part[0][1]):
             self._place(merged(self.columns, some))
+        if parts:
+            self._edges = None
         if parts and self.keep is not None and self.panes:
             self._forget(self.panes[-1].end - self.keep)
 
@@ -195,6 +201,7 @@ class Archive:
     def restore(self, state: Tree) -> None:
         self.lost = state["lost"]
         self.panes[:] = panes_from(self.columns, state["panes"])
+        self._edges = None
 
 
 def _whole(pane: Pane, low: int, high: int, domain: Domain) -> None:

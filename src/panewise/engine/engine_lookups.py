@@ -36,7 +36,7 @@ class EngineLookups(Lookups):
         found: list[Shelf] = []
         reasons: list[str] = []
         for family in self._families(name, plan):
-            if (reason := uncovered(family.plan, plan)) is None:
+            if name is not None or (reason := uncovered(family.plan, plan)) is None:
                 found += self._kept(family, name)
             else:
                 reasons.append(f"query {next(iter(family.members))!r}: {reason}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,8 @@ from panewise.window import LogicalWindow, MultiGranular, Rows
 When = int | str | datetime
 #: So many windows may be asked for at once.
 MOST_WINDOWS = 1 << 22
+#: So many texts of lookups are remembered.
+TEXTS = 256
 
 
 class Lookups(ABC):
@@ -31,6 +34,8 @@ class Lookups(ABC):
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
+        # Somebody who asks once often asks again, and reading a text takes longer than answering it.
+        self._read = lru_cache(TEXTS)(lambda text: pool.understood("lookup", text))
 
     def lookup(
         self,
@@ -75,7 +80,7 @@ class Lookups(ABC):
             if not isinstance(query, str) or len(query.split()) < 2:
                 fix = did_you_mean(str(query), self.pool.queries or ["SELECT ..."])
                 raise BindProblem(f"there is no query {query!r}", fix=fix)
-            standing = self.pool.understood("lookup", query)
+            standing = self._read(query)
         if not isinstance(standing.plan, Aggregation):
             raise BindProblem(
                 "a lookup is answered from panes, and this query is answered from rows",
