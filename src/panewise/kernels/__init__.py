@@ -39,10 +39,13 @@ KERNELS = (
     "interval_sums_of_all",
     "interval_greatest",
     "interval_greatest_of_all",
+    "quantile_merge",
+    "quantile_sizes",
+    "quantile_select",
 )
 
 #: Where kernels live whose one text serves both twins, by the first word of their names; the others are in `plain`.
-HOMES = {"frame": "framing", "interval": "intervals"}
+HOMES = {"frame": "framing", "interval": "intervals", "quantile": "quantiles"}
 
 
 def __getattr__(name: str) -> Any:

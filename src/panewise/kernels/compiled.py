@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
-from panewise.kernels import framing, intervals
+from panewise.kernels import framing, intervals, quantiles
 from panewise.kernels.plain import Bytes, Chain, Doubles, Flags, Longs, Table
 
 _BODY = np.int64(0x7FFF_FFFF_FFFF_FFFF)
@@ -231,3 +231,7 @@ interval_sums = _compiled(intervals.interval_sums)
 interval_sums_of_all = _compiled(intervals.interval_sums_of_all)
 interval_greatest = _compiled(intervals.interval_greatest)
 interval_greatest_of_all = _compiled(intervals.interval_greatest_of_all)
+
+quantile_merge = _compiled(quantiles.quantile_merge)
+quantile_sizes = _compiled(quantiles.quantile_sizes)
+quantile_select = _compiled(quantiles.quantile_select)
