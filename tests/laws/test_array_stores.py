@@ -20,7 +20,7 @@ from panewise.errors import AggregateProblem, PlanProblem
 from panewise.kernels import compiled, intervals, quantiles
 from panewise.stores import BaseIntervals
 from panewise.stores.arrays import ARRAY_STORES, ArrayStore, BaseArrays, LandmarkArrays, QuantileArrays, RunningArrays
-from panewise.stores.arrays.quantiles import ranks
+from panewise.stores.arrays.quantiles import ranks, shares_of
 from panewise.values import one_nan, to_arrow
 
 from .test_aggregates import VARIANTS, alike
@@ -283,14 +283,17 @@ def test_quantiles_of_long_windows_whatever_the_stream(stream: str) -> None:
 
 def test_ranks_are_exact() -> None:
     """0.29 of 100 is 29, and no product passes a long."""
-    assert ranks(longs([100, 3, 0]), [Fraction("0.29")]).tolist() == [29, 1, 1]
+    assert ranks(longs([100, 3, 0]), *shares_of(Fraction("0.29"))).tolist() == [29, 1, 1]
     third = Fraction(10**17, 3 * 10**17 + 1)
-    assert ranks(longs([3, 3 * 10**17 + 1]), [third]).tolist() == [1, 10**17]
+    assert ranks(longs([3, 3 * 10**17 + 1]), *shares_of([third, third])).tolist() == [1, 10**17]
     large = Fraction(2**31 - 2, 2**31 - 1)
-    assert ranks(longs([2**40]), [large]).tolist() == [2**40 * (2**31 - 2) // (2**31 - 1)]
+    assert ranks(longs([2**40]), *shares_of(large)).tolist() == [2**40 * (2**31 - 2) // (2**31 - 1)]
+    assert ranks(longs([7, 7]), *shares_of((longs([1, 1]), longs([2, 7])))).tolist() == [3, 1]
+    tiny = Fraction(1, 10**30)
+    assert ranks(longs([7]), *shares_of(tiny)).tolist() == [1]
     for share in (Fraction(0), Fraction(101, 100)):
         with pytest.raises(AggregateProblem, match="outside"):
-            ranks(longs([1]), [share])
+            shares_of(share)
 
 
 def test_values_must_fill_their_positions() -> None:

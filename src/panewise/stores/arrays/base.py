@@ -63,6 +63,13 @@ class Positions(ABC):
             )
         return asked
 
+    def _must_have(self, first: int, last: int, group: int) -> None:
+        """The same for one window of one group, without arrays."""
+        if not (max(self.length - self.reach, 0) < first <= last + 1 and last <= self.length):
+            raise outside(first, last, self.reach, self.length)
+        if not 0 <= group < self.groups:
+            self._known(group)
+
     def _must_hold(self, position: int) -> None:
         if not self.forgotten < position <= self.length:
             raise PlanProblem(
@@ -130,8 +137,8 @@ class ArrayStore(Positions):
 
     def one(self, first: int, last: int, group: int = 0) -> tuple[Any, ...]:
         """The state of one window of one group."""
-        found = self.lookup(*(np.array([number], np.int64) for number in (first, last, group)))
-        return tuple(word[0] for word in found)
+        self._must_have(first, last, group)
+        return tuple([word[0] for word in self._pairs(*np.array([[first], [last], [group]], np.int64))])
 
     def revise(self, position: int, words: Words) -> None:
         """Combine more states, one for each group, into those of a past position and all that depends on it."""

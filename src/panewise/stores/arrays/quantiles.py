@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import floor
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,8 +14,8 @@ from panewise.errors import AggregateProblem, PlanProblem
 from panewise.stores.arrays.base import Positions, paired
 from panewise.stores.arrays.tables import pieces, rooms
 
-#: One share for all windows, or one for each.
-Phi: TypeAlias = Fraction | Sequence[Fraction]
+#: One share for all windows, or one for each; or numerators and denominators, which is faster for many.
+Phi: TypeAlias = Fraction | Sequence[Fraction] | tuple[Longs, Longs]
 
 #: A rank is computed in longs as long as no product of a remainder can pass them.
 _SMALL = 2**31
@@ -86,10 +85,9 @@ class QuantileArrays(Positions):
         """
         asked = self._asked(firsts, lasts, groups)
         sizes = self._sizes(*asked)
-        shares = [phi] if isinstance(phi, Fraction) else list(phi)
-        if groups is None and len(shares) > 1:
-            shares = [share for share in shares for _ in range(self.groups)]
-        found: Words = kernels.quantile_select(*self._tables(), *asked, ranks(sizes, shares))
+        each = 1 if groups is not None else self.groups
+        shares = tuple(part if len(part) == 1 else np.repeat(part, each) for part in shares_of(phi))
+        found: Words = kernels.quantile_select(*self._tables(), *asked, ranks(sizes, *shares))
         return found
 
     def select(self, firsts: Longs, lasts: Longs, ranks: Longs, groups: Longs | None = None) -> Words:
@@ -181,22 +179,27 @@ def _moved(table: Longs, places: Longs, shape: tuple[int, int]) -> Longs:
     return larger
 
 
-def ranks(sizes: Longs, phi: Sequence[Fraction]) -> Longs:
+def shares_of(phi: Phi) -> tuple[Any, Any]:
+    """Numerators and denominators; Python's numbers where a long does not hold them."""
+    if isinstance(phi, tuple):
+        above, below = (np.atleast_1d(np.asarray(part)) for part in phi)
+    else:
+        given = [phi] if isinstance(phi, Fraction) else list(phi)
+        above, below = (np.array([getattr(share, part) for share in given]) for part in ("numerator", "denominator"))
+    if ((above <= 0) | (above > below)).any():
+        bad = int(np.argmax((above <= 0) | (above > below)))
+        raise AggregateProblem(
+            f"phi {above[bad]}/{below[bad]} of QUANTILE is outside (0, 1]", fix="use a fraction such as 0.95"
+        )
+    return (above, below) if below.max(initial=1) < _SMALL else (above.astype(object), below.astype(object))
+
+
+def ranks(sizes: Longs, above: Any, below: Any) -> Longs:
     """floor(phi * N), at least one, exactly: for each of some sizes, with its own phi or one for all.
 
-    >>> ranks(np.array([100, 2]), [Fraction("0.29")]).tolist()
+    >>> ranks(np.array([100, 2]), *shares_of(Fraction("0.29"))).tolist()
     [29, 1]
     """
-    bad = [share for share in phi if not 0 < share <= 1]
-    if bad:
-        raise AggregateProblem(f"phi {bad[0]} of QUANTILE is outside (0, 1]", fix="use a fraction such as 0.95")
-    if max((share.denominator for share in phi), default=1) > _SMALL:
-        each = list(phi) * len(sizes) if len(phi) == 1 else phi
-        exact = [floor(share * int(size)) for share, size in zip(each, sizes, strict=True)]
-        return np.maximum(np.array(exact, np.int64), 1)
-    above, below = (
-        np.array([getattr(share, part) for share in phi], np.int64) for part in ("numerator", "denominator")
-    )
-    whole, rest = np.divmod(sizes, below)
-    found: Longs = np.maximum(above * whole + above * rest // below, 1)
+    whole, rest = sizes // below, sizes % below
+    found: Longs = np.maximum(above * whole + above * rest // below, 1).astype(np.int64, copy=False)
     return found

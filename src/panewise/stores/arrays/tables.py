@@ -69,6 +69,10 @@ def combined(column: Columns, left: Words, right: Words) -> Words:
 def fold(column: Columns, table: Words, rows: slice, more: Words) -> None:
     """Combine states into some rows of a table, in place. `more` has as many rows, or one that goes into each."""
     held = tuple(word[rows] for word in table)
+    if column.fused is Fused.ADDED:
+        for part, word in zip(held, more, strict=True):
+            part += word
+        return
     more = tuple(np.broadcast_to(word, part.shape) for word, part in zip(more, held, strict=True))
     for part, word in zip(held, combined(column, held, more), strict=True):
         part[...] = word
