@@ -50,7 +50,7 @@ KERNELS = (
 )
 
 #: Where kernels live whose one text serves both twins, by the first word of their names; the others are in `plain`.
-HOMES = {"frame": "framing", "interval": "intervals", "level": "levels", "running": "running", "peak": "peaks"}
+HOMES = {"frame": "framing", "interval": "intervals", "level": "levels", "running": "running", "peak": "peaks", "quantile": "quantiles"}
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
-from panewise.kernels import framing, intervals, levels, peaks, running
+from panewise.kernels import framing, intervals, levels, peaks, quantiles, running
 from panewise.kernels.plain import Bytes, Chain, Doubles, Flags, Longs, Table
 
 _BODY = np.int64(0x7FFF_FFFF_FFFF_FFFF)
@@ -242,3 +242,6 @@ running_confirm = _compiled(running.running_confirm)
 peak_update = _compiled(peaks.peak_update)
 peak_build = _compiled(peaks.peak_build)
 peak_lookup = _compiled(peaks.peak_lookup)
+quantile_merge = _compiled(quantiles.quantile_merge)
+quantile_sizes = _compiled(quantiles.quantile_sizes)
+quantile_select = _compiled(quantiles.quantile_select)

@@ -3,9 +3,10 @@
 from panewise.stores.arrays.base import ArrayStore
 from panewise.stores.arrays.base_intervals import BaseArrays
 from panewise.stores.arrays.landmarks import LandmarkArrays
+from panewise.stores.arrays.quantiles import QuantileArrays
 from panewise.stores.arrays.running import RunningArrays
 
 #: From the cheapest lookup to the most general.
 ARRAY_STORES: tuple[type[ArrayStore], ...] = (RunningArrays, LandmarkArrays, BaseArrays)
 
-__all__ = ["ARRAY_STORES", "ArrayStore", "BaseArrays", "LandmarkArrays", "RunningArrays"]
+__all__ = ["ARRAY_STORES", "ArrayStore", "BaseArrays", "LandmarkArrays", "QuantileArrays", "RunningArrays"]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from panewise.aggregate import Columns, Longs, Words
 from panewise.errors import PlanProblem
@@ -64,7 +65,7 @@ class LandmarkArrays(ArrayStore):
     def _pairs(self, firsts: Longs, lasts: Longs, groups: Longs) -> Words:
         parts = self._parts_of(firsts, lasts)
         if len(parts) and parts[0] >= 0 and (parts == parts[0]).all():
-            return self.partitions[parts[0]].lookup(firsts, lasts, groups)
+            return self.partitions[int(parts[0])].lookup(firsts, lasts, groups)
         answers = self.column.identity(len(firsts))
         for number in np.unique(parts[parts >= 0]):
             where = np.flatnonzero(parts == number)
@@ -77,10 +78,10 @@ class LandmarkArrays(ArrayStore):
         groups = np.tile(np.arange(self.groups), len(firsts))
         return self._pairs(np.repeat(firsts, self.groups), np.repeat(lasts, self.groups), groups)
 
-    def _parts_of(self, firsts: Longs, lasts: Longs) -> Any:
+    def _parts_of(self, firsts: Longs, lasts: Longs) -> npt.NDArray[np.int16]:
         """The partition that answers each window."""
         widths, widest = lasts - firsts + 1, len(self._parts) - 1
-        parts = self._parts[np.minimum(widths, widest)]
+        parts: npt.NDArray[np.int16] = self._parts[np.minimum(widths, widest)]
         parts[(firsts == 1) & (widths > 0)] = len(self.partitions) - 1
         parts[widths > widest] = _UNKNOWN
         if (parts == _UNKNOWN).any():
@@ -132,7 +133,7 @@ class Landmarks:
             self.length += count - self.reach
             rows, count = tuple(word[-self.reach :] for word in rows), self.reach
         now = self.length + count
-        oldest = now - self.reach + 1 if now > self.reach else 0
+        oldest = self._oldest(now)
         self._make_room(min(now, self.reach))
         self._follow(rows, now, oldest)
         self._close(rows, now, oldest)
@@ -149,7 +150,7 @@ class Landmarks:
         return answers
 
     def revise(self, position: int, row: Words) -> None:
-        oldest = max(self.length - self.reach + 1, 0)
+        oldest = self._oldest(self.length)
         if position < oldest:
             return
         for landmark in self._landmarks(max(position - self.widest, oldest), position):
@@ -168,6 +169,10 @@ class Landmarks:
 
     def tables(self) -> list[Words]:
         return [self._since, self._until, self._block]
+
+    def _oldest(self, now: int) -> int:
+        """The first position that can still be asked for; zero as long as a window can begin at position one."""
+        return now - self.reach + 1 if now > self.reach else 0
 
     def _row(self, landmark: Any) -> Any:
         return landmark // self.narrowest % self._held * (self.widest + 1)

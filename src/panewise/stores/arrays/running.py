@@ -6,7 +6,7 @@ from typing import Any
 
 from panewise import kernels
 from panewise.aggregate import Columns, Fused, Longs, Words
-from panewise.stores.arrays.base import ArrayStore, outside
+from panewise.stores.arrays.base import ArrayStore
 from panewise.stores.arrays.tables import blank, flat, fold, lengthened, pieces, rooms, scanned, widened
 
 _HALF = 2**63
@@ -39,10 +39,7 @@ class RunningArrays(ArrayStore):
     def one(self, first: int, last: int, group: int = 0) -> tuple[Any, ...]:
         if not self._views:
             return super().one(first, last, group)
-        if not (max(self.length - self.reach, 0) < first <= last + 1 and last <= self.length):
-            raise outside(first, last, self.reach, self.length)
-        if not 0 <= group < self.groups:
-            return super().one(first, last, group)  # which refuses
+        self._must_have(first, last, group)
         mask, room = self._mask, self.room
         newer, older = (last & mask) * room + group, ((first - 1) & mask) * room + group
         gained = tuple([view[newer] - view[older] for view in self._views])
