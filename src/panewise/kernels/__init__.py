@@ -39,6 +39,9 @@ KERNELS = (
     "interval_sums_of_all",
     "interval_greatest",
     "interval_greatest_of_all",
+    "quantile_merge",
+    "quantile_sizes",
+    "quantile_select",
     "level_count",
     "level_add",
     "level_lookup",
@@ -50,7 +53,14 @@ KERNELS = (
 )
 
 #: Where kernels live whose one text serves both twins, by the first word of their names; the others are in `plain`.
-HOMES = {"frame": "framing", "interval": "intervals", "level": "levels", "running": "running", "peak": "peaks", "quantile": "quantiles"}
+HOMES = {
+    "frame": "framing",
+    "interval": "intervals",
+    "level": "levels",
+    "running": "running",
+    "peak": "peaks",
+    "quantile": "quantiles",
+}
 
 
 def __getattr__(name: str) -> Any:
