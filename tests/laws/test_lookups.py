@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ import panewise as pw
 from panewise.engine import sieve
 from panewise.errors import StateProblem
 
-from .strategies import BOUNDARIES, Slide, table
+from .strategies import BOUNDARIES, Count, Slide, table
 from .test_engine import same
 
 pytestmark = pytest.mark.slow
@@ -154,3 +154,34 @@ def test_what_windows_hold_anyway_answers_or_says_so(
             except StateProblem:
                 continue
             same(found, _reference(Asked(GROUPED.format(window), instant, None), rows, boundary))
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.lists(ROWS, max_size=8), max_size=4),
+    BOUNDARIES,
+    st.builds(Count, st.integers(1, 6), st.integers(0, 3), st.booleans()),
+    st.builds(Count, st.integers(1, 6), st.integers(0, 3), st.booleans()),
+    st.integers(-5, 45),
+    st.booleans(),
+)
+def test_counted_windows(
+    batches: list[list[tuple[Any, ...]]], boundary: str, held: Count, asked: Count, at: int, again: bool
+) -> None:
+    """Rows that some window of rows holds answer others, or it is said that they do not suffice."""
+    pool = pw.Pool({"S": pw.StreamSchema(table([]).schema, time="t", delay=2)}, boundary=boundary)
+    pool.register("held", GROUPED.format(held.cql))
+    engine, rows = pw.Engine(pool), []
+    for batch in batches:
+        engine.feed("S", table(batch))
+        rows += batch
+        engine.advance()
+    if again:
+        engine = pw.Engine.restore(engine.snapshot())
+    question = Asked(GROUPED.format(replace(asked, by_key=held.by_key).cql), at, None)
+    try:
+        found = engine.lookup(question.cql, at=at)
+    except StateProblem:
+        assert len(rows) > held.count + held.lag
+        return
+    same(found, _reference(question, rows, boundary))

@@ -60,6 +60,9 @@ class RowsShelf(Shelf):
             known = [*(partition.rows if partition else ()), *waiting.get(number, ())]
             rows = sorted((row for row in known if row.position <= at), key=PLACE)
             gone = partition.length - len(partition.rows) if partition else 0
+            if partition and gone:
+                # Others have gone that were newer than what lies before the oldest row that is kept.
+                rows = [row for row in rows if row.place >= partition.rows[0].place]
             if gone and len(rows) < window.count + window.lag:
                 raise StateProblem(
                     f"{len(rows)} rows are kept, and the window looks back over {window.count + window.lag}",

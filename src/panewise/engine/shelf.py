@@ -14,7 +14,7 @@ from panewise.algebra import Host, Project
 from panewise.engine.archive import Archive
 from panewise.engine.grouping import Grouping
 from panewise.engine.rowwise import passed
-from panewise.errors import SchemaProblem, did_you_mean
+from panewise.errors import PanewiseError, SchemaProblem, did_you_mean
 from panewise.plan import Aggregation
 from panewise.plan.covering import column_of
 from panewise.plan.thresholds import thresholds
@@ -177,5 +177,5 @@ def _array(name: str, values: Any, kind: pa.DataType) -> pa.Array:
         if isinstance(values, pa.ChunkedArray | pa.Array):
             return (values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values).cast(kind)
         return to_arrow(list(values), kind)
-    except (pa.ArrowException, TypeError, ValueError) as problem:
+    except (pa.ArrowException, PanewiseError, TypeError, ValueError) as problem:
         raise SchemaProblem(f"values of key {name!r} are no {kind}: {problem}", fix="give values of its type") from None
