@@ -60,6 +60,10 @@ class Aggregate(ABC, Generic[S]):
     arity: ClassVar[int] = 1
     #: Names of literal parameters that follow the columns, such as the phi of QUANTILE.
     parameters: ClassVar[tuple[str, ...]] = ()
+    #: Names of literal parameters that may follow those; they are left out from the right.
+    options: ClassVar[tuple[str, ...]] = ()
+    #: The name of literal parameters of which any number may follow; they come together, as a tuple of texts.
+    rest: ClassVar[str | None] = None
     skip_nulls: ClassVar[bool] = True
     laws: ClassVar[Laws]
 
