@@ -8,8 +8,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from panewise.aggregate import AGGREGATES, Aggregate, CountAll, CountDistinct
-from panewise.algebra import Call, Column, Group, Node, Project
+from panewise.aggregate import AGGREGATES, Aggregate, CountAll, CountDistinct, Positional
+from panewise.algebra import Call, Column, Group, Node, Project, Windowed
+from panewise.algebra.positional import untiered
 from panewise.errors import AggregateProblem, BindProblem, Place
 from panewise.lang.dialect import canonical
 from panewise.lang.scope import Scope, plain_name
@@ -30,9 +31,12 @@ class Grouping:
     known: dict[str, Column] = field(default_factory=dict)
     keys: list[str] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
+    #: What is grouped, once it is known.
+    below: Node | None = None
 
     def build(self, child: Node, body: SelectSyntax, anyway: Sequence[Column] = ()) -> Node:
         """The grouped node; some columns are keys even if nobody says so."""
+        self.below = child
         for key in anyway:
             self._known_key(key.name, column(key.name, key.type))
         for expr in body.group_by:
@@ -98,6 +102,21 @@ class Grouping:
         self.calls.append(call)
         self.known[text] = Column(call.name, aggregate.result)
 
+    def _check_tiers(self, aggregate: Positional[Any], place: Place | None) -> None:
+        """Refuse an aggregate that looks at where items lie, where they lie nowhere or its parameters do not fit."""
+        reason = "a frame has no tiers" if self.below is None else untiered(self.below)
+        if self.below is None or reason:
+            raise BindProblem(
+                f"{aggregate.names[0]} asks where in the window items lie, but {reason}",
+                fix="use [RANGE ... SLIDE ...] or [RANGES ... SLIDES ...] over one stream",
+                place=place,
+            )
+        window = next(node.window for node in self.below.walk() if isinstance(node, Windowed))
+        try:
+            aggregate.check(len(getattr(window, "levels", (window,))), self.domain)
+        except AggregateProblem as problem:
+            raise problem.at(place) from None
+
     def _input(self, scalar: Scalar) -> str:
         name = scalar.column or f"arg#{scalar.sql}"
         self.inputs[name] = scalar
@@ -134,7 +153,10 @@ class Grouping:
                 fix=f"write {_form(name, kind)}",
                 place=place_of(node, expr.place),
             )
-        return scalars, self._made(kind, scalars, literals, place_of(node, expr.place))
+        made = self._made(kind, scalars, literals, place_of(node, expr.place))
+        if isinstance(made, Positional):
+            self._check_tiers(made, place_of(node, expr.place))
+        return scalars, made
 
     def _made(
         self, kind: type[Aggregate[Any]], scalars: list[Scalar], literals: list[str], place: Place | None
