@@ -10,6 +10,7 @@ from panewise.aggregate.ends import First, Last
 from panewise.aggregate.extremes import Max, Min
 from panewise.aggregate.positional import Positional
 from panewise.aggregate.quantile import Median, Quantile
+from panewise.aggregate.recurring import Recurring, RecurringCounts
 from panewise.aggregate.regression import RegrIntercept, RegrSlope
 from panewise.aggregate.total import Sum
 from panewise.aggregate.variance import StddevPop, StddevSamp, VarPop, VarSamp
@@ -38,6 +39,8 @@ __all__ = [
     "Objects",
     "Positional",
     "Quantile",
+    "Recurring",
+    "RecurringCounts",
     "RegrIntercept",
     "RegrSlope",
     "StddevPop",
