@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from panewise import kernels
 from panewise.aggregate import Longs
-from panewise.aggregate.columns.longs import fits, from_longs, to_longs
+from panewise.aggregate.columns.numbering import Numbers, Values
 from panewise.engine.snapshot import Part, growing, named
-from panewise.values import to_arrow, to_python
-
-#: Integers this close together are numbered by a table instead of a hash.
-DIRECT = 1 << 22
 
 
 class Keys:
@@ -95,6 +88,7 @@ class Kept:
 
     keys: Keys
     codes: Longs
+<<<<<<< HEAD
 
 
 class Numbers:
@@ -224,3 +218,5 @@ class Values:
             self._objects.append(value)
             code = self._known[value] = len(self._objects)
         return code
+=======
+>>>>>>> 87565599eff626f9e775b69e6b1b62fa5269bdb4
