@@ -37,9 +37,20 @@ class BaseArrays(ArrayStore):
         for start, row, some in pieces(before, now, self._size):
             for word, fresh in zip(self._tree, rows, strict=True):
                 word[self._size + row : self._size + row + some] = fresh[start - before : start - before + some]
-        level, oldest = 1, max(now - self.reach, 0)
+        # What begins before the reach is no longer asked for, and its parts may be gone.
+        self._complete(before, now, max(now - self.reach, 0))
+
+    def _complete(self, before: int, now: int, oldest: int) -> None:
+        """Build all intervals that are complete since there are `now` positions and begin after the `oldest`."""
+        if self.column.fused is Fused.ADDED:
+            for word in self._tree:
+                kernels.interval_add(word, before, now, oldest)
+            return
+        if self.column.fused is Fused.GREATEST:
+            kernels.interval_choose(*self._tree, before, now, oldest)
+            return
+        level = 1
         while before >> level < now >> level:
-            # What begins before the reach is no longer asked for, and its parts may be gone.
             first = max(before >> level, -(-oldest >> level))
             for _, row, some in pieces(first, now >> level, self._size >> level):
                 self._build((self._size >> level) + row, some)
