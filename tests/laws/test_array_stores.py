@@ -362,6 +362,22 @@ def test_sums_that_wrap_around_are_right_again_in_differences() -> None:
     assert [word.tolist() for word in store.lookup(longs([8]), longs([8]))] == [[1], [0], [2**62 + 7]]
 
 
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("kind", ARRAY_STORES)
+def test_no_windows_and_arrays_that_cannot_be_written(kind: type[ArrayStore], groups: int) -> None:
+    states, places = np.arange(6 * groups), longs([2, 3])
+    for array in (states, places):
+        array.setflags(write=False)
+    store = kind(Count(INT).columns(), 5, groups)
+    store.append((states,))
+    assert store.lookup(longs([]), longs([]))[0].tolist() == []
+    assert store.lookup(longs([]), longs([]), longs([]))[0].tolist() == []
+    assert store.lookup(places, places, places - 2 if groups == 3 else None)[0].tolist() == [
+        groups,
+        2 * groups + groups // 3,
+    ]
+
+
 # ---- refusals --------------------------------------------------------------------------------------------------------
 
 

@@ -74,7 +74,7 @@ def parts_of(store: ArrayStore, first: int, last: int) -> list[Interval]:
     """The kept intervals that one lookup puts together, oldest first."""
     column: Any = store.column
     column.calls.clear()
-    assert store.one(first, last) == (first, last)
+    assert _intervals(store.lookup(np.array([first]), np.array([last]))) == [(first, last)]
     given = [part for pair in column.calls for part in pair]
     # What a lookup has put together so far overlaps what it puts in next; its parts are those that hold no other.
     if isinstance(store, LandmarkArrays):

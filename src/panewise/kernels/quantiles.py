@@ -109,6 +109,26 @@ def _below(table: Longs, level: int, start: int, stop: int, bound: int) -> int:
 
 
 @register_jitable
+def _narrowed_up(values: Longs, level: int, start: int, stop: int, bound: int) -> tuple[int, int]:
+    """A shorter part of a run in which what is below a bound ends; cheap where that is near its start."""
+    mask, step = values.shape[1] - 1, 1
+    while start + step <= stop and values[level, (start + step - 1) & mask] < bound:
+        start += step
+        step *= 2
+    return start, min(stop, start + step - 1)
+
+
+@register_jitable
+def _narrowed_down(values: Longs, level: int, start: int, stop: int, bound: int) -> tuple[int, int]:
+    """The same, cheap where that is near its end."""
+    mask, step = values.shape[1] - 1, 1
+    while stop - step >= start and values[level, (stop - step) & mask] >= bound:
+        stop -= step
+        step *= 2
+    return max(start, stop - step + 1), stop
+
+
+@register_jitable
 def _select(values: Longs, runs: Longs, count: int, total: int, rank: int, heads: Longs) -> Any:
     """The element at a rank of some sorted runs: parts of them are left out until few remain on one side of it.
 
@@ -122,9 +142,14 @@ def _select(values: Longs, runs: Longs, count: int, total: int, rank: int, heads
             drawn = (drawn * 1103515245 + 12345) & 0x7FFFFFFF
             run, place = _drawn(runs, count, drawn % total)
         pivot = values[runs[0, run], place & (values.shape[1] - 1)]
-        less = 0
+        less, from_start, from_stop = 0, 8 * rank < total, 8 * (total - rank) < total
         for n in range(count):
-            heads[n] = _below(values, runs[0, n], runs[1, n], runs[2, n], pivot)
+            level, start, stop = runs[0, n], runs[1, n], runs[2, n]
+            if from_start:
+                start, stop = _narrowed_up(values, level, start, stop, pivot)
+            elif from_stop:
+                start, stop = _narrowed_down(values, level, start, stop, pivot)
+            heads[n] = _below(values, level, start, stop, pivot)
             less += heads[n] - runs[1, n]
         if less >= rank:
             total = less

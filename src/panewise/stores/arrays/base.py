@@ -194,4 +194,10 @@ def _longs(numbers: npt.ArrayLike) -> Longs:
 
 def paired(*numbers: Longs) -> list[Longs]:
     """Windows and groups, each as long as the longest."""
-    return [np.ascontiguousarray(each) for each in np.broadcast_arrays(*numbers)]
+    shape = np.broadcast_shapes(*(each.shape for each in numbers))
+    return [plain(each) if each.shape == shape else np.broadcast_to(each, shape).copy() for each in numbers]
+
+
+def plain(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """An array as kernels expect it; for one that cannot be written or has gaps they would be compiled once more."""
+    return np.require(numbers, requirements=("C", "W"))

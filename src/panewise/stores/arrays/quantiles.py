@@ -93,12 +93,10 @@ class QuantileArrays(Positions):
     def select(self, firsts: Longs, lasts: Longs, ranks: Longs, groups: Longs | None = None) -> Words:
         """The element at a rank, counted from one, of each window, and whether there is one; see `lookup`."""
         asked = self._asked(firsts, lasts, groups)
-        each = np.asarray(ranks, np.int64)
-        if groups is None and each.ndim:
+        each = np.atleast_1d(np.asarray(ranks, np.int64))
+        if groups is None and len(each) > 1:
             each = np.repeat(each, self.groups)
-        found: Words = kernels.quantile_select(
-            *self._tables(), *asked, np.ascontiguousarray(np.broadcast_to(each, asked[0].shape))
-        )
+        found: Words = kernels.quantile_select(*self._tables(), *paired(*asked, each))
         return found
 
     def sizes(self, firsts: Longs, lasts: Longs, groups: Longs | None = None) -> Longs:

@@ -6,7 +6,7 @@ from typing import Any
 
 from panewise import kernels
 from panewise.aggregate import Columns, Fused, Longs, Words
-from panewise.stores.arrays.base import ArrayStore
+from panewise.stores.arrays.base import ArrayStore, plain
 from panewise.stores.arrays.tables import blank, flat, fold, lengthened, pieces, rooms, scanned, widened
 
 _HALF = 2**63
@@ -50,6 +50,10 @@ class RunningArrays(ArrayStore):
 
     def _append(self, rows: Words, count: int) -> None:
         self._make_room(min(self.length + count, self.reach) + 1)
+        if self.column.fused is Fused.ADDED:
+            for word, fresh in zip(self._totals, rows, strict=True):
+                kernels.interval_run(word, plain(fresh), self.length)
+            return
         totals = scanned(self.column, rows)
         before = tuple(word[self.length & self._mask] for word in self._totals)
         fold(self.column, totals, slice(None), before)

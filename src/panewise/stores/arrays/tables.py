@@ -78,6 +78,15 @@ def fold(column: Columns, table: Words, rows: slice, more: Words) -> None:
         part[...] = word
 
 
+def total(column: Columns, table: Words) -> Words:
+    """The states of all rows together, as one row: halves are combined until one is left."""
+    while (rows := len(table[0])) > 1:
+        half = rows // 2
+        both = combined(column, tuple(word[:half] for word in table), tuple(word[half : 2 * half] for word in table))
+        table = tuple(np.concatenate((pair, word[2 * half :])) for pair, word in zip(both, table, strict=True))
+    return table
+
+
 def scanned(column: Columns, table: Words) -> Words:
     """For each row, the states of all rows up to it. Words may have further axes; the first is the one that is scanned.
 
