@@ -11,13 +11,17 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from math import ceil
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from panewise import kernels
 from panewise.errors import PlanProblem
 from panewise.filters.base import NONE, Answers, Filter, Flags, Longs
+
+#: Where the answers to each lookup begin and end, all codes, and which are certain.
+Candidates: TypeAlias = tuple[Longs, Longs, npt.NDArray[np.int32], Flags]
 
 _LARGEST_P = 1024
 _KEYS = 64
@@ -110,17 +114,21 @@ class LevelIndex(Filter):
         return sum(array.nbytes for array in arrays)
 
     def lookup(self, cuts: Longs, limits: Longs, below: bool) -> Answers:
-        return self.candidates(cuts, least_of(limits, below), below)[:2]
+        begins, ends, codes, _ = self.candidates(cuts, least_of(limits, below), below)
+        offsets = np.append(0, np.cumsum(ends - begins))
+        places = np.arange(offsets[-1]) - np.repeat(offsets[:-1] - begins, ends - begins)
+        return offsets, codes[places].astype(np.int64)
 
-    def candidates(self, cuts: Longs, least: Longs, below: bool) -> tuple[Longs, Longs, Flags]:
+    def candidates(self, cuts: Longs, least: Longs, below: bool) -> Candidates:
         """What may have `least` or more after the cut, or less, and which of them are certain."""
         # Row 0 knows of everything that was seen after the cut: that has an element, or a sum of zero, or more.
         given = least <= 1 - self._first
         low = np.where(given, 0, np.searchsorted(self._ends, least, side="right") - 1 + self._first)
         high = np.where(given, 0, np.searchsorted(self._starts, least) + self._first)
         state, place = (self._stamps, *self._changes), (self.rows, self._first, self.p)
-        offsets, codes, sure = kernels.level_lookup(state, self._heaps, *place, (low, high, cuts), below, self._work)
-        return offsets, codes, sure
+        asked, order = (low, high, cuts), np.lexsort((cuts, high, low))
+        found: Candidates = kernels.level_lookup(state, self._heaps, *place, asked, order, below, self._work)
+        return found
 
     def forget(self, before: int) -> None:
         super().forget(before)

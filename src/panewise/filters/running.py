@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from panewise import kernels
-from panewise.filters.base import NONE, Answers, Flags, Longs
+from panewise.filters.base import NONE, Answers, Longs
+from panewise.filters.levels import Candidates
+from panewise.kernels.running import FIELDS, NEXT, OLDEST, ROOM, START
 
 _LEAST_ROOM = 8
 
@@ -21,12 +23,12 @@ class RunningTotals:
     def __init__(self, summed: bool) -> None:
         self._summed = summed
         self._pool, self._sums = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        self._starts, self._rooms, self._oldest, self._following, self._totals = np.zeros((5, 0), np.int64)
+        self._known = np.zeros((0, FIELDS), np.int64)
         self._used = 0
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for array in self._rings)
+        return sum(array.nbytes for array in self.rings)
 
     def update(self, codes: Longs, times: Longs, values: Longs | None, before: int) -> None:
         """Add elements in the order of time; those at `before` or earlier may go."""
@@ -34,32 +36,30 @@ class RunningTotals:
             return
         self._know(int(codes.max()) + 1)
         amounts = np.zeros(0, np.int64) if values is None else values
-        start = kernels.running_append(codes, times, amounts, 0, self._rings, before)
+        start = kernels.running_append(codes, times, amounts, 0, self.rings, before)
         while start < len(codes):
             self._grow(int(codes[start]), before)
-            start = kernels.running_append(codes, times, amounts, start, self._rings, before)
+            start = kernels.running_append(codes, times, amounts, start, self.rings, before)
 
-    def confirm(self, candidates: tuple[Longs, Longs, Flags], cuts: Longs, least: Longs, below: bool) -> Answers:
+    def confirm(self, candidates: Candidates, cuts: Longs, least: Longs, below: bool) -> Answers:
         """Of the candidates of each lookup those that have `least` or more after the cut, or less."""
-        kept, codes = kernels.running_confirm(self._rings, *candidates, cuts, least, below)
-        return kept, codes
+        offsets, codes = kernels.running_confirm(self.rings, *candidates, cuts, least, below)
+        return offsets, codes
 
     @property
-    def _rings(self) -> tuple[Longs, ...]:
-        by_code = (self._starts, self._rooms, self._oldest, self._following, self._totals)
-        return (self._pool, self._sums, *by_code)
+    def rings(self) -> tuple[Longs, Longs, Longs]:
+        """The arrays, as `kernels.running` describes them."""
+        return self._pool, self._sums, self._known
 
     def _know(self, keys: int) -> None:
         """Room for the numbers of so many substreams, which have no rings yet."""
-        if keys > len(self._starts):
-            more = np.zeros(max(keys, 2 * len(self._starts)) - len(self._starts), np.int64)
-            self._starts, self._rooms = np.append(self._starts, more), np.append(self._rooms, more)
-            self._oldest, self._following = np.append(self._oldest, more), np.append(self._following, more)
-            self._totals = np.append(self._totals, more)
+        have = len(self._known)
+        if keys > have:
+            self._known = np.concatenate([self._known, np.zeros((max(keys, 2 * have) - have, FIELDS), np.int64)])
 
     def _grow(self, code: int, before: int) -> None:
         """A larger ring for a substream whose ring is full."""
-        room = max(2 * int(self._rooms[code]), _LEAST_ROOM)
+        room = max(2 * int(self._known[code, ROOM]), _LEAST_ROOM)
         if self._used + room > len(self._pool):
             self._pack(code, room, before)
             return
@@ -68,11 +68,11 @@ class RunningTotals:
 
     def _pack(self, code: int, room: int, before: int) -> None:
         """All rings without what is forgotten, in a pool that is half full then; one of them with more room."""
-        codes = np.arange(len(self._starts))
-        owner, places = self._places(codes, self._starts, self._rooms)
+        codes = np.arange(len(self._known))
+        owner, places = self._places(codes, self._known[:, START], self._known[:, ROOM])
         gone = owner[self._pool[places] <= before] if before > NONE else owner[:0]
-        self._oldest = self._oldest + np.bincount(gone, minlength=len(codes))
-        kept = self._following - self._oldest
+        self._known[:, OLDEST] += np.bincount(gone, minlength=len(codes))
+        kept = self._known[:, NEXT] - self._known[:, OLDEST]
         rooms = np.where(kept > 0, np.maximum(2 ** np.ceil(np.log2(np.maximum(kept, 1))), _LEAST_ROOM), 0)
         rooms = rooms.astype(np.int64)
         rooms[code] = max(room, int(rooms[code]))
@@ -84,17 +84,18 @@ class RunningTotals:
 
     def _move(self, codes: Longs, starts: Longs, rooms: Longs, pool: Longs, sums: Longs) -> None:
         """The elements of some substreams to other rings, all others being there already."""
-        _, source = self._places(codes, self._starts[codes], self._rooms[codes])
+        _, source = self._places(codes, self._known[codes, START], self._known[codes, ROOM])
         _, target = self._places(codes, starts, rooms)
         pool[target] = self._pool[source]
         if self._summed:
             sums[target] = self._sums[source]
         self._pool, self._sums = pool, sums
-        self._starts[codes], self._rooms[codes] = starts, rooms
+        self._known[codes, START], self._known[codes, ROOM] = starts, rooms
 
     def _places(self, codes: Longs, starts: Longs, rooms: Longs) -> tuple[Longs, Longs]:
         """Each kept element of some substreams: its code, and its place in a pool where their rings lie like that."""
-        kept = self._following[codes] - self._oldest[codes]
+        oldest = self._known[codes, OLDEST]
+        kept = self._known[codes, NEXT] - oldest
         which = np.repeat(np.arange(len(codes)), kept)
-        numbers = np.arange(len(which)) - np.repeat(np.cumsum(kept) - kept - self._oldest[codes], kept)
+        numbers = np.arange(len(which)) - np.repeat(np.cumsum(kept) - kept - oldest, kept)
         return codes[which], starts[which] + (numbers & (rooms[which] - 1))

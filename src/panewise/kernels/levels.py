@@ -29,6 +29,9 @@ Heaps: TypeAlias = tuple[Longs, Ints, Ints, Longs, Longs]
 _trailing: Any = trailing_zeros
 _leading: Any = leading_zeros
 
+#: Candidates: codes, and timestamps in the row that is searched and in rows `low` and `high`.
+Near: TypeAlias = tuple[Ints, Longs, Longs, Longs]
+
 #: No time at all: earlier than any.
 NONE = np.iinfo(np.int64).min
 
@@ -211,6 +214,59 @@ def _mark_later(heap: Longs, codes: Ints, size: int, cut: int, found: Ints, word
     return count
 
 
+@register_jitable
+def _gather(state: Stamps, rows: tuple[Any, Any, Any], words: Longs, near: Near) -> Any:
+    """The codes whose bits are set, ascending, with their timestamps in three rows; bits are cleared."""
+    stamps = state[0]
+    codes, seen, lower, higher = near
+    count = 0
+    for number in range(len(words)):
+        word = words[number]
+        words[number] = 0
+        while word:
+            code = (number << 5) + zeros(word)
+            word &= word - 1
+            codes[count] = code
+            seen[count], lower[count], higher[count] = (
+                stamps[code, rows[0]],
+                stamps[code, rows[1]],
+                stamps[code, rows[2]],
+            )
+            count += 1
+    return count
+
+
+@register_jitable
+def _emit(near: Near, count: int, cut: int, below: bool, out: Ints, sure: Flags) -> Any:
+    """Answer one lookup from the candidates near by; how many answers there are.
+
+    All are written and those are counted that hold: there is no branch to be guessed wrong.
+    """
+    codes, seen, lower, higher = near
+    total = 0
+    if below:
+        for n in range(count):
+            out[total], sure[total] = codes[n], lower[n] <= cut
+            total += (seen[n] > cut) & (higher[n] <= cut)
+    else:
+        for n in range(count):
+            out[total], sure[total] = codes[n], higher[n] > cut
+            total += seen[n] > cut
+    return total
+
+
+@register_jitable
+def _narrow(near: Near, count: int, cut: int) -> Any:
+    """Leave out candidates that no narrower window has; how many are left."""
+    codes, seen, lower, higher = near
+    kept = 0
+    for n in range(count):
+        stamp = seen[n]
+        codes[kept], seen[kept], lower[kept], higher[kept] = codes[n], stamp, lower[n], higher[n]
+        kept += stamp > cut
+    return kept
+
+
 def level_lookup(
     state: Stamps,
     heaps: Heaps,
@@ -218,48 +274,44 @@ def level_lookup(
     first: int,
     p: int,
     asked: tuple[Longs, Longs, Longs],
+    order: Longs,
     below: bool,
     work: Longs,
-) -> tuple[Longs, Longs, Flags]:
+) -> tuple[Longs, Longs, Longs, Flags]:
     """For each lookup the codes, ascending, whose aggregate after a cut may be beyond a threshold, and which surely is.
 
     `asked` are rows `low` and `high`, and cuts: whatever reaches the threshold has a timestamp after the cut in row
     `low`, and whatever has one in row `high` reaches it. Below it the roles change, and substreams that were not seen
     after the cut are left out.
+
+    Lookups are answered in an order in which those of the same rows follow each other, widest window first: each finds
+    its candidates among those of the one before. Returned are where the answers of each begin and end.
     """
     low, high, cuts = asked
-    stamps, keys = state[0], heaps[1].shape[1]
-    found, words = np.empty(keys + 2, np.int32), np.zeros((keys >> 5) + 1, np.int64)
-    offsets = np.zeros(len(cuts) + 1, np.int64)
-    out, sure = np.empty(keys + 64, np.int64), np.empty(keys + 64, np.bool_)
-    total = 0
-    for i in range(len(cuts)):
+    keys = heaps[1].shape[1]
+    words, found = np.zeros((keys >> 5) + 1, np.int64), np.empty(keys + 2, np.int32)
+    near = (np.empty(keys, np.int32), np.empty(keys, np.int64), np.empty(keys, np.int64), np.empty(keys, np.int64))
+    begins, ends = np.zeros(len(cuts), np.int64), np.zeros(len(cuts), np.int64)
+    out, sure = np.empty(keys + 64, np.int32), np.empty(keys + 64, np.bool_)
+    total, count, last = 0, 0, -1
+    for i in order:
         cut, row = cuts[i], 0 if below else low[i]
-        offsets[i + 1] = total
-        if row >= rows:
-            continue
-        _follow(state, heaps, row, max(row - first, 0) // p, work)
-        count = _mark_later(heaps[0][row], heaps[1][row], heaps[3][row], cut, found, words)
-        work[VISITED] += count
+        if last < 0 or low[i] != low[last] or high[i] != high[last]:
+            count = 0
+            if row < rows:
+                _follow(state, heaps, row, max(row - first, 0) // p, work)
+                if _mark_later(heaps[0][row], heaps[1][row], heaps[3][row], cut, found, words):
+                    # A row that does not exist is one that no substream has reached.
+                    count = _gather(state, (row, min(low[i], rows), min(high[i], rows)), words, near)
+        last = i
         if total + count > len(out):
-            more, surer = np.empty(2 * len(out) + keys, np.int64), np.empty(2 * len(out) + keys, np.bool_)
+            more, surer = np.empty(2 * len(out) + keys, np.int32), np.empty(2 * len(out) + keys, np.bool_)
             more[:total], surer[:total] = out[:total], sure[:total]
             out, sure = more, surer
-        # A row that does not exist is one that no substream has reached.
-        lower, higher = min(low[i], rows), min(high[i], rows)
-        for number in range(len(words) if count else 0):
-            word = words[number]
-            words[number] = 0
-            while word:
-                code = (number << 5) + zeros(word)
-                word &= word - 1
-                out[total] = code
-                surely = stamps[code, higher] > cut
-                if below:
-                    sure[total] = stamps[code, lower] <= cut
-                    total += not surely
-                else:
-                    sure[total] = surely
-                    total += 1
-        offsets[i + 1] = total
-    return offsets, out[:total], sure[:total]
+        begins[i] = total
+        work[VISITED] += count
+        total += _emit(near, count, cut, below, out[total:], sure[total:])
+        ends[i] = total
+        if 2 * (total - begins[i]) < count:
+            count = _narrow(near, count, cut)
+    return begins, ends, out[:total], sure[:total]
