@@ -32,6 +32,9 @@ HAVING = [
     "SELECT k, MAX(v) AS m FROM S {} GROUP BY k HAVING MAX(v) >= 3 AND COUNT(*) < 9",
     "SELECT k, MIN(x) AS m FROM S {} GROUP BY k HAVING MIN(x) < 0.5",
 ]
+TIERED = (
+    "SELECT k, AGED_SUM(v) AS s, RECURRING(v) AS r, COUNT(*) AS n FROM S [RANGES 12, 6, 2 SLIDES 4, 2, 1] GROUP BY k"
+)
 ALONE = "SELECT SUM(v) AS s, MIN(x) AS m FROM S {}"
 
 WINDOWS = st.one_of(
@@ -67,7 +70,7 @@ Step = list[tuple[Any, ...]] | Asked | Restart
 
 ASKED = st.builds(
     Asked,
-    st.tuples(st.sampled_from([GROUPED, ALONE, *HAVING]), WINDOWS).map(lambda pair: pair[0].format(pair[1])),
+    st.tuples(st.sampled_from([GROUPED, ALONE, TIERED, *HAVING]), WINDOWS).map(lambda pair: pair[0].format(pair[1])),
     st.integers(-5, 60),
     st.one_of(st.none(), st.lists(st.sampled_from(["a", "b", "z", None]), max_size=3)),
 )
@@ -89,6 +92,7 @@ def _pool(boundary: str, delay: int) -> pw.Pool:
     pool = pw.Pool({"S": pw.StreamSchema(table([]).schema, time="t", delay=delay)}, boundary=boundary)
     pool.register("grouped", GROUPED.format("[RANGE 6 SLIDE 2]"))
     pool.register("alone", ALONE.format("[RANGE 5]"))
+    pool.register("tiered", TIERED)
     return pool
 
 

@@ -79,6 +79,17 @@ class Archive:
                 self._add(found, pane, codes, row * len(codes))
         return found
 
+    def within(self, low: int, high: int, coming: Sequence[Pane], domain: Domain) -> list[Pane]:
+        """All panes in `(low, high]`, oldest first, those that are not kept yet included."""
+        self._settle()
+        (first,), (stop,) = self._runs(np.array([low], np.int64), np.array([max(low, high)], np.int64), domain)
+        found = Archive(self.columns, None)
+        for pane in (*self.panes[first:stop], *(p for p in coming if p.start < high and p.end > low)):
+            _whole(pane, low, high, domain)
+            found.take(pane)
+        found._settle()
+        return found.panes
+
     def candidates(
         self, number: int, aggregate: Aggregate[Any], threshold: Threshold, lows: Longs, highs: Longs
     ) -> Longs | None:

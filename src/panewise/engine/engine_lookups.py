@@ -13,6 +13,7 @@ from panewise.engine.lookups import Lookups
 from panewise.engine.rows_family import RowsFamily
 from panewise.engine.rows_shelf import RowsShelf
 from panewise.engine.shelf import PaneShelf, Shelf
+from panewise.engine.tier_shelf import TierShelf
 from panewise.engine.time_family import TimeFamily
 from panewise.errors import BindProblem
 from panewise.plan import Aggregation
@@ -87,7 +88,8 @@ class EngineLookups(Lookups):
         newest = (self.engine.newest(stream) or 0) + boundary.shift
         # Nothing is newer than the newest row: a window that reaches up to it cuts no pane that is still open.
         coming = [replace(pane, end=max(min(pane.end, newest), pane.start)) for pane in family.coming]
-        return [PaneShelf(family, *basis, archive, coming, since) for archive in archives]
+        shelf = TierShelf if family.plan.positional else PaneShelf
+        return [shelf(family, *basis, archive, coming, since) for archive in archives]
 
 
 def _archive(family: TimeFamily, holder: Holder) -> Archive:

@@ -97,7 +97,7 @@ class PaneShelf(Shelf):
     def at(self, plan: Aggregation, instants: Ticks, keys: Chosen | None) -> pa.Table:
         tables = []
         for level, window in plan.levels:
-            lows, highs = _scope(window, instants, self.boundary)
+            lows, highs = scope_of(window, instants, self.boundary)
             tables.append(self._over(plan, lows, highs, bounds_of(window, instants, self.instants), keys, level))
         return pa.concat_tables(tables)
 
@@ -132,7 +132,7 @@ class PaneShelf(Shelf):
         return self._codes(plan, None)
 
 
-def _scope(window: Window, instants: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
+def scope_of(window: Window, instants: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
     """The positions `(low, high]` of a window at each instant."""
     assert isinstance(window, LogicalWindow)
     low, high = window.scope(instants, boundary)

@@ -13,6 +13,7 @@ from panewise.engine.holders import ALWAYS, Holder, on_grid
 from panewise.engine.snapshot import Tree
 from panewise.slicing.cuts import Edges, cuts
 from panewise.stores.pane import Pane
+from panewise.stores.stairs import NEVER
 from panewise.stores.tiers import Granule, Tiers
 from panewise.time import Boundary
 
@@ -23,7 +24,7 @@ class Tiered(Holder):
     def __init__(self, columns: Sequence[Columns], views: Views, boundary: Boundary, begins: int) -> None:
         super().__init__(columns, boundary, views.lag)
         self.views, self.origin = views, views.levels[0].start
-        self.chain = Tiers(columns, [_granule(views, level) for level in range(len(views.levels))])
+        self.chain = Tiers(columns, [granule_of(views, level) for level in range(len(views.levels))])
         #: Panes that start before this position do not count.
         self.begins = begins
         #: For feeds that report changes, the groups in the last answer: each may have another at any instant.
@@ -69,6 +70,11 @@ class Tiered(Holder):
             self.chain.grow(self.size)
             self.chain.insert(self._widest(self.at), pane)
 
+    @property
+    def unknown(self) -> int:
+        # The widest edge has given up what lies before it, wherever a finer one stands.
+        return max(self.begins, min(self._widest(self.at).edges)) if self.at > NEVER else self.begins
+
     def panes(self) -> list[Pane]:
         return list(self.chain.panes())
 
@@ -105,7 +111,7 @@ class Tiered(Holder):
         return self.views.at(at, len(self.views.levels) - 1)
 
 
-def _granule(views: Views, level: int) -> Granule:
+def granule_of(views: Views, level: int) -> Granule:
     """Where panes of a tier may be merged: across no granule, and no edge, of its own level or of a coarser one."""
     coarser = views.levels[level:]
     ends = [Edges(views.origin, each.step) for each in coarser]

@@ -28,6 +28,8 @@ def uncovered(kept: Aggregation, asked: Aggregation) -> str | None:
         return "it computes other columns"
     if span(kept.window) not in {(FIRST_TICK, LAST_TICK), span(asked.window)}:
         return "its panes begin or end somewhere"
+    if (kept.positional or asked.positional) and kept.window != asked.window:
+        return "its window has other tiers"
     if missing := [c for c in asked.group.calls if column_of(kept, c.aggregate, c.arguments) is None]:
         return f"it has no {missing[0].aggregate.text(missing[0].arguments)}"
     return None

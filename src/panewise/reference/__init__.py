@@ -16,11 +16,10 @@ import pyarrow as pa
 
 from panewise.accounting import Accounting, Outcome
 from panewise.algebra import Derived, Host, Query, Source, Windowed, default_host
-from panewise.algebra.positional import views
 from panewise.errors import BindProblem, SchemaProblem
 from panewise.reference.account import Spoken, account
 from panewise.reference.emit import Progress, Result, emitted, time_type, to_table
-from panewise.reference.evaluate import Evaluation, Look
+from panewise.reference.evaluate import Evaluation, look_of
 from panewise.reference.framings import framing_table, late_arrivals
 from panewise.reference.history import Arrival, History, Row, arrive
 from panewise.reference.lookup import looked_up
@@ -121,7 +120,7 @@ class _Run:
         found: list[Result] = []
         anchored = self.anchored(query)
         for level, single in levels(anchored):
-            look = _look(anchored, level or 0)
+            look = look_of(anchored, level or 0)
             evaluation = Evaluation(self.sources, self.boundary, self.host, query.empty, look)
             when = moments(single, evaluation.parts, self.boundary, self.until)
             if query.revise is not None:
@@ -155,12 +154,6 @@ class _Run:
     def _time_type(self, name: str) -> pa.DataType:
         schema: StreamSchema = self.arrivals[name].stream.schema
         return schema.schema.field(schema.time).type
-
-
-def _look(query: Query, level: int) -> Look | None:
-    """How a level of the query's only window is looked at."""
-    found = views(query.windows[0].window, query.domain) if len(query.windows) == 1 else None
-    return None if found is None else lambda instant: found.at(instant, level)
 
 
 def understood(

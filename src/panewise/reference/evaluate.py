@@ -25,11 +25,13 @@ from panewise.algebra import (
     Join,
     Node,
     Project,
+    Query,
     Select,
     Source,
     Union,
     Windowed,
 )
+from panewise.algebra.positional import views
 from panewise.errors import BindProblem
 from panewise.reference.history import History, Row, merged
 from panewise.reference.moments import Moment
@@ -275,3 +277,9 @@ def _earliest(rows: Bag) -> tuple[int | None, tuple[int, ...]]:
 
 def _each_once(bags: Sequence[Bag]) -> Bag:
     return list({id(row): row for bag in bags for row in bag}.values())
+
+
+def look_of(query: Query, level: int) -> Look | None:
+    """How a level of the query's only window is looked at."""
+    found = views(query.windows[0].window, query.domain) if len(query.windows) == 1 else None
+    return None if found is None else lambda instant: found.at(instant, level)
