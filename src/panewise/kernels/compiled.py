@@ -226,6 +226,7 @@ frame_reach = _compiled(framing.frame_reach)
 frame_between = _compiled(framing.frame_between)
 frame_extents = _compiled(framing.frame_extents)
 
+interval_outside = _compiled(intervals.interval_outside)
 interval_run = _compiled(intervals.interval_run)
 interval_add = _compiled(intervals.interval_add)
 interval_choose = _compiled(intervals.interval_choose)

@@ -28,6 +28,14 @@ def interval_differences(totals: Longs, firsts: Longs, lasts: Longs, groups: Lon
     return out
 
 
+def interval_outside(firsts: Longs, lasts: Longs, oldest: int, newest: int) -> int:
+    """The place of the first window that does not lie after the `oldest` position and up to the `newest`, or -1."""
+    for i in range(len(firsts)):
+        if firsts[i] <= oldest or lasts[i] > newest or firsts[i] > lasts[i] + 1:
+            return i
+    return -1
+
+
 def interval_run(totals: Longs, rows: Longs, length: int) -> None:
     """Continue running totals after row `length` by as many rows as there are new ones."""
     mask = totals.shape[0] - 1
