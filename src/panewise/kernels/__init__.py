@@ -34,6 +34,7 @@ KERNELS = (
     "frame_reach",
     "frame_between",
     "frame_extents",
+    "interval_outside",
     "interval_run",
     "interval_add",
     "interval_choose",

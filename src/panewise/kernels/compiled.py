@@ -217,6 +217,25 @@ def meet(left: Chain, right: Chain) -> tuple[Longs, Longs]:
     return ours[:found], theirs[:found]
 
 
+@_compiled
+def interval_run(totals: Longs, rows: Longs, length: int) -> None:
+    mask = totals.shape[0] - 1
+    for i in range(len(rows)):
+        before, row = (length + i) & mask, (length + i + 1) & mask
+        for group in range(rows.shape[1]):
+            totals[row, group] = totals[before, group] + rows[i, group]
+
+
+@_compiled
+def interval_differences(totals: Longs, firsts: Longs, lasts: Longs, groups: Longs) -> Longs:
+    flat, width, mask = totals.reshape(-1), totals.shape[1], totals.shape[0] - 1
+    out = np.empty(len(firsts), np.int64)
+    for i in range(len(firsts)):
+        newer, older = (lasts[i] & mask) * width + groups[i], ((firsts[i] - 1) & mask) * width + groups[i]
+        out[i] = flat[np.uint64(newer)] - flat[np.uint64(older)]
+    return out
+
+
 frame_flags = _compiled(framing.frame_flags)
 frame_reports = _compiled(framing.frame_reports)
 frame_labels = _compiled(framing.frame_labels)
@@ -226,10 +245,9 @@ frame_reach = _compiled(framing.frame_reach)
 frame_between = _compiled(framing.frame_between)
 frame_extents = _compiled(framing.frame_extents)
 
-interval_run = _compiled(intervals.interval_run)
+interval_outside = _compiled(intervals.interval_outside)
 interval_add = _compiled(intervals.interval_add)
 interval_choose = _compiled(intervals.interval_choose)
-interval_differences = _compiled(intervals.interval_differences)
 interval_sums = _compiled(intervals.interval_sums)
 interval_sums_of_all = _compiled(intervals.interval_sums_of_all)
 interval_greatest = _compiled(intervals.interval_greatest)
