@@ -69,8 +69,9 @@ class Occurrences(PositionalColumns):
     def _both(self, left: Occurrence | None, right: Occurrence | None) -> Occurrence | None:
         if left is None or right is None:
             return left if right is None else right
-        a, b = self._alike((left, right))
-        return Occurrence(a.lexicon, self._united(a.what, b.what))
+        if left.lexicon is not right.lexicon:
+            left, right = self._alike((left, right))
+        return Occurrence(left.lexicon, self._united(left.what, right.what))
 
     def _everywhere(self, *states: Occurrence | None) -> Occurrence | None:
         """What occurs in every tier."""
@@ -82,7 +83,7 @@ class Occurrences(PositionalColumns):
 
     def _alike(self, states: Sequence[Occurrence]) -> Sequence[Occurrence]:
         """The same states, all in the codes of the youngest of their lexicons."""
-        if all(state.lexicon is states[0].lexicon for state in states):
+        if len({id(state.lexicon) for state in states}) < 2:
             return states
         lexicon = max((state.lexicon for state in states), key=lambda each: each.generation)
         return [self._moved(state, lexicon) for state in states]
@@ -105,6 +106,13 @@ class Occurrences(PositionalColumns):
         if 2 * alive <= len(self.lexicon):
             self.lexicon = Lexicon(self.kind, self.lexicon.generation + 1)
         self.room = max(FEW, 4 * alive)
+
+    def _told(self, words: Words) -> tuple[list[Any], Lexicon]:
+        """What is known of each group, None where that is nothing, and the lexicon it is all told in."""
+        states = self._alike([state for state in words[0] if state is not None])
+        known = iter(states)
+        found = [None if state is None else next(known).what for state in words[0]]
+        return found, states[0].lexicon if states else self.lexicon
 
     # ---- crossing and restarts: values travel, since codes mean nothing elsewhere ------------------------------------
 
