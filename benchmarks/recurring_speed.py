@@ -75,8 +75,8 @@ def findings(points: Points) -> Iterator[Finding]:
 FIGURE = Figure(
     title="Recurring items: rows a second against the number of different values",
     claim="recurring items over 100,000 different values and five levels take in at least 5 M rows a second",
-    paper="not in the paper, whose figures have a handful of items. Here 40 timestamps of as many rows each; values are "
-    "uniform, so that lists of all that recurs are long, and part of the cost; groups are given every eighth row",
+    paper="not in the paper, whose figures have a handful of items. Here 40 timestamps of as many rows each; values "
+    "are uniform, so that lists of all that recurs are long, and part of the cost; groups are given every eighth row",
     x="different values",
     y="M rows/s",
     baseline="SUM",

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from panewise.aggregate.columns.base import Longs, Words
 from panewise.aggregate.columns.lexicon import Lexicon
-from panewise.aggregate.columns.occurrences import SPARSE, Occurrences
+from panewise.aggregate.columns.occurrences import Occurrences
 
 #: From so many values a list on, its values are marked instead of sorted.
 MANY = 512
@@ -25,21 +25,20 @@ class Bitmaps(Occurrences):
     """Which values occur: an integer with a bit for each, or a set of codes where they are few."""
 
     def _made(self, codes: Longs, counts: Longs) -> int | frozenset[int]:
-        if len(codes) * SPARSE < (codes[-1] if len(codes) else 0):
-            return frozenset(codes.tolist())
-        return _bits(codes)
+        return frozenset(codes.tolist()) if self._sparse(len(codes)) else _bits(codes)
 
     def _listed(self, what: int | frozenset[int]) -> tuple[Longs, Longs]:
         codes = _codes(what)
         return codes, np.ones(len(codes), np.int64)
 
     def _united(self, left: Any, right: Any) -> Any:
-        if type(left) is not type(right):
-            return _dense(left) | _dense(right)
-        whole = left | right
-        if isinstance(whole, frozenset) and len(whole) * SPARSE > len(self.lexicon):
-            return _dense(whole)
-        return whole
+        if type(left) is type(right):
+            whole = left | right
+            return _dense(whole) if isinstance(whole, frozenset) and not self._sparse(len(whole)) else whole
+        if self._sparse(_size(left) + _size(right)):
+            # Marked while there were few values, or among few: now there are many.
+            return _set(left) | _set(right)
+        return _dense(left) | _dense(right)
 
     def _common(self, tiers: list[Any]) -> Any:
         sparse = [each for each in tiers if isinstance(each, frozenset)]
@@ -47,7 +46,11 @@ class Bitmaps(Occurrences):
         if not sparse:
             return reduce(and_, dense)
         few = reduce(and_, sparse)
-        return frozenset(code for code in few if all(bits >> code & 1 for bits in dense)) if dense else few
+        if not dense or not few:
+            return few
+        codes, marks = _codes(few), _marks(reduce(and_, dense))
+        codes = codes[codes < len(marks)]
+        return frozenset(codes[marks[codes] > 0].tolist())
 
     def lower(self, words: Words) -> pa.Array:
         told, lexicon = self._told(words)
@@ -99,6 +102,10 @@ def _marks(bits: int) -> npt.NDArray[np.uint8]:
     """A byte for each bit."""
     data = np.frombuffer(bits.to_bytes((bits.bit_length() + 7) // 8, "little"), np.uint8)
     return np.unpackbits(data, bitorder="little")
+
+
+def _set(what: int | frozenset[int]) -> frozenset[int]:
+    return what if isinstance(what, frozenset) else frozenset(_codes(what).tolist())
 
 
 def _dense(what: int | frozenset[int]) -> int:

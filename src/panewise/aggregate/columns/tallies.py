@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.aggregate.columns.base import Longs, Words
-from panewise.aggregate.columns.occurrences import SPARSE, Occurrence, Occurrences, pairwise
+from panewise.aggregate.columns.occurrences import Occurrence, Occurrences, pairwise
 
 
 class Tallies(Occurrences):
@@ -22,7 +22,7 @@ class Tallies(Occurrences):
         self.most = most
 
     def _made(self, codes: Longs, counts: Longs) -> Any:
-        if len(codes) * SPARSE < (codes[-1] if len(codes) else 0):
+        if self._sparse(len(codes)):
             return dict(zip(codes.tolist(), counts.tolist(), strict=True))
         out = np.zeros(int(codes[-1]) + 1 if len(codes) else 0, np.int64)
         out[codes] = counts
@@ -55,7 +55,8 @@ class Tallies(Occurrences):
             both = left.copy()
             for code, count in right.items():
                 both[code] = both.get(code, 0) + sign * count
-            return {code: count for code, count in both.items() if count}
+            whole = {code: count for code, count in both.items() if count}
+            return whole if self._sparse(len(whole)) else _array(whole)
         a, b = _array(left), _array(right)
         out = np.zeros(max(len(a), len(b)), np.int64)
         out[: len(a)] = a
