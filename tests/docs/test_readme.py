@@ -14,11 +14,14 @@ README = ROOT / "README.md"
 
 
 @pytest.mark.parametrize(
-<<<<<<< HEAD
-    "page", ["README.md", "docs/engine.md", "docs/lookups.md", pytest.param("docs/spark.md", marks=pytest.mark.slow)]
-=======
-    "page", ["README.md", "docs/engine.md", "docs/filters.md", pytest.param("docs/spark.md", marks=pytest.mark.slow)]
->>>>>>> c838b805f11ca21adcaa69e1b9bb87782fd67e94
+    "page",
+    [
+        "README.md",
+        "docs/engine.md",
+        "docs/filters.md",
+        "docs/lookups.md",
+        pytest.param("docs/spark.md", marks=pytest.mark.slow),
+    ],
 )
 def test_the_python_examples_print_what_their_comments_say(page: str) -> None:
     """The blocks of a page are one program."""
