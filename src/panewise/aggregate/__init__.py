@@ -8,7 +8,7 @@ from panewise.aggregate.count_distinct import CountDistinct
 from panewise.aggregate.ends import First, Last
 from panewise.aggregate.extremes import Max, Min
 from panewise.aggregate.quantile import Median, Quantile
-from panewise.aggregate.regression import RegrIntercept, RegrSlope
+from panewise.aggregate.regression import RegrIntercept, RegrR2, RegrSlope
 from panewise.aggregate.total import Sum
 from panewise.aggregate.variance import StddevPop, StddevSamp, VarPop, VarSamp
 
@@ -32,6 +32,7 @@ __all__ = [
     "Objects",
     "Quantile",
     "RegrIntercept",
+    "RegrR2",
     "RegrSlope",
     "StddevPop",
     "StddevSamp",

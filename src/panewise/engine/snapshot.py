@@ -219,7 +219,7 @@ def pane_rows(columns: Sequence[Columns], entry: Tree) -> Iterator[Pane]:
     """What `pane_table` wrote."""
     cells = iter(entry["cells"].columns)
     codes = np.array(next(cells).to_numpy(), np.int64)
-    states: list[Words] = [tuple(_word(next(cells), s.dtype) for s in column.identity(0)) for column in columns]
+    states: list[Words] = [tuple(_word(next(cells), like) for like in column.identity(0)) for column in columns]
     offset = 0
     for start, end, size in entry["heads"]:
         where = slice(offset, offset + size)
@@ -228,16 +228,22 @@ def pane_rows(columns: Sequence[Columns], entry: Tree) -> Iterator[Pane]:
 
 
 def _word_array(word: Any) -> pa.Array:
-    return pa.array([to_text(state) for state in word], pa.large_string()) if word.dtype.hasobject else pa.array(word)
+    if word.dtype.hasobject:
+        return pa.array([to_text(state) for state in word], pa.large_string())
+    if word.ndim == 1:
+        return pa.array(word)
+    return pa.FixedSizeListArray.from_arrays(pa.array(word.ravel()), word.shape[1])
 
 
-def _word(array: pa.ChunkedArray, dtype: Any) -> Any:
-    if dtype.hasobject:
+def _word(array: pa.ChunkedArray, like: Any) -> Any:
+    if like.dtype.hasobject:
         out = np.empty(len(array), object)
         out[:] = [from_text(text) for text in array.to_pylist()]
         return out
     # Copied, because states are written in place and Arrow's memory is not ours.
-    return np.array(array.to_numpy(), dtype)
+    if like.ndim == 1:
+        return np.array(array.to_numpy(), like.dtype)
+    return np.array(array.combine_chunks().flatten().to_numpy(), like.dtype).reshape(len(array), *like.shape[1:])
 
 
 # ---- names -----------------------------------------------------------------------------------------------------

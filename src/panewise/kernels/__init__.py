@@ -23,6 +23,17 @@ KERNELS = (
     "take_greatest",
     "take_greatest_floats",
     "take_latest",
+    "line_points",
+    "line_joined",
+    "line_slopes",
+    "line_values",
+    "line_fits",
+    "power_whole",
+    "power_whole_near",
+    "power_real",
+    "power_real_near",
+    "power_joined",
+    "power_anchored",
     "bucketed",
     "meet",
     "frame_flags",
@@ -42,7 +53,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(name)
     twin = "compiled"
     if os.environ.get("PANEWISE_KERNELS") == "numpy":
-        twin = "framing" if name.startswith("frame_") else "plain"
+        twin = {"frame": "framing", "line": "moments", "power": "powers"}.get(name.partition("_")[0], "plain")
     kernel = getattr(import_module(f"panewise.kernels.{twin}"), name)
     globals()[name] = kernel
     return kernel

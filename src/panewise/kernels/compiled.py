@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
-from panewise.kernels import framing
+from panewise.kernels import framing, moments, powers
 from panewise.kernels.plain import Bytes, Chain, Doubles, Flags, Longs, Table
 
 _BODY = np.int64(0x7FFF_FFFF_FFFF_FFFF)
@@ -225,3 +225,15 @@ frame_trend = _compiled(framing.frame_trend)
 frame_reach = _compiled(framing.frame_reach)
 frame_between = _compiled(framing.frame_between)
 frame_extents = _compiled(framing.frame_extents)
+
+line_points = _compiled(moments.line_points)
+line_joined = _compiled(moments.line_joined)
+line_slopes = _compiled(moments.line_slopes)
+line_values = _compiled(moments.line_values)
+line_fits = _compiled(moments.line_fits)
+power_whole = _compiled(powers.power_whole)
+power_whole_near = _compiled(powers.power_whole_near)
+power_real = _compiled(powers.power_real)
+power_anchored = _compiled(powers.power_anchored)
+power_real_near = _compiled(powers.power_real_near)
+power_joined = _compiled(powers.power_joined)

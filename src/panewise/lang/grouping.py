@@ -156,11 +156,7 @@ class Grouping:
                 fix=f"write {name}(y, x)",
                 place=expr.place,
             )
-        time = column(self.times[0], self.scope.types[self.times[0]])
-        if self.domain is Domain.INTEGER:
-            return time
-        sql = f"UNIX_MICROS({time.sql}) / 1000000"
-        return Scalar(sql, time.inputs, self.scope.describe(sql, {time.inputs[0]: time.type}))
+        return column(self.times[0], self.scope.types[self.times[0]])
 
 
 def aggregate_name(node: exp.Expr) -> str | None:
