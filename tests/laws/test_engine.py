@@ -22,8 +22,8 @@ from pyarrow import feather
 import panewise as pw
 from panewise import kernels
 from panewise.aggregate import Items, Longs, Max, Sum, Words
+from panewise.aggregate.columns.numbering import Numbers
 from panewise.engine import family, grouping, open_panes
-from panewise.engine.keys import Numbers
 from panewise.errors import BindProblem
 from panewise.kernels import compiled, plain
 from panewise.slicing import Frame, Group

@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from panewise.accounting import Accounting, Outcome
 from panewise.algebra import Derived, Host, Query, Source, Windowed, default_host
+from panewise.algebra.positional import views
 from panewise.errors import BindProblem, SchemaProblem
 from panewise.reference.account import Spoken, account
 from panewise.reference.emit import Progress, Result, emitted, time_type, to_table
-from panewise.reference.evaluate import Evaluation
+from panewise.reference.evaluate import Evaluation, Look
 from panewise.reference.framings import framing_table, late_arrivals
 from panewise.reference.history import Arrival, History, Row, arrive
 from panewise.reference.moments import Moment, levels, moments, replace_windows
@@ -100,8 +101,10 @@ class _Run:
             if isinstance(node, Derived) and node.query not in self.sources:
                 self.sources[node.query] = _as_history(self.results(node.query))
         found: list[Result] = []
-        for level, single in levels(self.anchored(query)):
-            evaluation = Evaluation(self.sources, self.boundary, self.host, query.empty)
+        anchored = self.anchored(query)
+        for level, single in levels(anchored):
+            look = _look(anchored, level or 0)
+            evaluation = Evaluation(self.sources, self.boundary, self.host, query.empty, look)
             when = moments(single, evaluation.parts, self.boundary, self.until)
             if query.revise is not None:
                 when = [m for moment in when for m in self._revisions(moment, query.revise)]
@@ -134,6 +137,12 @@ class _Run:
     def _time_type(self, name: str) -> pa.DataType:
         schema: StreamSchema = self.arrivals[name].stream.schema
         return schema.schema.field(schema.time).type
+
+
+def _look(query: Query, level: int) -> Look | None:
+    """How a level of the query's only window is looked at."""
+    found = views(query.windows[0].window, query.domain) if len(query.windows) == 1 else None
+    return None if found is None else lambda instant: found.at(instant, level)
 
 
 def understood(
