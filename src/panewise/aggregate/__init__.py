@@ -11,7 +11,7 @@ from panewise.aggregate.extremes import Max, Min
 from panewise.aggregate.positional import Positional
 from panewise.aggregate.quantile import Median, Quantile
 from panewise.aggregate.recurring import Recurring, RecurringCounts
-from panewise.aggregate.regression import RegrIntercept, RegrR2, RegrSlope
+from panewise.aggregate.regression import RegrForecast, RegrIntercept, RegrR2, RegrSlope
 from panewise.aggregate.total import Sum
 from panewise.aggregate.variance import StddevPop, StddevSamp, VarPop, VarSamp
 from panewise.aggregate.view import View
@@ -41,6 +41,7 @@ __all__ = [
     "Quantile",
     "Recurring",
     "RecurringCounts",
+    "RegrForecast",
     "RegrIntercept",
     "RegrR2",
     "RegrSlope",

@@ -64,6 +64,8 @@ class Aggregate(ABC, Generic[S]):
     options: ClassVar[tuple[str, ...]] = ()
     #: The name of literal parameters of which any number may follow; they come together, as a tuple of texts.
     rest: ClassVar[str | None] = None
+    #: Whether its last column is the time of items, which nobody writes.
+    timed: ClassVar[bool] = False
     skip_nulls: ClassVar[bool] = True
     #: Whether the answer depends on where in the window items lie: see `aggregate.positional`.
     positional: ClassVar[bool] = False
@@ -78,6 +80,11 @@ class Aggregate(ABC, Generic[S]):
     def __init__(self, *types: pa.DataType) -> None:
         self.types = types
         self.result = self.result_type()
+
+    @classmethod
+    def variant(cls, literals: Sequence[str]) -> type[Aggregate[Any]]:
+        """The aggregate that a call with these literals means, where it is not this one."""
+        return cls
 
     @abstractmethod
     def result_type(self) -> pa.DataType:

@@ -1,64 +1,42 @@
-"""REGR_SLOPE, REGR_INTERCEPT and REGR_R2: the least-squares line through (x, y), by default over time.
+"""REGR_SLOPE, REGR_INTERCEPT, REGR_R2 and REGR_FORECAST: the least-squares line through (x, y), by default over time.
 
-Paper: "Multi-granular windows" section IV.B, equations 2 and 3.
+Paper: "Multi-granular windows" section IV.B. Here every item is a point; `series` has one point an instant.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from panewise.aggregate.base import Invertible, Laws, numeric
+from panewise.aggregate.base import Aggregate, Invertible, Laws, numeric
 from panewise.aggregate.columns import Columns
-from panewise.aggregate.columns.regression import Anchored, Asked, Real, Whole, fits, intercepts, slopes, whole
+from panewise.aggregate.columns.regression import Anchored, Asked, Forecasts, Question, Real, Whole, whole
+from panewise.aggregate.lines import Line, finite, line, plain
+from panewise.aggregate.positional import Positional
+from panewise.aggregate.series import Length, Series, SeriesForecast, SeriesIntercept, SeriesR2, SeriesSlope
 from panewise.aggregate.total import nearest
+from panewise.aggregate.view import View
+from panewise.time import Domain
 
 #: Count, sums of x, y, x*x, x*y and y*y over finite points, and how many points were not finite.
 State = tuple[int, Fraction, Fraction, Fraction, Fraction, Fraction, int]
 _NOTHING: State = (0, Fraction(0), Fraction(0), Fraction(0), Fraction(0), Fraction(0), 0)
 
-#: Numbers from here on count as infinite, smaller ones as zero, so that doubles can hold sums of their squares.
-HUGE, TINY = Fraction(2) ** 400, Fraction(2) ** -400
 
-
-@dataclass(frozen=True)
-class Line:
-    """A least-squares line: what has been said of its points, exactly."""
-
-    mean_x: Fraction
-    mean_y: Fraction
-    #: Sums of squares and products around the means.
-    xx: Fraction
-    xy: Fraction
-    yy: Fraction
-
-    @property
-    def slope(self) -> Fraction:
-        return self.xy / self.xx
-
-    def value(self, x: Fraction) -> Fraction:
-        return self.mean_y + self.slope * (x - self.mean_x)
-
-    @property
-    def fit(self) -> Fraction:
-        """Which share of the variance of y the line explains; a y that does not vary is explained."""
-        return self.slope * self.xy / self.yy if self.yy else Fraction(1)
-
-
-class RegrSlope(Invertible[State]):
+class Regression(Invertible[State]):
     """Algebraic: the line comes from sums, all distributive, so every level of a hierarchy can share them.
 
     Values are (y, x). With one argument x is the item's time: seconds on timestamps, ticks on integers.
     """
 
-    names = ("REGR_SLOPE",)
     arity = 2
     laws = Laws(invertible=True)
+    #: What a call with a literal means: the same over a series.
+    series: ClassVar[type[Series]]
 
     def result_type(self) -> pa.DataType:
         numeric(self, 0)
@@ -72,16 +50,14 @@ class RegrSlope(Invertible[State]):
         return 1_000_000 if pa.types.is_timestamp(self.types[1]) else 1
 
     def meaning(self, values: Sequence[tuple[Any, Any]]) -> float | None:
+        found = self._line(values)
+        return found if found is None or isinstance(found, float) else nearest(self._shaped(found))
+
+    def _line(self, values: Sequence[tuple[Any, Any]]) -> Line | float | None:
+        """The line through points; NaN where some are not finite."""
         if not all(finite(y) and finite(x) for y, x in values):
             return math.nan
-        points = [(plain(y), plain(x) / self.unit) for y, x in values]
-        if len({x for _, x in points}) < 2:
-            return None
-        mean_y, mean_x = sum(y for y, _ in points) / Fraction(len(points)), sum(x for _, x in points) / len(points)
-        xx = sum(((x - mean_x) ** 2 for _, x in points), Fraction(0))
-        xy = sum(((x - mean_x) * (y - mean_y) for y, x in points), Fraction(0))
-        yy = sum(((y - mean_y) ** 2 for y, _ in points), Fraction(0))
-        return nearest(self._shaped(Line(Fraction(mean_x), Fraction(mean_y), xx, xy, yy)))
+        return line([(plain(y), plain(x) / self.unit) for y, x in values])
 
     def identity(self) -> State:
         return _NOTHING
@@ -107,58 +83,95 @@ class RegrSlope(Invertible[State]):
             return math.nan
         if count < 2 or count * xx == x * x:
             return None
-        line = Line(x / count, y / count, xx - x * x / count, xy - x * y / count, yy - y * y / count)
-        return nearest(self._shaped(line))
+        found = Line(x / count, y / count, xx - x * x / count, xy - x * y / count, yy - y * y / count)
+        return nearest(self._shaped(found))
 
     def columns(self) -> Columns:
+        question = Question(self.series.asked, self.unit)
         y, x = self.types
-        if whole(x) and whole(y):
-            return Whole(self._asked())
-        if whole(x) and pa.types.is_floating(y):
-            return Real(self._asked())
-        real = all(whole(kind) or pa.types.is_floating(kind) for kind in self.types)
-        return Anchored(y, x, self._asked()) if real else super().columns()
+        if question.asked is not Asked.FIT and whole(x):
+            if whole(y):
+                return Whole(question)
+            if pa.types.is_floating(y):
+                return Real(question)
+        # Also where a y that does not vary must be told from one that varies little.
+        if all(whole(kind) or pa.types.is_floating(kind) for kind in self.types):
+            return Anchored(y, x, question)
+        return super().columns()
 
-    def _asked(self) -> Asked:
-        return slopes(self.unit)
+    def _shaped(self, found: Line) -> Fraction:
+        raise NotImplementedError
 
-    def _shaped(self, line: Line) -> Fraction:
-        return line.slope
+
+class RegrSlope(Regression):
+    """How much y grows with x."""
+
+    names = ("REGR_SLOPE",)
+    options = ("series", "step")
+    series = SeriesSlope
+
+    @classmethod
+    def variant(cls, literals: Sequence[str]) -> type[Aggregate[Any]]:
+        return cls.series if literals else cls
+
+    def _shaped(self, found: Line) -> Fraction:
+        return found.slope
 
 
 class RegrIntercept(RegrSlope):
     """Where the line of REGR_SLOPE meets x = 0."""
 
     names = ("REGR_INTERCEPT",)
+    series = SeriesIntercept
 
-    def _asked(self) -> Asked:
-        return intercepts
-
-    def _shaped(self, line: Line) -> Fraction:
-        return line.value(Fraction(0))
+    def _shaped(self, found: Line) -> Fraction:
+        return found.value(Fraction(0))
 
 
 class RegrR2(RegrSlope):
     """How well the line fits, from 0 to 1: the square of the correlation. 1 where y does not vary, as in SQL."""
 
     names = ("REGR_R2",)
+    series = SeriesR2
 
-    def columns(self) -> Columns:
-        # A y that does not vary must be told from one that varies little.
-        y, x = self.types
-        real = all(whole(kind) or pa.types.is_floating(kind) for kind in self.types)
-        return Anchored(y, x, fits) if real else super(RegrSlope, self).columns()
-
-    def _shaped(self, line: Line) -> Fraction:
-        return line.fit
+    def _shaped(self, found: Line) -> Fraction:
+        return found.fit
 
 
-def finite(value: Any) -> bool:
-    """Whether a number counts as finite."""
-    return math.isfinite(value) and abs(value) < HUGE
+class RegrForecast(Positional[State], Regression):
+    """Where the line over time is some time after the window's end."""
 
+    names = ("REGR_FORECAST",)
+    parameters = ("ahead",)
+    options = ("series", "step")
+    timed = True
+    series = SeriesForecast
 
-def plain(value: Any) -> Fraction:
-    """A finite number as it counts."""
-    exact = Fraction(value)
-    return exact if abs(exact) >= TINY else Fraction(0)
+    def __init__(self, *types: pa.DataType, ahead: str) -> None:
+        super().__init__(*types)
+        self.ahead = Length.parse(self.names[0], "horizon", ahead)
+
+    @classmethod
+    def variant(cls, literals: Sequence[str]) -> type[Aggregate[Any]]:
+        return cls.series if len(literals) > 1 else cls
+
+    def check(self, levels: int, domain: Domain) -> None:
+        self.ahead.check(self.names[0], "horizon", domain)
+
+    def seen(self, items: Sequence[tuple[int, Any]], view: View) -> float | None:
+        found = self._line([value for _, value in items])
+        at = Fraction(view.front + self.ahead.ticks, self.unit)
+        return found if found is None or isinstance(found, float) else nearest(found.value(at))
+
+    def columns(self) -> Forecasts:
+        question = Question(Asked.VALUE, self.unit)
+        return Forecasts(Whole(question) if whole(self.types[0]) else Real(question), self.ahead.ticks)
+
+    def _shaped(self, found: Line) -> Fraction:
+        return found.value(Fraction(self.ahead.ticks, self.unit))
+
+    def text(self, arguments: Sequence[str]) -> str:
+        return f"REGR_FORECAST({arguments[0]}, '{self.ahead.duration}')"
+
+    def _key(self) -> tuple[Any, ...]:
+        return (*super()._key(), self.ahead)

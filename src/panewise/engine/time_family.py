@@ -24,7 +24,7 @@ from panewise.engine.snapshot import Tree, pane_tree, panes_from
 from panewise.engine.tiers import Tiered
 from panewise.plan import Aggregation, edges_of, slider
 from panewise.slicing import Policy, WindowManager
-from panewise.slicing.cuts import Cuts, cuts
+from panewise.slicing.cuts import Cuts, Edges, cuts
 from panewise.stores.pane import Pane
 from panewise.stores.stairs import NEVER
 from panewise.time import Boundary, refuse_endless
@@ -125,7 +125,7 @@ class TimeFamily(Family):
     def _tiered(self, since: int) -> Tiered:
         """The tiers for feeds for which items after some position count; those that come now know what comes now."""
         if since not in self.tiers:
-            holder = Tiered(self.columns, self.plan.views, self.boundary, max(self.closed, since))
+            holder = Tiered(self.columns, self.plan.views(self.boundary), self.boundary, max(self.closed, since), self.plan.grains)
             holder.grow(len(self.keys))
             if self.passed > NEVER:
                 holder.pass_to(self.passed)
@@ -137,7 +137,8 @@ class TimeFamily(Family):
         return Standpoint(origin, self.closed, self.passed, len(self.keys), self.open.panes())
 
     def _cuts(self) -> Cuts:
-        return cuts(edge for feed in self.feeds.values() for edge in edges_of(feed.window))
+        grains = [Edges(0, grain) for grain in self.plan.grains]
+        return cuts([*grains, *(edge for feed in self.feeds.values() for edge in edges_of(feed.window))])
 
     # ---- rows and time -----------------------------------------------------------------------------------------
 

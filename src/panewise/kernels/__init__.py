@@ -28,6 +28,8 @@ KERNELS = (
     "line_slopes",
     "line_values",
     "line_fits",
+    "line_series",
+    "line_series_end",
     "power_whole",
     "power_whole_near",
     "power_real",

@@ -226,13 +226,14 @@ def line_slopes(heads: Heads, sums: Doubles, scale: float) -> Doubles:
     return out
 
 
-def line_values(heads: Heads, sums: Doubles, at: Numbers) -> Doubles:
-    """Where the line through each group's points is at some x; 0 where there is none."""
+def line_values(heads: Heads, sums: Doubles, at: Numbers, step: int) -> Doubles:
+    """Where the line through each group's points is at some x, given `step` times as large; 0 where there is none."""
     out = np.zeros(len(heads[0]))
     for i in range(len(out)):
         if heads[1][i] & X_DIFFERS:
             count = (np.float64(heads[0][i]), 0.0)
-            ahead = plus(_apart(at[i], heads[2][i]), minus(over(_at(sums, i, X), count)))
+            far = over(_apart(at[i], heads[2][i] * step), (np.float64(step), 0.0))
+            ahead = plus(far, minus(over(_at(sums, i, X), count)))
             mean = plus(_apart(heads[3][i], heads[3][i] - heads[3][i]), over(_at(sums, i, Y), count))
             out[i] = plus(mean, times(_slope(count, sums, i), ahead))[0]
     return out
@@ -252,3 +253,76 @@ def line_fits(heads: Heads, sums: Doubles) -> Doubles:
         elif heads[1][i] & X_DIFFERS:
             out[i] = 1.0
     return out
+
+
+# ---- series: one value an instant ------------------------------------------------------------------------------------
+
+#: What is known of a group's newest instant: which it is, how many items it has, and both halves of their sum.
+Newest: TypeAlias = tuple[Longs, Longs, Doubles]
+
+
+def line_series(
+    codes: Longs, counts: Longs, totals: Doubles, instant: int, filled: bool, newest: Newest, heads: Heads, sums: Doubles
+) -> None:
+    """Add the items of one instant, none older than those before: to the group's newest instant, or as a newer one.
+
+    `totals` are the sums of the items, in two columns. x is the number of an instant; nothing is known of those before
+    a group's first. Whole parts of gaps belong to the instant before them where gaps are `filled`.
+    """
+    instants, sizes, newest_totals = newest
+    for i in range(len(codes)):
+        group = codes[i]
+        if not counts[i]:
+            continue
+        if sizes[group] and instants[group] != instant:
+            _close(group, instant if filled else instants[group] + 1, newest, heads, sums)
+            sizes[group], newest_totals[group, 0], newest_totals[group, 1] = 0, 0.0, 0.0
+        instants[group] = instant
+        sizes[group] += counts[i]
+        before = (newest_totals[group, 0], newest_totals[group, 1])
+        put(newest_totals, group, 0, plus(before, (totals[i, 0], totals[i, 1])))
+
+
+def line_series_end(end: int, filled: bool, newest: Newest, heads: Heads, sums: Doubles) -> None:
+    """Nothing follows: the newest instants last until the end, itself excluded, where gaps are filled."""
+    instants, sizes, _ = newest
+    for group in range(len(instants)):
+        if sizes[group]:
+            _close(group, max(end, instants[group] + 1) if filled else instants[group] + 1, newest, heads, sums)
+
+
+@register_jitable
+def _close(group: int, end: int, newest: Newest, heads: Heads, sums: Doubles) -> None:
+    """Add the mean of a group's newest instant for every instant from there to the end, itself excluded."""
+    counts, flags, x_anchors, y_anchors = heads
+    first, size = newest[0][group], np.float64(newest[1][group])
+    mean = (newest[2][group, 0] + newest[2][group, 1]) / size
+    if not -HUGE < mean < HUGE:
+        flags[group] |= ODD
+        return
+    if -TINY < mean < TINY:
+        mean = 0.0
+    if not counts[group]:
+        x_anchors[group], y_anchors[group] = first, mean
+    near, length = first - x_anchors[group], end - first
+    far = near + length - 1
+    e = _apart(mean, y_anchors[group])
+    counts[group] += length
+    if far:
+        flags[group] |= X_DIFFERS
+    if e[0] != 0:
+        flags[group] |= Y_DIFFERS
+    # Of consecutive numbers: how many, their sum, and the sum of their squares, which is below 2**63 for 2**20 of them.
+    n, x = (np.float64(length), 0.0), (np.float64((near + far) * length // 2), 0.0)
+    xx = _squares(far) - _squares(near - 1)
+    _grow(sums, group, X, x)
+    _grow(sums, group, Y, times(n, e))
+    _grow(sums, group, XX, two_sum(np.float64(xx >> 32) * 4294967296.0, np.float64(xx & 0xFFFFFFFF)))
+    _grow(sums, group, XY, times(x, e))
+    _grow(sums, group, YY, times(n, times(e, e)))
+
+
+@register_jitable
+def _squares(last: int) -> int:
+    """1 + 4 + 9 + ... up to the square of a number."""
+    return last * (last + 1) * (2 * last + 1) // 6

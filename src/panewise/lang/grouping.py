@@ -145,6 +145,7 @@ class Grouping:
         columns = _columns(kind, given)
         scalars = [self._scalar(a, expr) for a in given[:columns]]
         literals = [canonical(literal).strip("'") for literal in given[columns:]]
+        kind = kind.variant(literals)
         if kind.arity == 2 and len(scalars) == 1:
             scalars.append(self._time(name, expr))
         if len(scalars) != kind.arity or not _fitting(kind, len(literals)):
@@ -198,6 +199,8 @@ def aggregate_name(node: exp.Expr) -> str | None:
 
 def _columns(kind: type[Aggregate[Any]], given: list[exp.Expr]) -> int:
     """How many arguments are columns; a text in quotes after the first begins the literals, where some may follow."""
+    if kind.timed:
+        return kind.arity - 1
     if kind.options or kind.rest is not None:
         texts = (n for n, a in enumerate(given) if n and isinstance(a, exp.Literal) and a.is_string)
         return min(next(texts, len(given)), kind.arity)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from panewise.algebra import Emit, Group, Node, Project, Query, Select, Source, Windowed
 from panewise.algebra.positional import Views, positional_calls, views
-from panewise.time import FIRST_TICK, LAST_TICK, Instant
+from panewise.time import FIRST_TICK, LAST_TICK, Boundary, Instant
 from panewise.window import Cumulate, Landmark, MultiGranular, Predicate, Rows, Session, Sliding, Varying, Window
 
 #: Operators that look at one row at a time; the host evaluates them.
@@ -57,12 +57,17 @@ class Aggregation:
         """Whether some aggregate looks at where in the window items lie."""
         return bool(positional_calls(self.group))
 
-    @property
-    def views(self) -> Views:
+    def views(self, boundary: Boundary) -> Views:
         """What such aggregates see."""
-        found = views(self.window, self.query.domain)
+        found = views(self.window, self.query.domain, boundary.shift)
         assert found is not None, "the binder lets them see only windows with tiers"
         return found
+
+    @property
+    def grains(self) -> set[int]:
+        """How many ticks the instants have that some aggregate tells apart; those of one pane are the same to it."""
+        found = {aggregate.grain(self.query.domain) for _, aggregate in positional_calls(self.group)}
+        return {grain for grain in found if grain is not None}
 
     def anchored(self, first: int) -> Aggregation:
         """The same query with times of day resolved against the stream's first item."""

@@ -103,7 +103,7 @@ class _Run:
         found: list[Result] = []
         anchored = self.anchored(query)
         for level, single in levels(anchored):
-            look = _look(anchored, level or 0)
+            look = _look(anchored, level or 0, self.boundary)
             evaluation = Evaluation(self.sources, self.boundary, self.host, query.empty, look)
             when = moments(single, evaluation.parts, self.boundary, self.until)
             if query.revise is not None:
@@ -139,9 +139,9 @@ class _Run:
         return schema.schema.field(schema.time).type
 
 
-def _look(query: Query, level: int) -> Look | None:
+def _look(query: Query, level: int, boundary: Boundary) -> Look | None:
     """How a level of the query's only window is looked at."""
-    found = views(query.windows[0].window, query.domain) if len(query.windows) == 1 else None
+    found = views(query.windows[0].window, query.domain, boundary.shift) if len(query.windows) == 1 else None
     return None if found is None else lambda instant: found.at(instant, level)
 
 

@@ -10,8 +10,11 @@ real, the largest |x| and |y| are meant relative to one of the points.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,39 +22,67 @@ import pyarrow as pa
 
 from panewise import kernels
 from panewise.aggregate.columns.base import Columns, Items, Longs, Words
+from panewise.aggregate.columns.positional import Held, PositionalColumns
 
-Answers: TypeAlias = npt.NDArray[np.float64]
-#: What is asked of lines, given the heads and sums of `kernels.moments`.
-Asked: TypeAlias = Callable[[Words, Answers], Answers]
+if TYPE_CHECKING:
+    from panewise.aggregate.view import View
+
+Doubles: TypeAlias = npt.NDArray[np.float64]
+#: Heads and sums, as `kernels.moments` has them.
+Moments: TypeAlias = tuple[Words, Doubles]
 
 _ODD, _X_DIFFERS = 1, 2
 
 
-def slopes(unit: int) -> Asked:
-    """How much y grows from one x to the next, `unit` of which are one."""
-    return lambda heads, sums: kernels.line_slopes(heads, sums, float(unit))  # type: ignore[no-any-return]
+class Asked(Enum):
+    """What may be asked of a line: its slope, its value at some x, and how well it fits."""
+
+    SLOPE, VALUE, FIT = range(3)
 
 
-def intercepts(heads: Words, sums: Answers) -> Any:
-    """Where lines are at x = 0."""
-    return kernels.line_values(heads, sums, np.zeros_like(heads[2]))
+@dataclass(frozen=True)
+class Question:
+    """What is asked of lines. x counts steps of `step` ticks, and `unit` ticks are one in the answer."""
+
+    asked: Asked
+    unit: int = 1
+    step: int = 1
+
+    def answers(self, moments: Moments, at: Longs | None = None) -> pa.Array:
+        """The answers of many lines; values at 0, or at some number of ticks."""
+        heads, sums = moments
+        match self.asked:
+            case Asked.SLOPE:
+                found = kernels.line_slopes(heads, sums, self.unit / self.step)
+            case Asked.FIT:
+                found = kernels.line_fits(heads, sums)
+            case Asked.VALUE:
+                found = kernels.line_values(heads, sums, np.zeros_like(heads[2]) if at is None else at, self.step)
+        found[heads[1] & _ODD > 0] = np.nan
+        return pa.array(found + 0.0, mask=heads[1] & (_ODD | _X_DIFFERS) == 0)
 
 
-def fits(heads: Words, sums: Answers) -> Any:
-    """Which share of the variance of y lines explain."""
-    return kernels.line_fits(heads, sums)
+class Lines(Columns):
+    """Columns whose states are moments of lines."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+
+    @abstractmethod
+    def moments(self, words: Words) -> Moments:
+        """States as heads and sums."""
+
+    def lower(self, words: Words) -> pa.Array:
+        return self.question.answers(self.moments(words))
 
 
-class Whole(Columns):
+class Whole(Lines):
     """One word: a row of how many points there are and the digits of the sums of x, x*x, y and x*y.
 
     They are integers, so that parts can be subtracted.
     """
 
     exact = True
-
-    def __init__(self, asked: Asked) -> None:
-        self.asked = asked
 
     def identity(self, size: int) -> Words:
         return (np.zeros((size, 13), np.int64),)
@@ -69,15 +100,12 @@ class Whole(Columns):
     def invert(self, whole: Words, part: Words) -> Words:
         return (whole[0] - part[0],)
 
-    def lower(self, words: Words) -> pa.Array:
-        return _lowered(self.asked, words[0], np.zeros(len(words[0]), np.uint8), np.zeros((0, 0)))
+    def moments(self, words: Words) -> Moments:
+        return _anchored(words[0], np.zeros(len(words[0]), np.uint8), np.zeros((0, 0)))
 
 
-class Real(Columns):
+class Real(Lines):
     """The same with real y: digits for the sums of x and x*x, whether a point was not finite, pairs for y and x*y."""
-
-    def __init__(self, asked: Asked) -> None:
-        self.asked = asked
 
     def identity(self, size: int) -> Words:
         return np.zeros((size, 7), np.int64), np.zeros(size, np.uint8), np.zeros((size, 4))
@@ -92,15 +120,16 @@ class Real(Columns):
     def combine(self, left: Words, right: Words) -> Words:
         return left[0] + right[0], left[1] | right[1], kernels.power_joined(left[2], right[2])
 
-    def lower(self, words: Words) -> pa.Array:
-        return _lowered(self.asked, *words)
+    def moments(self, words: Words) -> Moments:
+        return _anchored(*words)
 
 
-class Anchored(Columns):
+class Anchored(Lines):
     """Any points: how many, what is known of them, the first of them, and a row of sums relative to it, as pairs."""
 
-    def __init__(self, y: pa.DataType, x: pa.DataType, asked: Asked) -> None:
-        self.kinds, self.asked = (x, y), asked
+    def __init__(self, y: pa.DataType, x: pa.DataType, question: Question) -> None:
+        super().__init__(question)
+        self.kinds = x, y
 
     def identity(self, size: int) -> Words:
         anchors = (np.zeros(size, np.float64 if pa.types.is_floating(kind) else np.int64) for kind in self.kinds)
@@ -114,20 +143,42 @@ class Anchored(Columns):
         heads, sums = kernels.line_joined(left[:4], left[4], right[:4], right[4])
         return *heads, sums
 
+    def moments(self, words: Words) -> Moments:
+        return words[:4], words[4]
+
+
+class Forecasts(PositionalColumns):
+    """The same states as `Whole` or `Real`; settled, they also know at which time the line's value is asked."""
+
+    def __init__(self, lines: Lines, ahead: int) -> None:
+        self.lines, self.ahead, self.exact = lines, ahead, lines.exact
+
+    def identity(self, size: int) -> Words:
+        return self.lines.identity(size)
+
+    def _gather(self, slots: Longs, items: Items, into: Words) -> None:
+        self.lines._gather(slots, items, into)
+
+    def combine(self, left: Words, right: Words) -> Words:
+        return self.lines.combine(left, right)
+
+    def invert(self, whole: Words, part: Words) -> Words:
+        return self.lines.invert(whole, part)
+
+    def settled(self, view: View, tiers: Sequence[Held], size: int) -> Words:
+        words = self.identity(size)
+        for tier in tiers:
+            words = self.combine(words, tier.total())
+        return *words, np.full(size, view.front + self.ahead)
+
     def lower(self, words: Words) -> pa.Array:
-        return _said(self.asked, words[:4], words[4])
+        return self.lines.question.answers(self.lines.moments(words[:-1]), words[-1])
 
 
-def _lowered(asked: Asked, digits: Longs, odd: npt.NDArray[np.uint8], pairs: Answers) -> pa.Array:
+def _anchored(digits: Longs, odd: npt.NDArray[np.uint8], pairs: Doubles) -> Moments:
     with np.errstate(over="ignore"):  # the kernel counts on int64 that wrap around
-        return _said(asked, *kernels.power_anchored(digits, odd, pairs))
-
-
-def _said(asked: Asked, heads: Words, sums: Answers) -> pa.Array:
-    flags = heads[1]
-    answers = asked(heads, sums)
-    answers[flags & _ODD > 0] = np.nan
-    return pa.array(answers + 0.0, mask=flags & (_ODD | _X_DIFFERS) == 0)
+        moments: Moments = kernels.power_anchored(digits, odd, pairs)
+    return moments
 
 
 def whole(kind: pa.DataType) -> bool:
@@ -144,8 +195,8 @@ def _near(values: Longs, origin: int) -> bool:
     return bool(len(values)) and int(values.max()) - origin < 2**31 and origin - int(values.min()) < 2**31
 
 
-def _doubles(values: pa.Array) -> npt.NDArray[np.float64]:
-    found: npt.NDArray[np.float64] = values.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+def _doubles(values: pa.Array) -> Doubles:
+    found: Doubles = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return found
 
 
