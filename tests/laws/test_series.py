@@ -60,7 +60,7 @@ def _close(one: Any, other: Any) -> bool:
     return repr(one) == repr(other)
 
 
-@settings(max_examples=45)
+@settings(max_examples=30)
 @given(IN_ORDER, queries(), BOUNDARIES, st.lists(st.integers(0, 16), max_size=3))
 def test_the_engine_says_what_the_reference_says(s: pa.Table, cql: str, boundary: str, cuts: list[int]) -> None:
     """However rows are cut into batches, and after a restart at every cut."""
@@ -76,14 +76,14 @@ def test_the_engine_says_what_the_reference_says(s: pa.Table, cql: str, boundary
     alike(pa.concat_tables(said), pw.reference.run(cql, {"S": s}, time="t", boundary=boundary))
 
 
-@settings(max_examples=35)
+@settings(max_examples=20)
 @given(IN_DISORDER, queries(), BOUNDARIES, st.integers(0, 6))
 def test_late_rows_count_as_the_reference_counts_them(s: pa.Table, cql: str, boundary: str, delay: int) -> None:
     stream = {"S": pw.Stream(s, time="t", delay=delay)}
     alike(pw.run(cql, stream, boundary=boundary), pw.reference.run(cql, stream, boundary=boundary))
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(IN_DISORDER, queries(), st.integers(0, 5), SPLITS, st.integers(1, 3), BOUNDARIES, st.booleans())
 def test_shards_say_what_one_engine_says(
     s: pa.Table,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from random import Random
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,9 @@ import panewise as pw
 
 #: Figure 3: extents of 4, 12 and 24 units.
 WINDOW = "[RANGES 24, 12, 4 SLIDES 4, 2, 1]"
-LINES = "REGR_SLOPE({0}) AS slope, REGR_INTERCEPT({0}) AS intercept, REGR_R2({0}) AS fit, REGR_FORECAST(v, 6{1}) AS soon"
+LINES = (
+    "REGR_SLOPE({0}) AS slope, REGR_INTERCEPT({0}) AS intercept, REGR_R2({0}) AS fit, REGR_FORECAST(v, 6{1}) AS soon"
+)
 
 Items = list[tuple[int, float]]
 Series = dict[int, float]
@@ -26,7 +29,9 @@ Series = dict[int, float]
 def items(seed: int) -> Items:
     """Now and then several items an instant, and gaps of up to five instants."""
     random = Random(seed)
-    return sorted((t, random.gauss(3 * t, 20)) for t in random.sample(range(1, 80), 45) for _ in range(random.choice([1, 1, 3])))
+    return sorted(
+        (t, random.gauss(3 * t, 20)) for t in random.sample(range(1, 80), 45) for _ in range(random.choice([1, 1, 3]))
+    )
 
 
 def averaged(some: Items) -> Series:
@@ -45,7 +50,7 @@ def filled(series: Series, end: int) -> Series:
     return out
 
 
-def asked(form: str, table: pa.Table) -> list[dict[str, float]]:
+def asked(form: str, table: pa.Table) -> list[dict[str, Any]]:
     literal = f", '{form}'" if form else ""
     query = f"SELECT {LINES.format('v' + literal, literal)} FROM S {WINDOW}"
     return list(pw.run(query, {"S": table}, time="t", until=90).to_pylist())
@@ -63,7 +68,7 @@ def test_lines_at_three_horizons_are_numpys(form: str, seed: int) -> None:
         series = averaged(inside)
         points = inside if not form else sorted((filled(series, end) if form == "FILLED" else series).items())
         if len({t for t, _ in points}) < 2:
-            assert row["slope"] is None and row["soon"] is None
+            assert [row["slope"], row["soon"]] == [None, None]
             continue
         x, y = np.array(points).T
         slope, intercept = np.polyfit(x, y, 1)
@@ -103,10 +108,9 @@ def test_equations_5_to_7(extent: int) -> None:
 def test_instants_of_timestamps_are_steps() -> None:
     """Seconds: items at .2 and .7 are one value at the end of their second, and the minute's end is 10 seconds away."""
     base = datetime(2024, 1, 1, tzinfo=UTC)
-    at = [0.2, 0.7, 3.5, 4.0, 8.1]
-    table = pa.table(
-        {"t": pa.array([base + timedelta(seconds=s) for s in at], pa.timestamp("us", "UTC")), "v": [1.0, 3.0, 5.0, 6.0, 2.0]}
-    )
+    at, values = [0.2, 0.7, 3.5, 4.0, 8.1], [1.0, 3.0, 5.0, 6.0, 2.0]
+    times = pa.array([base + timedelta(seconds=s) for s in at], pa.timestamp("us", "UTC"))
+    table = pa.table({"t": times, "v": values})
     lines = "REGR_SLOPE(v, 'FILLED', '1 SECOND') AS s, REGR_FORECAST(v, '5 SECONDS', 'FILLED', '1 SECOND') AS f"
     (row,) = pw.run(f"SELECT {lines} FROM S [RANGE 10 SECONDS SLIDE 10 SECONDS]", {"S": table}, time="t").to_pylist()
     series = filled({1: 2.0, 4: 5.5, 9: 2.0}, 10)

@@ -12,6 +12,7 @@ from panewise.aggregate.positional import Positional
 from panewise.aggregate.quantile import Median, Quantile
 from panewise.aggregate.recurring import Recurring, RecurringCounts
 from panewise.aggregate.regression import RegrForecast, RegrIntercept, RegrR2, RegrSlope
+from panewise.aggregate.sketches import ApproxDistinct, TopK
 from panewise.aggregate.total import Sum
 from panewise.aggregate.variance import StddevPop, StddevSamp, VarPop, VarSamp
 from panewise.aggregate.view import View
@@ -22,6 +23,7 @@ __all__ = [
     "AgedCount",
     "AgedSum",
     "Aggregate",
+    "ApproxDistinct",
     "Avg",
     "Columns",
     "Count",
@@ -48,6 +50,7 @@ __all__ = [
     "StddevPop",
     "StddevSamp",
     "Sum",
+    "TopK",
     "VarPop",
     "VarSamp",
     "View",

@@ -29,12 +29,14 @@ class Laws:
     invertible: a part can be taken out of a whole (running intervals, subtract on evict).
     idempotent: a part may be counted twice (overlapping cover of a window).
     bounded: the state has constant size (distributive and algebraic aggregates; holistic ones grow).
+    approximate: answers are within a stated error of the meaning once there are many values, and exact before.
     """
 
     commutative: bool = True
     invertible: bool = False
     idempotent: bool = False
     bounded: bool = True
+    approximate: bool = False
 
     @property
     def ordered(self) -> bool:
@@ -42,7 +44,7 @@ class Laws:
         return not self.commutative
 
     def __str__(self) -> str:
-        words = ("commutative", "invertible", "idempotent")
+        words = ("commutative", "invertible", "idempotent", "approximate")
         kept = [word for word in words if getattr(self, word)]
         return ", ".join(["associative", *kept, "constant state" if self.bounded else "growing state"])
 

@@ -108,7 +108,7 @@ class RegrSlope(Regression):
 
     names = ("REGR_SLOPE",)
     options = ("series", "step")
-    series = SeriesSlope
+    series: ClassVar[type[Series]] = SeriesSlope
 
     @classmethod
     def variant(cls, literals: Sequence[str]) -> type[Aggregate[Any]]:

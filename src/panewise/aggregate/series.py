@@ -109,12 +109,13 @@ class Series(Positional[State]):
         instants: dict[int, list[Any]] = {}
         for position, value in items:
             instants.setdefault(-(-position // step), []).append(value)
-        values = {instant: _mean(some) for instant, some in sorted(instants.items())}
-        if None in values.values():
-            return math.nan
+        values: dict[int, Fraction] = {}
+        for instant, some in instants.items():
+            if (mean := _mean(some)) is None:
+                return math.nan
+            values[instant] = mean
         if self.filled and values:
-            last = max(*values, view.front // step) if len(values) > 1 else max(min(values), view.front // step)
-            for instant in range(min(values), last + 1):
+            for instant in range(min(values), max(max(values), view.front // step) + 1):
                 values[instant] = values.get(instant, values.get(instant - 1, Fraction(0)))
         points = [(value, Fraction(instant * step - view.shift, self.unit)) for instant, value in values.items()]
         found = line(points)

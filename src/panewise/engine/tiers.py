@@ -20,7 +20,9 @@ from panewise.time import Boundary
 class Tiered(Holder):
     """One window and the feeds of its levels. Tiers are not shared: others have edges elsewhere."""
 
-    def __init__(self, columns: Sequence[Columns], views: Views, boundary: Boundary, begins: int, grains: Iterable[int]) -> None:
+    def __init__(
+        self, columns: Sequence[Columns], views: Views, boundary: Boundary, begins: int, grains: Iterable[int]
+    ) -> None:
         super().__init__(columns, boundary, views.lag)
         self.views, self.origin = views, views.levels[0].start
         self.chain = Tiers(columns, [_granule(views, level, grains) for level in range(len(views.levels))])

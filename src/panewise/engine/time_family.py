@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -125,7 +125,8 @@ class TimeFamily(Family):
     def _tiered(self, since: int) -> Tiered:
         """The tiers for feeds for which items after some position count; those that come now know what comes now."""
         if since not in self.tiers:
-            holder = Tiered(self.columns, self.plan.views(self.boundary), self.boundary, max(self.closed, since), self.plan.grains)
+            views = replace(self.plan.views, shift=self.boundary.shift)
+            holder = Tiered(self.columns, views, self.boundary, max(self.closed, since), self.plan.grains)
             holder.grow(len(self.keys))
             if self.passed > NEVER:
                 holder.pass_to(self.passed)

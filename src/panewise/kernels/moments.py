@@ -56,7 +56,7 @@ def two_product(a: float, b: float) -> Pair:
     return product, ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
     """a * b + c, rounded once: one instruction where the machine has it."""
     real = numba.float64
@@ -66,7 +66,7 @@ def _fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
 @overload(two_product)
 def _two_product_fused(a: float, b: float) -> Callable[[float, float], Pair]:
     def two_product(a: float, b: float) -> Pair:
-        return a * b, _fused(a, b, -(a * b))
+        return a * b, _fused(a, b, -(a * b))  # type: ignore[call-arg]
 
     return two_product
 
@@ -262,7 +262,14 @@ Newest: TypeAlias = tuple[Longs, Longs, Doubles]
 
 
 def line_series(
-    codes: Longs, counts: Longs, totals: Doubles, instant: int, filled: bool, newest: Newest, heads: Heads, sums: Doubles
+    codes: Longs,
+    counts: Longs,
+    totals: Doubles,
+    instant: int,
+    filled: bool,
+    newest: Newest,
+    heads: Heads,
+    sums: Doubles,
 ) -> None:
     """Add the items of one instant, none older than those before: to the group's newest instant, or as a newer one.
 

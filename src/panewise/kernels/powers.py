@@ -9,6 +9,8 @@ of it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba.extending import register_jitable
 
@@ -169,7 +171,7 @@ _ROUND = 2.0**64
 
 
 @register_jitable
-def _long(words: Longs, place: int, field: int) -> int:
+def _long(words: Longs, place: int, field: int) -> Any:
     """A sum, wrapped."""
     return words[place, field] + (words[place, field + 1] << 32)
 
@@ -207,7 +209,7 @@ def _exact(near: Pair, wrapped: int) -> Pair:
 
 
 @register_jitable
-def _middle(total: Pair, count: int) -> int:
+def _middle(total: Pair, count: int) -> Any:
     """A whole number near the mean."""
     return np.int64(min(max(np.floor(total[0] / count), -9223372036854774784.0), 9223372036854774784.0))
 

@@ -14,7 +14,6 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
-
 _OURS = ("REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2", "APPROX_DISTINCT", "APPROX_COUNT_DISTINCT")
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from panewise.algebra import Emit, Group, Node, Project, Query, Select, Source, Windowed
 from panewise.algebra.positional import Views, positional_calls, views
-from panewise.time import FIRST_TICK, LAST_TICK, Boundary, Instant
+from panewise.time import FIRST_TICK, LAST_TICK, Instant
 from panewise.window import Cumulate, Landmark, MultiGranular, Predicate, Rows, Session, Sliding, Varying, Window
 
 #: Operators that look at one row at a time; the host evaluates them.
@@ -57,9 +57,10 @@ class Aggregation:
         """Whether some aggregate looks at where in the window items lie."""
         return bool(positional_calls(self.group))
 
-    def views(self, boundary: Boundary) -> Views:
+    @property
+    def views(self) -> Views:
         """What such aggregates see."""
-        found = views(self.window, self.query.domain, boundary.shift)
+        found = views(self.window, self.query.domain)
         assert found is not None, "the binder lets them see only windows with tiers"
         return found
 

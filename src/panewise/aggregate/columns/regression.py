@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -183,7 +183,7 @@ def _anchored(digits: Longs, odd: npt.NDArray[np.uint8], pairs: Doubles) -> Mome
 
 def whole(kind: pa.DataType) -> bool:
     """Whether values are int64 as they stand."""
-    return bool(pa.types.is_timestamp(kind) or pa.types.is_integer(kind) and kind != pa.uint64())
+    return bool(pa.types.is_timestamp(kind) or (pa.types.is_integer(kind) and kind != pa.uint64()))
 
 
 def _first(values: Longs) -> int:
