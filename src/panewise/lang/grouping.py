@@ -215,7 +215,7 @@ def _fitting(kind: type[Aggregate[Any]], literals: int) -> bool:
 
 def _form(name: str, kind: type[Aggregate[Any]]) -> str:
     """How an aggregate is called, for a person who called it otherwise."""
-    wanted = ", ".join(["column"] * kind.arity + list(kind.parameters))
+    wanted = ", ".join(["column"] * (kind.arity - kind.timed) + list(kind.parameters))
     optional = [*kind.options, *([f"{kind.rest} ..."] if kind.rest else [])]
     return f"{name}({wanted}{''.join(f' [, {each}]' for each in optional)})"
 
