@@ -38,10 +38,8 @@ from panewise.kernels.plain import Bytes, Doubles, Longs
 
 #: Where the digits of the sums of x, x*x, y and x*y begin, after the number of points.
 N, SX, SXX, SY, SXY = 0, 1, 3, 7, 9
-#: How many words a group has: with whole y, and without those of y.
-WHOLE, FIRST = 13, 7
 
-_LOW, _BASE = 0xFFFFFFFF, 4294967296.0
+_LOW, _BASE, _SQUARE, _CUBE = 0xFFFFFFFF, 2.0**32, 2.0**64, 2.0**96
 
 
 @register_jitable
@@ -167,8 +165,6 @@ def power_real_near(
 # Moments around the mean are small differences of large numbers. Pairs say how large they are, to some 2**-100 of those
 # numbers; int64 that wrap around say the rest exactly, up to a multiple of 2**64. Both together are the exact number.
 
-_ROUND = 2.0**64
-
 
 @register_jitable
 def _long(words: Longs, place: int, field: int) -> Any:
@@ -189,7 +185,7 @@ def _wide(words: Longs, place: int, field: int) -> Pair:
     second = words[place, field + 1] + (words[place, field] >> 32)
     third = words[place, field + 2] + (second >> 32)
     fourth = words[place, field + 3] + (third >> 32)
-    high, low = two_sum(np.float64(fourth) * _BASE**3, np.float64(third & _LOW) * _BASE**2)
+    high, low = two_sum(np.float64(fourth) * _CUBE, np.float64(third & _LOW) * _SQUARE)
     return high, low + (np.float64(second & _LOW) * _BASE + np.float64(words[place, field] & _LOW))
 
 
@@ -204,8 +200,8 @@ def _less(whole: Pair, a: Pair, b: Pair) -> Pair:
 @register_jitable
 def _exact(near: Pair, wrapped: int) -> Pair:
     """The number that wraps to an int64 and is near a pair."""
-    rounds = np.floor((near[0] + near[1] - np.float64(wrapped)) / _ROUND + 0.5)
-    return _paired(wrapped) if rounds == 0 else plus((rounds * _ROUND, 0.0), _paired(wrapped))
+    rounds = np.floor((near[0] + near[1] - np.float64(wrapped)) / _SQUARE + 0.5)
+    return _paired(wrapped) if rounds == 0 else plus((rounds * _SQUARE, 0.0), _paired(wrapped))
 
 
 @register_jitable
