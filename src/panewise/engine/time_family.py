@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -142,7 +142,8 @@ class TimeFamily(Family):
     def _tiered(self, since: int) -> Tiered:
         """The tiers for feeds for which items after some position count; those that come now know what comes now."""
         if since not in self.tiers:
-            holder = Tiered(self.columns, self.plan.views, self.boundary, max(self.closed, since))
+            views = replace(self.plan.views, shift=self.boundary.shift)
+            holder = Tiered(self.columns, views, self.boundary, max(self.closed, since), self.plan.grains)
             holder.grow(len(self.keys))
             if self.passed > NEVER:
                 holder.pass_to(self.passed)
@@ -154,8 +155,9 @@ class TimeFamily(Family):
         return Standpoint(origin, self.closed, self.passed, len(self.keys), self.open.panes())
 
     def _cuts(self) -> Cuts:
-        edges = [edge for feed in self.feeds.values() for edge in edges_of(feed.window)]
-        return cuts(edges if self.grain is None else [*edges, Edges(0, self.grain)])
+        grains = [*self.plan.grains, *([] if self.grain is None else [self.grain])]
+        windows = (edge for feed in self.feeds.values() for edge in edges_of(feed.window))
+        return cuts([*(Edges(0, grain) for grain in grains), *windows])
 
     # ---- rows and time -----------------------------------------------------------------------------------------
 

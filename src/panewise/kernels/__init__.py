@@ -24,6 +24,19 @@ KERNELS = (
     "take_greatest",
     "take_greatest_floats",
     "take_latest",
+    "line_points",
+    "line_joined",
+    "line_slopes",
+    "line_values",
+    "line_fits",
+    "line_series",
+    "line_series_end",
+    "power_whole",
+    "power_whole_near",
+    "power_real",
+    "power_real_near",
+    "power_joined",
+    "power_anchored",
     "bucketed",
     "meet",
     "frame_flags",
@@ -64,6 +77,8 @@ HOMES = {
     "running": "running",
     "peak": "peaks",
     "quantile": "quantiles",
+    "line": "moments",
+    "power": "powers",
 }
 
 

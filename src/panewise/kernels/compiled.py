@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
-from panewise.kernels import framing, intervals, levels, peaks, quantiles, running
+from panewise.kernels import framing, intervals, levels, moments, peaks, powers, quantiles, running
 from panewise.kernels.plain import Bytes, Chain, Doubles, Flags, Longs, Table
 
 _BODY = np.int64(0x7FFF_FFFF_FFFF_FFFF)
@@ -266,3 +266,16 @@ peak_lookup = _compiled(peaks.peak_lookup)
 quantile_merge = _compiled(quantiles.quantile_merge)
 quantile_sizes = _compiled(quantiles.quantile_sizes)
 quantile_select = _compiled(quantiles.quantile_select)
+line_points = _compiled(moments.line_points)
+line_joined = _compiled(moments.line_joined)
+line_slopes = _compiled(moments.line_slopes)
+line_values = _compiled(moments.line_values)
+line_fits = _compiled(moments.line_fits)
+line_series = _compiled(moments.line_series)
+line_series_end = _compiled(moments.line_series_end)
+power_whole = _compiled(powers.power_whole)
+power_whole_near = _compiled(powers.power_whole_near)
+power_real = _compiled(powers.power_real)
+power_anchored = _compiled(powers.power_anchored)
+power_real_near = _compiled(powers.power_real_near)
+power_joined = _compiled(powers.power_joined)
