@@ -208,9 +208,15 @@ class TimeFamily(Family):
 
     def _close(self, limit: int | None) -> None:
         for pane in self.open.close(limit):
+            self._let_go([pane])
             self.closed = pane.end
             for holder in self.holders:
                 holder.take(pane)
+
+    def _let_go(self, panes: Sequence[Pane]) -> None:
+        """Panes are finished: whoever asks for them may have them."""
+        if self.shed is not None:
+            self.shed += panes
 
     def _refuse_endless(self, limit: int | None) -> None:
         """Absurd times would be reported at billions of instants; nothing has changed yet when that is said."""
@@ -246,6 +252,7 @@ class TimeFamily(Family):
                 waiting.append(late)
                 continue
             self._run(late.visible - 1)
+            self._let_go(late.panes)
             for holder in self.holders:
                 for pane in late.panes:
                     self.said += holder.insert(pane, late.visible)
@@ -262,6 +269,7 @@ class TimeFamily(Family):
 
     def _every_pane(self) -> Iterable[Pane]:
         yield from self.open.panes()
+        yield from self.shed or ()
         for late in self.late:
             yield from late.panes
         for holder in self.holders:
@@ -275,6 +283,7 @@ class TimeFamily(Family):
 
     def recode(self, codes: Longs) -> None:
         self.open.recode(codes)
+        self.shed = self.shed and [pane.recoded(codes) for pane in self.shed]
         self.late = [Late(late.visible, [pane.recoded(codes) for pane in late.panes]) for late in self.late]
         for holder in self.holders:
             holder.size = len(self.keys)
