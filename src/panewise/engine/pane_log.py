@@ -78,7 +78,8 @@ class PaneRows:
     def __init__(self, plan: Aggregation, instants: pa.DataType) -> None:
         grouping = Grouping(plan)
         self._columns, self._instants = grouping.columns, instants
-        self._types = grouping.keys.types
+        #: The types of the keys.
+        self.types = grouping.keys.types
         #: The keys under the names that the query selects them by, to which all other names give way.
         self.keys = _key_names(plan)
         self._words = {
@@ -87,7 +88,7 @@ class PaneRows:
             for place, word in enumerate(column.identity(0))
         }
         fields = [(_free(name, self.keys), instants) for name in ("pane_start", "pane_end")]
-        fields += zip(self.keys, self._types, strict=True)
+        fields += zip(self.keys, self.types, strict=True)
         fields += [(_free(name, self.keys), _stored_type(dtype)) for name, dtype in self._words.items()]
         self.schema = pa.schema(fields)
 
@@ -109,9 +110,9 @@ class PaneRows:
     def read(self, table: pa.Table) -> tuple[list[pa.Array], list[Pane]]:
         """Keys, and panes whose codes count them. Rows of the same pane and group become panes of their own."""
         arrays = list(arrays_of(table.select(self.schema.names).cast(self.schema)).values())
-        keys = Keys(self._types)
+        keys = Keys(self.types)
         starts, ends = (array.cast(pa.int64()).to_numpy() for array in arrays[:2])
-        first = 2 + len(self._types)
+        first = 2 + len(self.types)
         codes = keys.encode(arrays[2:first], table.num_rows)
         order, turns = _ordered(starts, ends, codes)
         words = iter([_loaded(a, dtype)[order] for a, dtype in zip(arrays[first:], self._words.values(), strict=True)])

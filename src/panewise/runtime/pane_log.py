@@ -119,32 +119,43 @@ class PaneLog:
             )
         return found
 
-    def batches(self) -> list[int]:
+    def batches(self) -> dict[int, Batch]:
         """The batches that are there, oldest first."""
-        return sorted(self._folders())
-
-    def read(self, batch: int, schema: pa.Schema) -> pa.Table | None:
-        """The rows of a batch; None where it is just being replaced."""
-        folder = self._folders().get(batch)
-        if folder is None:
-            return None
         try:
-            files = sorted(folder.glob("*.parquet"))
-            return pa.concat_tables([schema.empty_table(), *(_conformed(file, schema) for file in files)])
+            found = [(match, path) for path in self.folder.iterdir() if (match := _BATCH.fullmatch(path.name))]
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        return {number: Batch(path) for number, path in sorted((int(match[1]), path) for match, path in found)}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The folder of one batch, which may just be replaced."""
+
+    folder: Path
+
+    @property
+    def version(self) -> object:
+        """Tells a batch from another one that replaces it; None where it is not there."""
+        try:
+            found = self.folder.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns
+
+    def read(self, schema: pa.Schema) -> pa.Table | None:
+        """All its rows; None where it is not there."""
+        try:
+            files = sorted(self.folder.glob("*.parquet"))
+            tables = [schema.empty_table(), *(_conformed(file, schema) for file in files)]
         except FileNotFoundError:
             return None
         except (OSError, pa.ArrowException, KeyError) as problem:
             reason = str(problem).splitlines()[0]
             raise SourceProblem(
-                f"the panes in '{folder}' cannot be read: {reason}", fix="restore the files from a copy"
+                f"the panes in '{self.folder}' cannot be read: {reason}", fix="restore the files from a copy"
             ) from None
-
-    def _folders(self) -> dict[int, Path]:
-        try:
-            found = [(match, path) for path in self.folder.iterdir() if (match := _BATCH.fullmatch(path.name))]
-        except (FileNotFoundError, NotADirectoryError):
-            return {}
-        return {int(match[1]): path for match, path in found}
+        return pa.concat_tables(tables) if files else None
 
 
 def _conformed(file: Path, schema: pa.Schema) -> pa.Table:
