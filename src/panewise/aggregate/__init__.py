@@ -2,7 +2,7 @@
 
 from panewise.aggregate.average import Avg
 from panewise.aggregate.base import AGGREGATES, Aggregate, Invertible, Laws
-from panewise.aggregate.columns import Columns, Items, Longs, Objects, Words, bytes_of, joined, placed, put, runs
+from panewise.aggregate.columns import Columns, Fused, Items, Longs, Objects, Words, bytes_of, joined, placed, put, runs
 from panewise.aggregate.count import Count, CountAll
 from panewise.aggregate.count_distinct import CountDistinct
 from panewise.aggregate.ends import First, Last
@@ -21,6 +21,7 @@ __all__ = [
     "CountAll",
     "CountDistinct",
     "First",
+    "Fused",
     "Invertible",
     "Items",
     "Last",

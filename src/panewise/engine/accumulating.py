@@ -82,6 +82,10 @@ class Accumulating(Holder):
             total.grow(self.size)
             total.push(pane.where, words)
 
+    @property
+    def unknown(self) -> int:
+        return self.floor
+
     def panes(self) -> list[Pane]:
         if self.totals is None:
             return []

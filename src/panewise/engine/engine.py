@@ -12,24 +12,28 @@ import pyarrow as pa
 from panewise.accounting import Accounting
 from panewise.algebra import Host
 from panewise.engine.emission import Emission, Seat
+from panewise.engine.engine_lookups import EngineLookups
 from panewise.engine.family import Family
 from panewise.engine.grouping import Home, home_of
 from panewise.engine.intake import NO_MARK, Intake
 from panewise.engine.lateness import Ledger, Tally
+from panewise.engine.lookups import When, tick_at
 from panewise.engine.pool import Pool, Standing
 from panewise.engine.relational import Circuit, Inflow
 from panewise.engine.report import Reporter, Said
+from panewise.engine.retention import Length, Retention, retained
 from panewise.engine.rows_family import RowsFamily
 from panewise.engine.session_family import SessionFamily
+from panewise.engine.shelf import Chosen
 from panewise.engine.slicer import opened
 from panewise.engine.snapshot import Tree, packed, unpacked
 from panewise.engine.time_family import TimeFamily
-from panewise.errors import BindProblem, SchemaProblem, StateProblem, did_you_mean
+from panewise.errors import SchemaProblem, StateProblem, did_you_mean
 from panewise.plan import Aggregation, Framing, Relation
 from panewise.plan.kinship import Kin
 from panewise.slicing import WindowManager
 from panewise.stores.stairs import NEVER
-from panewise.time import Domain, Instant
+from panewise.time import Ticks
 from panewise.window import Rows, Session
 
 
@@ -39,13 +43,22 @@ class Engine:
     `feed` takes rows in any split and, within the declared delay, in any order. `advance` returns what has become
     final. Queries may be registered with the pool, and revoked, at any moment. A `shard` is one of several engines that
     run the same pool, and hears of each query the rows that are meant for it. `stored` streams fill frames with what is
-    there; unless named, these are the ones without a delay.
+    there; unless named, these are the ones without a delay. Panes are kept for `keep` after their time, cut to `grain`
+    at least, so that `lookup` can answer any window over them.
     """
 
     def __init__(
-        self, pool: Pool, state: Tree | None = None, *, shard: bool = False, stored: Collection[str] | None = None
+        self,
+        pool: Pool,
+        state: Tree | None = None,
+        *,
+        shard: bool = False,
+        stored: Collection[str] | None = None,
+        keep: Length | None = None,
+        grain: Length | None = None,
     ) -> None:
         self.pool = pool
+        self.retention = retained(pool, keep, grain) if state is None else Retention(*state["retention"])
         self._intakes = {name: Intake(name, schema) for name, schema in pool.streams.items()}
         self._families: dict[Home, Family] = {}
         self._reporters: dict[Home, Reporter] = {}
@@ -60,6 +73,7 @@ class Engine:
         #: What was said while another family could not speak.
         self._unheard: dict[int, list[Said]] = {}
         self._late: dict[str, list[pa.Table]] = {}
+        self._lookups = EngineLookups(self)
         if state is not None:
             self._load(state)
         else:
@@ -148,9 +162,9 @@ class Engine:
         """The input is complete: everything until each item has been in all its windows, or until an instant."""
         for family in self._families.values():
             domain = family.plan.query.domain
-            family.finish(None if until is None else _tick(until, domain))
+            family.finish(None if until is None else tick_at(until, domain))
         domains = {schema.domain for schema in self.pool.streams.values()}
-        last = None if until is None else max(_tick(until, domain) for domain in domains)
+        last = None if until is None else max(tick_at(until, domain) for domain in domains)
         return self._emitted(self._circuit.finish(last))
 
     # ---- what can be asked -------------------------------------------------------------------------------------
@@ -173,6 +187,23 @@ class Engine:
     def family(self, name: str) -> Family | None:
         """The family of a query; None where it has none, or none yet."""
         return self._families.get(self._homes.get(name, (None, None)))
+
+    def lookup(
+        self,
+        query: str,
+        at: When | Sequence[When] | Ticks | None = None,
+        keys: Chosen | None = None,
+        between: tuple[When | Sequence[When] | Ticks, When | Sequence[When] | Ticks] | None = None,
+    ) -> pa.Table:
+        """The state of a query at an instant, or at many, from all rows so far: a registered query or ad-hoc text.
+
+        See `Lookups.lookup`, and `Engine(keep=..., grain=...)` for what is kept.
+        """
+        return self._lookups.lookup(query, at, keys, between)
+
+    def explain_lookups(self) -> str:
+        """What is kept for lookups, and which structure answers each aggregate, with the reason."""
+        return self._lookups.explain()
 
     @property
     def nbytes(self) -> int:
@@ -200,7 +231,13 @@ class Engine:
             families.append({"family": family.state(), "said": self._reporters[home].state(), "anchors": anchors})
         late = {name: pa.concat_tables(tables) for name, tables in self._late.items()}
         intakes = {name: intake.state() for name, intake in self._intakes.items()}
-        return {"intakes": intakes, "families": families, "late": late, "relations": self._circuit.state()}
+        return {
+            "intakes": intakes,
+            "families": families,
+            "late": late,
+            "relations": self._circuit.state(),
+            "retention": self.retention.plain(),
+        }
 
     @classmethod
     def restore(cls, data: bytes, host: Host | None = None) -> Engine:
@@ -270,6 +307,10 @@ class Engine:
         found = [f for (key, _), f in self._families.items() if key == family and isinstance(f, TimeFamily)]
         return found[0].managers if found and found[0].begun else None
 
+    def time_families(self) -> list[TimeFamily]:
+        """The families whose panes lookups are answered from."""
+        return [family for family in self._families.values() if isinstance(family, TimeFamily)]
+
     def kin(self) -> list[tuple[Mapping[str, Relation], Kin]]:
         """Called by the pool: which relational operators share their work."""
         return self._circuit.kin()
@@ -291,6 +332,7 @@ class Engine:
         home = self._homes[name] = home_of(plan)
         if home not in self._families:
             self._families[home] = self._made(plan)
+            self._keep(self._families[home])
             self._reporters[home] = Reporter(self._families[home])
             self._families[home].recoded = self._reporters[home].recode
         return home
@@ -303,6 +345,16 @@ class Engine:
             case Rows():
                 return RowsFamily(plan, boundary, host)
         return TimeFamily(plan, boundary, host, self.pool.policy)
+
+    def _keep(self, family: Family) -> None:
+        """Let a new family remember what it has missed, and keep its panes for lookups where that is wanted."""
+        if not isinstance(family, TimeFamily):
+            return
+        stream = family.plan.source.stream
+        newest = self._intakes[stream].newest
+        family.founded = NEVER if newest == NO_MARK else newest + self.pool.boundary.shift
+        if stream in self.retention.keep:
+            family.keep(self.retention.keep[stream], self.retention.grain.get(stream))
 
     def _anchor(self, stream: str, first: int) -> None:
         """The first item says which day times of day are on."""
@@ -334,21 +386,13 @@ class Engine:
 
     def _promise(self, to: int | str | datetime) -> None:
         for intake in self._intakes.values():
-            tick = _tick(to, intake.schema.domain)
+            tick = tick_at(to, intake.schema.domain)
             intake.promised = max(intake.promised, tick + 1 - self.pool.boundary.shift)
 
     def _intake(self, stream: str) -> Intake:
         if stream not in self._intakes:
             raise SchemaProblem(f"there is no stream {stream!r}", fix=did_you_mean(stream, self._intakes))
         return self._intakes[stream]
-
-
-def _tick(value: int | str | datetime, domain: Domain) -> int:
-    """A point in time as users write it."""
-    found = Instant.parse(value.isoformat() if isinstance(value, datetime) else value, domain)
-    if found.of_day:
-        raise BindProblem(f"instant {value!r} has no date", fix="write a date and a time")
-    return found.tick
 
 
 def _of_day(plan: Aggregation) -> bool:

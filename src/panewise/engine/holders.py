@@ -149,6 +149,11 @@ class Holder(ABC):
     def admit(self, pane: Pane) -> None:
         """Let a late pane in among what has been answered already."""
 
+    @property
+    def unknown(self) -> int:
+        """The newest position of which something may have been forgotten."""
+        return NEVER
+
     @abstractmethod
     def panes(self) -> list[Pane]:
         """Every pane held, waiting ones excluded, oldest first."""

@@ -15,6 +15,7 @@ from panewise.engine.feeds import Chunk, Feed
 from panewise.engine.holders import Holder, on_grid
 from panewise.engine.snapshot import Tree
 from panewise.stores.pane import Pane, merged
+from panewise.stores.stairs import NEVER
 from panewise.time import Boundary
 from panewise.window import Contents, LogicalWindow, Sliding
 
@@ -72,6 +73,10 @@ class Keeping(Holder):
             if low < pane.end <= high:
                 yield from self._chunks(at, [self.feed], self._answer(at), revised=True)
 
+    @property
+    def unknown(self) -> int:
+        return self.at - self._reach(self.window) if isinstance(self.window, Sliding) and self.at > NEVER else NEVER
+
     def panes(self) -> list[Pane]:
         return list(self.held)
 
@@ -111,5 +116,9 @@ class Keeping(Holder):
 
     def _forget(self, at: int) -> None:
         if isinstance(self.window, Sliding):
-            reach = self.window.range + self.lag + (self.feed.revise or 0) + self.grid[1]
+            reach = self._reach(self.window)
             self.held = [pane for pane in self.held if pane.end > at - reach]
+
+    def _reach(self, window: Sliding) -> int:
+        """How far back instants that may still be said again look."""
+        return window.range + self.lag + (self.feed.revise or 0) + self.grid[1]

@@ -43,6 +43,17 @@ class Keys:
             codes = pairs.encode((codes << 32) | values.encode(column))
         return codes
 
+    def find(self, columns: Sequence[pa.Array], rows: int) -> Longs:
+        """The code of each row, -1 where the combination is not known; nothing new is remembered."""
+        if not self.types:
+            return np.zeros(rows, np.int64)
+        codes = self._columns[0].find(columns[0])
+        for values, pairs, column in zip(self._columns[1:], self._pairs, columns[1:], strict=True):
+            others = values.find(column)
+            known = (codes >= 0) & (others >= 0)
+            codes = np.where(known, pairs.find((codes << 32) | others), -1)
+        return codes
+
     def kept(self, live: Iterable[Longs]) -> Kept:
         """Only the keys with some codes."""
         marks = np.zeros(len(self), bool)
@@ -117,6 +128,15 @@ class Numbers:
                 return codes
         return self._hashed(values)
 
+    def find(self, values: Longs) -> Longs:
+        """Codes without numbering anything new, -1 where there is none."""
+        codes, place = np.full(len(values), -1, np.int64), 0
+        full = len(self._table[0]) // 2
+        while place < len(values):
+            # A table that counts as full takes nothing in: the kernel stops at the first value it does not know.
+            place = kernels.hash_codes(values, self._table, self._uniques, full, codes, place)[1] + 1
+        return codes
+
     def _looked_up(self, values: Longs, low: int, high: int) -> Longs | None:
         """Codes from the table, where all values lie in its range and are known."""
         if self._direct is None or low < self._base or high >= self._base + len(self._direct):
@@ -179,6 +199,17 @@ class Values:
         parts = values.dictionary_encode()
         mapped = np.array([self._code(v) for v in to_python(parts.dictionary)], np.int64)
         return mapped[parts.indices.to_numpy()] if len(mapped) else np.zeros(0, np.int64)
+
+    def find(self, values: pa.Array) -> Longs:
+        """The numbers of known values, -1 for the others."""
+        codes = np.zeros(len(values), np.int64)
+        valid = pc.is_valid(values).to_numpy(zero_copy_only=False)
+        present = values.drop_null()
+        if self._numbers is not None:
+            codes[valid] = self._numbers.find(to_longs(present))
+        else:
+            codes[valid] = [self._known.get(value, -1) for value in to_python(present)]
+        return codes
 
     def take(self, codes: Longs) -> pa.Array:
         if self._numbers is not None:

@@ -134,6 +134,10 @@ class Sliders(Holder):
         self.chain.grow(self.size)
         self.chain.insert(self._moved(pane, self.shift))
 
+    @property
+    def unknown(self) -> int:
+        return max(self.begins, self.chain.forgotten - self.shift)
+
     def panes(self) -> list[Pane]:
         return [self._moved(pane, -self.shift) for pane in self.chain.panes()]
 

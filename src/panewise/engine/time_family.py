@@ -11,6 +11,7 @@ import pyarrow as pa
 from panewise.aggregate import Longs
 from panewise.algebra import Host
 from panewise.engine.accumulating import Accumulating
+from panewise.engine.archive import Archive
 from panewise.engine.chains import Chains, Standpoint
 from panewise.engine.family import Family, chosen
 from panewise.engine.feeds import Feed
@@ -23,7 +24,7 @@ from panewise.engine.rowwise import passed
 from panewise.engine.snapshot import Tree, pane_tree, panes_from
 from panewise.plan import Aggregation, edges_of, slider
 from panewise.slicing import Policy, WindowManager
-from panewise.slicing.cuts import Cuts, cuts
+from panewise.slicing.cuts import Cuts, Edges, cuts
 from panewise.stores.pane import Pane
 from panewise.stores.stairs import NEVER
 from panewise.time import Boundary, refuse_endless
@@ -55,6 +56,11 @@ class TimeFamily(Family):
         #: For windows that report silence, the first and last instant at which they held items.
         self.reach: dict[int, tuple[int, int]] = {}
         self.begun = False
+        #: Rows up to this position came before the family was founded.
+        self.founded = NEVER
+        #: Panes kept for lookups, and the width they are cut to at least.
+        self.archive: Archive | None = None
+        self.grain: int | None = None
         #: The widest reach and the shortest step of all windows, as long as they stay the same.
         self._widest: tuple[int, int] | None = None
 
@@ -68,8 +74,18 @@ class TimeFamily(Family):
 
     @property
     def nbytes(self) -> int:
-        open_and_late = [*self.open.panes(), *(pane for late in self.late for pane in late.panes)]
-        return sum(pane.nbytes for pane in open_and_late) + sum(holder.nbytes for holder in self.holders)
+        open_and_late = self.coming
+        kept = self.archive.nbytes if self.archive else 0
+        return kept + sum(pane.nbytes for pane in open_and_late) + sum(holder.nbytes for holder in self.holders)
+
+    @property
+    def coming(self) -> list[Pane]:
+        """Panes that are not kept yet: open ones, and late ones that wait to be heard of."""
+        return [*self.open.panes(), *(pane for late in self.late for pane in late.panes)]
+
+    def keep(self, length: int, grain: int | None) -> None:
+        """Keep panes for lookups from now on."""
+        self.archive, self.grain = Archive(self.columns, length, self.founded), grain
 
     # ---- windows come and go -----------------------------------------------------------------------------------
 
@@ -113,7 +129,8 @@ class TimeFamily(Family):
         return Standpoint(origin, self.closed, self.passed, len(self.keys), self.open.panes())
 
     def _cuts(self) -> Cuts:
-        return cuts(edge for feed in self.feeds.values() for edge in edges_of(feed.window))
+        edges = [edge for feed in self.feeds.values() for edge in edges_of(feed.window)]
+        return cuts(edges if self.grain is None else [*edges, Edges(0, self.grain)])
 
     # ---- rows and time -----------------------------------------------------------------------------------------
 
@@ -208,15 +225,17 @@ class TimeFamily(Family):
 
     def _close(self, limit: int | None) -> None:
         for pane in self.open.close(limit):
-            self._let_go([pane])
             self.closed = pane.end
+            self._kept(pane)
             for holder in self.holders:
                 holder.take(pane)
 
-    def _let_go(self, panes: Sequence[Pane]) -> None:
-        """Panes are finished: whoever asks for them may have them."""
+    def _kept(self, pane: Pane) -> None:
+        """A pane is finished, or a late part of it: whoever keeps panes may have it."""
+        if self.archive is not None:
+            self.archive.take(pane)
         if self.shed is not None:
-            self.shed += panes
+            self.shed.append(pane)
 
     def _refuse_endless(self, limit: int | None) -> None:
         """Absurd times would be reported at billions of instants; nothing has changed yet when that is said."""
@@ -252,7 +271,8 @@ class TimeFamily(Family):
                 waiting.append(late)
                 continue
             self._run(late.visible - 1)
-            self._let_go(late.panes)
+            for pane in late.panes:
+                self._kept(pane)
             for holder in self.holders:
                 for pane in late.panes:
                     self.said += holder.insert(pane, late.visible)
@@ -268,10 +288,10 @@ class TimeFamily(Family):
     # ---- forgetting --------------------------------------------------------------------------------------------
 
     def _every_pane(self) -> Iterable[Pane]:
-        yield from self.open.panes()
+        yield from self.coming
+        if self.archive is not None:
+            yield from self.archive.every()
         yield from self.shed or ()
-        for late in self.late:
-            yield from late.panes
         for holder in self.holders:
             yield from holder.waiting
             yield from holder.panes()
@@ -285,6 +305,8 @@ class TimeFamily(Family):
         self.open.recode(codes)
         self.shed = self.shed and [pane.recoded(codes) for pane in self.shed]
         self.late = [Late(late.visible, [pane.recoded(codes) for pane in late.panes]) for late in self.late]
+        if self.archive is not None:
+            self.archive.recode(codes)
         for holder in self.holders:
             holder.size = len(self.keys)
             holder.recode(codes)
@@ -294,6 +316,8 @@ class TimeFamily(Family):
     def state(self) -> Tree:
         return super().state() | {
             "begun": self.begun,
+            "founded": self.founded,
+            "archive": self.archive.state() if self.archive else None,
             "closed": self.closed,
             "reach": [[number, *span] for number, span in self.reach.items()],
             "newest": self.newest,
@@ -306,6 +330,9 @@ class TimeFamily(Family):
     def restore(self, state: Tree) -> None:
         super().restore(state)
         self.begun, self.closed, self.newest = state["begun"], state["closed"], state["newest"]
+        self.founded = state["founded"]
+        if self.archive is not None and state["archive"] is not None:
+            self.archive.restore(state["archive"])
         self.reach = {number: (first, last) for number, first, last in state["reach"]}
         self.open.restore(state["open"])
         self.late = [Late(visible, panes_from(self.columns, panes)) for visible, panes in state["late"]]

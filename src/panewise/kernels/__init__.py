@@ -10,7 +10,8 @@ import os
 from importlib import import_module
 from typing import Any
 
-#: Every kernel, in the order of the data: times to panes, keys to codes, rows to states, to each other, to frames.
+#: Every kernel, in the order of the data: times to panes, keys to codes, rows to states, to each other, to frames,
+#: states to answers.
 KERNELS = (
     "pane_numbers",
     "dense_slots",
@@ -33,7 +34,15 @@ KERNELS = (
     "frame_reach",
     "frame_between",
     "frame_extents",
+    "interval_differences",
+    "interval_sums",
+    "interval_sums_of_all",
+    "interval_greatest",
+    "interval_greatest_of_all",
 )
+
+#: Where kernels live whose one text serves both twins, by the first word of their names; the others are in `plain`.
+HOMES = {"frame": "framing", "interval": "intervals"}
 
 
 def __getattr__(name: str) -> Any:
@@ -42,7 +51,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(name)
     twin = "compiled"
     if os.environ.get("PANEWISE_KERNELS") == "numpy":
-        twin = "framing" if name.startswith("frame_") else "plain"
+        twin = HOMES.get(name.partition("_")[0], "plain")
     kernel = getattr(import_module(f"panewise.kernels.{twin}"), name)
     globals()[name] = kernel
     return kernel

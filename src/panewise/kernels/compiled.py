@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
-from panewise.kernels import framing
+from panewise.kernels import framing, intervals
 from panewise.kernels.plain import Bytes, Chain, Doubles, Flags, Longs, Table
 
 _BODY = np.int64(0x7FFF_FFFF_FFFF_FFFF)
@@ -225,3 +225,9 @@ frame_trend = _compiled(framing.frame_trend)
 frame_reach = _compiled(framing.frame_reach)
 frame_between = _compiled(framing.frame_between)
 frame_extents = _compiled(framing.frame_extents)
+
+interval_differences = _compiled(intervals.interval_differences)
+interval_sums = _compiled(intervals.interval_sums)
+interval_sums_of_all = _compiled(intervals.interval_sums_of_all)
+interval_greatest = _compiled(intervals.interval_greatest)
+interval_greatest_of_all = _compiled(intervals.interval_greatest_of_all)

@@ -6,7 +6,7 @@ for arrival and lateness, `moments` for when a query speaks, `emit` for what it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -22,12 +22,13 @@ from panewise.reference.emit import Progress, Result, emitted, time_type, to_tab
 from panewise.reference.evaluate import Evaluation
 from panewise.reference.framings import framing_table, late_arrivals
 from panewise.reference.history import Arrival, History, Row, arrive
+from panewise.reference.lookup import looked_up
 from panewise.reference.moments import Moment, levels, moments, replace_windows
 from panewise.schema import Stream, StreamSchema, as_stream
 from panewise.time import Boundary, Instant
 from panewise.window import Contents, Window
 
-__all__ = ["Accounting", "Outcome", "execute", "run", "understood"]
+__all__ = ["Accounting", "Outcome", "execute", "lookup", "run", "understood"]
 
 
 def run(
@@ -64,6 +65,23 @@ def execute(
     table = session.table(bound)
     accounts = {n: session.account(n, bound) for n in arrivals}
     return Outcome(table, {n: c for n, (c, _) in accounts.items()}, {n: late for n, (_, late) in accounts.items()})
+
+
+def lookup(
+    query: str | Query,
+    streams: Mapping[str, Any],
+    at: int | str | datetime | Sequence[int],
+    *,
+    time: str | None = None,
+    boundary: str | Boundary = "(]",
+    host: Host | None = None,
+) -> pa.Table:
+    """The state of one SELECT at an instant, or at several, from all rows of the streams; none of them is late."""
+    host = host or default_host()
+    bound, given = understood(query, streams, time, host)
+    instants = at if isinstance(at, Sequence) and not isinstance(at, str) else [_tick(at, bound)]
+    used = {name: given[name] for name in sorted(bound.root.streams)}
+    return looked_up(bound, used, [tick for tick in instants if tick is not None], Boundary.of(boundary), host)
 
 
 @dataclass

@@ -16,15 +16,19 @@ import pyarrow as pa
 
 from panewise.engine import Pool
 from panewise.engine.keys import Keys
-from panewise.engine.lookups import Lookups
 from panewise.engine.pane_log import PaneRows
+from panewise.engine.pane_lookups import PaneLookups
 from panewise.engine.pool import Standing
 from panewise.errors import BindProblem, PanewiseError, StateProblem, did_you_mean
 from panewise.plan import Aggregation
+from panewise.plan.covering import uncovered
 from panewise.runtime.pane_log import Header, PaneLog, rows_of
 from panewise.stores.pane import Pane
 
 log = logging.getLogger("panewise.serve")
+
+#: So many texts are understood without being read again.
+REMEMBERED = 256
 
 
 class Followed:
@@ -34,7 +38,8 @@ class Followed:
         self.header = header
         self.pool: Pool = header.read()
         self.rows: PaneRows = rows_of(self.pool, header.name)
-        self.lookups = Lookups(self.pool, keep)
+        self.lookups = PaneLookups(self.pool, keep)
+        self._understood: dict[str, Aggregation] = {}
         self._keys = Keys(self.rows.types)
         #: The newest batch that has been read, and which of its versions.
         self.batch = -1
@@ -46,7 +51,7 @@ class Followed:
 
     @property
     def groups(self) -> int:
-        """How many groups have been seen."""
+        """How many groups have been seen, or one more."""
         return len(self._keys)
 
     @property
@@ -58,7 +63,17 @@ class Followed:
         """How a query is answered, by its name or its text; refuses what these panes cannot answer."""
         if query == self.header.name:
             return self.standing.aggregation
-        return self.pool.understood("lookup", query).aggregation
+        if query not in self._understood:
+            plan = self.pool.understood("lookup", query).aggregation
+            if reason := uncovered(self.standing.aggregation, plan):
+                raise BindProblem(
+                    f"the panes of {self.header.name!r} cannot answer this: {reason}",
+                    fix="ask for the rows, groups and aggregates of a query whose panes are logged",
+                )
+            if len(self._understood) >= REMEMBERED:
+                self._understood.clear()
+            self._understood[query] = plan
+        return self._understood[query]
 
     def take(self, keys: Sequence[pa.Array], panes: Sequence[Pane]) -> None:
         """Keep some panes more."""

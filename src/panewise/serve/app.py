@@ -70,6 +70,7 @@ def application(tails: Tails, hub: Hub, limits: Limits, poll: float, heartbeat: 
         lifespan=following,
         docs_url=None,
         redoc_url=None,
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     _handle(app)
     _read(app, tails)
@@ -204,7 +205,7 @@ def _rows(answer: Answer) -> dict[str, Any]:
 def _listen(app: FastAPI, tails: Tails, hub: Hub, limits: Limits, heartbeat: float) -> None:
     events: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 
-    @app.get("/queries/{name}/events", tags=["lookups"], responses=_REFUSALS | events, response_class=EventStream)
+    @app.get("/queries/{name}/events", tags=["lookups"], responses=_REFUSALS | events, response_class=Response)
     async def listen(
         name: Name,
         key: Keys = None,
@@ -255,8 +256,8 @@ def _handle(app: FastAPI) -> None:
         return _refusal(problem.status_code, {"error": str(problem.detail), "fix": "see /openapi.json"})
 
     @app.exception_handler(Exception)
-    async def broken(_: Request, problem: Exception) -> Response:
-        log.error("a request failed", exc_info=problem)
+    async def broken(_: Request, __: Exception) -> Response:
+        # Starlette raises it again, so that it is logged.
         return _refusal(500, {"error": "the server failed", "fix": "see its log"})
 
 

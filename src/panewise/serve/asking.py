@@ -210,7 +210,6 @@ def _described(followed: Followed, name: str, text: str) -> dict[str, Any]:
         "stream": plan.source.stream,
         "boundary": followed.pool.boundary.value,
         "keys": [{"name": n, "type": str(k)} for n, k in zip(followed.rows.keys, followed.rows.types, strict=True)],
-        "groups": followed.groups,
         "final": followed.final,
         "domain": plan.query.domain,
     }

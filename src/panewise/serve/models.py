@@ -33,7 +33,6 @@ class QueryInfo(BaseModel):
     stream: str
     boundary: str
     keys: list[Column]
-    groups: int
     #: The instant up to which everything is final; null before there is one.
     final: int | str | None
 

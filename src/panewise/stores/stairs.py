@@ -143,6 +143,12 @@ class Stairs:
     def ranges(self) -> list[int]:
         return [stair.far for stair in self.stairs]
 
+    @property
+    def forgotten(self) -> int:
+        """Nothing up to this position is held; the widest stair gives up whole granules."""
+        last = self.stairs[-1]
+        return max(self.lost, (self.now - last.far) // last.granule * last.granule)
+
     def panes(self) -> Iterator[Pane]:
         """Every pane in the chain, oldest first."""
         for stair in reversed(self.stairs):
@@ -177,7 +183,10 @@ class Stairs:
             if pane.end > self.now - stair.far:
                 stair.insert(pane, self.now)
                 return True
-        return False
+        if pane.end <= self.forgotten:
+            return False
+        self.stairs[-1].insert(pane, self.now)  # the granule it belongs to is still held as a whole
+        return True
 
     def answers(self) -> Iterator[list[Words]]:
         """For each stair, the states of every aggregate over the window that ends with it; finest window first."""

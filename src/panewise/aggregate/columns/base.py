@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from sys import getsizeof
 from typing import Any, TypeAlias
 
@@ -52,11 +53,20 @@ class Items:
         return Items(tuple(a.filter(mask) for a in self.arguments), self.times[keep], self.order[keep])
 
 
+class Fused(Enum):
+    """What combines states where one operation says it all, so that a kernel can do it without asking."""
+
+    ADDED = "every word is a long and is added"
+    GREATEST = "the greater long, and a flag that is set where either is"
+
+
 class Columns(ABC):
     """How the states of one aggregate live in arrays."""
 
     #: Whether a part can be taken out of a whole again without any loss.
     exact: bool = False
+    #: Set only where `combine` does exactly this and `identity` is its neutral element.
+    fused: Fused | None = None
 
     @abstractmethod
     def identity(self, size: int) -> Words:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from panewise import kernels
-from panewise.aggregate.columns.base import Columns, Items, Longs, Words
+from panewise.aggregate.columns.base import Columns, Fused, Items, Longs, Words
 from panewise.aggregate.columns.longs import fits, from_longs, to_longs
 from panewise.values import to_arrow, to_python
 
@@ -20,6 +20,8 @@ class Extremes(Columns):
 
     Requires a type that int64 can carry.
     """
+
+    fused = Fused.GREATEST
 
     def __init__(self, kind: pa.DataType, least: bool) -> None:
         self.kind, self.flip = kind, np.int64(-1 if least else 0)

@@ -6,13 +6,14 @@ import numpy as np
 import pyarrow as pa
 
 from panewise import kernels
-from panewise.aggregate.columns.base import Columns, Items, Longs, Words
+from panewise.aggregate.columns.base import Columns, Fused, Items, Longs, Words
 
 
 class Counts(Columns):
     """One word: how many."""
 
     exact = True
+    fused = Fused.ADDED
 
     def identity(self, size: int) -> Words:
         return (np.zeros(size, np.int64),)

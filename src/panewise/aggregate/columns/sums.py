@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from panewise import kernels
-from panewise.aggregate.columns.base import Columns, Items, Longs, Words
+from panewise.aggregate.columns.base import Columns, Fused, Items, Longs, Words
 
 if TYPE_CHECKING:
     from panewise.aggregate.total import Sum
@@ -20,6 +20,7 @@ class IntegerSums(Columns):
     """How many values, and their sum as `high * 2**32 + low`. Wrapping around 2**64 cancels out in differences."""
 
     exact = True
+    fused = Fused.ADDED
 
     def __init__(self, aggregate: Sum) -> None:
         self.aggregate = aggregate

@@ -1,0 +1,194 @@
+"""Panes kept for lookups: every pane of a family for as long as somebody may ask, and how they are answered.
+
+Panes are taken in any order and may be parts: what overlaps is merged. A run of panes answers a window exactly where
+the window's edges fall between panes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+import numpy as np
+
+from panewise.aggregate import Columns, Longs, Words
+from panewise.engine.snapshot import Tree, pane_tree, panes_from
+from panewise.errors import StateProblem
+from panewise.plan.lookup_choice import Choice, Usage, chosen
+from panewise.stores.indexes import Index
+from panewise.stores.pane import Pane, merged
+from panewise.stores.stairs import NEVER
+from panewise.time import Domain, duration_text, instant_text
+
+#: After so many lookups or updates the planner thinks again.
+PATIENCE = 64
+
+
+class Archive:
+    """The panes of one family that end no earlier than `keep` ticks before the newest; None keeps them all."""
+
+    def __init__(self, columns: Sequence[Columns], keep: int | None, since: int = NEVER) -> None:
+        self.columns, self.keep = columns, keep
+        self.panes: list[Pane] = []
+        #: Nothing up to this position is known.
+        self.lost = since
+        self._pending: list[Pane] = []
+        self._indexes: dict[int, Index] = {}
+        self.choices: dict[int, Choice] = {}
+        self.usage = Usage()
+
+    @property
+    def newest(self) -> int:
+        """The end of the newest pane."""
+        self._settle()
+        return self.panes[-1].end if self.panes else NEVER
+
+    @property
+    def nbytes(self) -> int:
+        self._settle()
+        return sum(pane.nbytes for pane in self.panes) + sum(index.nbytes for index in self._indexes.values())
+
+    def take(self, pane: Pane) -> None:
+        """Keep a pane, or one more part of it."""
+        self._pending.append(pane)
+        if len(self._pending) > PATIENCE:
+            self._settle()
+
+    # ---- answers -----------------------------------------------------------------------------------------------
+
+    def answers(
+        self, lows: Longs, highs: Longs, codes: Longs, size: int, coming: Sequence[Pane], domain: Domain
+    ) -> list[Words]:
+        """For each column the states of some groups, ascending, over positions in each `(low, high]`, in this order.
+
+        `coming` are panes that are not kept yet, because they are open or late. `size` is how many groups there are.
+        """
+        self._settle()
+        firsts, stops = self._runs(lows, highs, domain)
+        self.usage.asked(stops - firsts, len(codes))
+        found = [self._index(number).lookup(firsts, stops, codes, size) for number in range(len(self.columns))]
+        for pane in coming:
+            for row in np.flatnonzero((highs > pane.start) & (lows < pane.end)).tolist():
+                _whole(pane, int(lows[row]), int(highs[row]), domain)
+                self._add(found, pane, codes, row * len(codes))
+        return found
+
+    def _runs(self, lows: Longs, highs: Longs, domain: Domain) -> tuple[Longs, Longs]:
+        """Which panes each window holds; a refusal where it reaches back too far, or cuts a pane in two."""
+        if len(lows) and (low := int(lows.min())) < self.lost:
+            lost, asked = instant_text(self.lost, domain), instant_text(low, domain)
+            raise StateProblem(
+                f"nothing up to {lost} is kept, and a window begins at {asked}",
+                fix="keep panes longer, with Engine(pool, keep=...), or ask for newer windows",
+            )
+        ends = np.fromiter((pane.end for pane in self.panes), np.int64, len(self.panes))
+        starts = np.fromiter((pane.start for pane in self.panes), np.int64, len(self.panes))
+        firsts, stops = np.searchsorted(ends, lows, "right"), np.searchsorted(ends, highs, "right")
+        stops = np.maximum(stops, firsts)
+        for edges, places in ((lows, firsts), (highs, stops)):
+            inside = np.flatnonzero(places < len(self.panes))
+            cut = inside[starts[places[inside]] < edges[inside]]
+            if len(cut):
+                raise _cut(self.panes[int(places[cut[0]])], int(edges[cut[0]]), domain)
+        return firsts, stops
+
+    def _add(self, found: list[Words], pane: Pane, codes: Longs, offset: int) -> None:
+        """Add the states of a pane to those of one window."""
+        places = np.searchsorted(codes, pane.codes)
+        hits = (places < len(codes)) & (codes[np.minimum(places, len(codes) - 1)] == pane.codes) if len(codes) else []
+        where = offset + places[hits]
+        for column, words, more in zip(self.columns, found, pane.states, strict=True):
+            total = column.combine(tuple(w[where] for w in words), tuple(w[hits] for w in more))
+            for word, value in zip(words, total, strict=True):
+                word[where] = value
+
+    def _index(self, number: int) -> Index:
+        """The index of a column; from time to time another kind may serve better."""
+        current = self.choices.get(number)
+        if current is None or self.usage.due(PATIENCE):
+            cells = sum(len(pane.codes) for pane in self.panes)
+            choice = chosen(self.columns[number], self.usage, len(self.panes), cells, current)
+            if current is None or choice.index is not current.index:
+                self._indexes.pop(number, None)
+            self.choices[number] = choice
+            if number == len(self.columns) - 1:
+                self.usage.decided()
+        if number not in self._indexes:
+            self._indexes[number] = self.choices[number].index(self.columns[number], number, self.panes)
+        return self._indexes[number]
+
+    # ---- panes come and go -------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Let what has come take its place, oldest first, and forget what nobody may ask for any more."""
+        parts: dict[tuple[int, int], list[Pane]] = {}
+        for pane in self._pending:
+            parts.setdefault((pane.start, pane.end), []).append(pane)
+        self._pending = []
+        for _, some in sorted(parts.items(), key=lambda part: part[0][1]):
+            self._place(merged(self.columns, some))
+        if parts and self.keep is not None and self.panes:
+            self._forget(self.panes[-1].end - self.keep)
+
+    def _place(self, pane: Pane) -> None:
+        if pane.end <= self.lost:
+            return
+        self.usage.updates += 1
+        if not self.panes or pane.start >= self.panes[-1].end:
+            self.panes.append(pane)
+            return
+        first = bisect_left(self.panes, pane.start + 1, key=lambda p: p.end)
+        stop = first
+        while stop < len(self.panes) and self.panes[stop].start < pane.end:
+            stop += 1
+        overlapping = self.panes[first:stop]
+        self.panes[first:stop] = [merged(self.columns, [*overlapping, pane])]
+        if len(overlapping) == 1:
+            for index in self._indexes.values():
+                index.revised(first, pane)
+        else:
+            self._indexes.clear()  # places have moved
+
+    def _forget(self, upto: int) -> None:
+        old = bisect_left(self.panes, upto + 1, key=lambda p: p.end)
+        if old:
+            self.lost = max(self.lost, self.panes[old - 1].end)
+            del self.panes[:old]
+            for index in self._indexes.values():
+                index.dropped(old)
+
+    def every(self) -> list[Pane]:
+        """All panes, those that wait for their place last."""
+        return [*self.panes, *self._pending]
+
+    def recode(self, codes: Longs) -> None:
+        """Groups have new codes."""
+        self.panes[:] = [pane.recoded(codes) for pane in self.panes]
+        self._pending = [pane.recoded(codes) for pane in self._pending]
+        self._indexes.clear()
+
+    # ---- restarts ----------------------------------------------------------------------------------------------
+
+    def state(self) -> Tree:
+        self._settle()
+        return {"lost": self.lost, "panes": pane_tree(self.columns, self.panes)}
+
+    def restore(self, state: Tree) -> None:
+        self.lost = state["lost"]
+        self.panes[:] = panes_from(self.columns, state["panes"])
+
+
+def _whole(pane: Pane, low: int, high: int, domain: Domain) -> None:
+    """Refuse a window that holds a part of a pane only."""
+    for edge in (low, high):
+        if pane.start < edge < pane.end:
+            raise _cut(pane, edge, domain)
+
+
+def _cut(pane: Pane, edge: int, domain: Domain) -> StateProblem:
+    span = f"{instant_text(pane.start, domain)} to {instant_text(pane.end, domain)}"
+    return StateProblem(
+        f"a window's edge at {instant_text(edge, domain)} lies inside the pane from {span}",
+        fix=f"ask for edges at multiples of panes ({duration_text(pane.end - pane.start, domain)} here), "
+        "or cut finer ones with Engine(pool, keep=..., grain=...)",
+    )

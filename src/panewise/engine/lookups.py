@@ -1,0 +1,122 @@
+"""Answers on demand: the state of a query, or of any window over the same groups, at any instant that is kept.
+
+"Resource sharing": an operator does not stream its answers, it is asked. What a lookup says follows from everything
+that has arrived, rows that came late for a standing query included.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.engine.pool import Pool
+from panewise.engine.shelf import Chosen, Shelf
+from panewise.errors import BindProblem, SchemaProblem, StateProblem, did_you_mean
+from panewise.plan import Aggregation
+from panewise.time import Domain, Instant, Ticks
+from panewise.window import LogicalWindow, MultiGranular
+
+#: An instant as users write it.
+When = int | str | datetime
+#: So many windows may be asked for at once.
+MOST_WINDOWS = 1 << 22
+
+
+class Lookups(ABC):
+    """Whoever keeps panes and is asked about the queries of a pool."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+
+    def lookup(
+        self,
+        query: str,
+        at: When | Sequence[When] | Ticks | None = None,
+        keys: Chosen | None = None,
+        between: tuple[When | Sequence[When] | Ticks, When | Sequence[When] | Ticks] | None = None,
+    ) -> pa.Table:
+        """The state of a query: a registered one by its name, or any other by its text, from the panes kept for those.
+
+        `at` is an instant or several; without one the newest that is final. `keys` names groups, by default all.
+        `between` asks for stretches of time `(start, end]` instead of the query's own window.
+        """
+        name, plan = self._understood(query)
+        if at is not None and between is not None:
+            raise BindProblem("at and between are both given", fix="give one of them")
+        domain = plan.query.domain
+        if between is not None:
+            starts, ends = (ticks_at(side, domain) for side in between)
+            starts, ends = np.broadcast_arrays(starts, ends)
+            self._refuse_many(len(starts))
+            if (starts > ends).any():
+                raise BindProblem("a stretch of time ends before it begins", fix="give the earlier instant first")
+            return self._from_shelves(name, plan, lambda shelf: shelf.between(plan, starts, ends, keys))
+        instants = self.now(name, plan) if at is None else ticks_at(at, domain)
+        self._refuse_many(len(instants) * len(plan.levels))
+        return self._from_shelves(name, plan, lambda shelf: shelf.at(plan, instants, keys))
+
+    @abstractmethod
+    def shelves(self, name: str | None, plan: Aggregation) -> list[Shelf]:
+        """Where panes for a query may be found, the best place first; a refusal where nobody keeps them."""
+
+    @abstractmethod
+    def now(self, name: str | None, plan: Aggregation) -> Ticks:
+        """The newest instant that is final, if there is any."""
+
+    def _understood(self, query: str) -> tuple[str | None, Aggregation]:
+        """The name of a registered query, if it is one, and how it is answered."""
+        standing = self.pool.queries.get(query)
+        name = query if standing is not None else None
+        if standing is None:
+            if not isinstance(query, str) or len(query.split()) < 2:
+                fix = did_you_mean(str(query), self.pool.queries or ["SELECT ..."])
+                raise BindProblem(f"there is no query {query!r}", fix=fix)
+            standing = self.pool.understood("lookup", query)
+        if not isinstance(standing.plan, Aggregation):
+            raise BindProblem(
+                "a lookup is answered from panes, and this query is answered from rows",
+                fix="look up grouped aggregates over one window",
+            )
+        return name, standing.plan
+
+    def _from_shelves(self, name: str | None, plan: Aggregation, answer: Callable[[Shelf], pa.Table]) -> pa.Table:
+        """The answer of the first shelf that holds all it takes."""
+        self._refuse_strange(plan)
+        problem: StateProblem | None = None
+        for shelf in self.shelves(name, plan):
+            try:
+                return answer(shelf)
+            except StateProblem as found:
+                problem = problem or found
+        raise problem or StateProblem("no panes are kept yet", fix="feed rows first")
+
+    def _refuse_strange(self, plan: Aggregation) -> None:
+        windows = plan.window.levels if isinstance(plan.window, MultiGranular) else (plan.window,)
+        if not all(isinstance(window, LogicalWindow) for window in windows):
+            raise BindProblem(
+                "this window is not decided by time alone, so panes cannot answer it", fix="use RANGE or UNBOUNDED"
+            )
+
+    def _refuse_many(self, windows: int) -> None:
+        if windows > MOST_WINDOWS:
+            raise SchemaProblem(f"{windows} windows are too many for one lookup", fix=f"ask for at most {MOST_WINDOWS}")
+
+
+def ticks_at(when: When | Sequence[When] | Ticks, domain: Domain) -> Ticks:
+    """Instants as users write them, one or many."""
+    if isinstance(when, np.ndarray):
+        return when.astype("datetime64[us]").astype(np.int64) if when.dtype.kind == "M" else when.astype(np.int64)
+    several = when if isinstance(when, Sequence) and not isinstance(when, str) else [when]
+    return np.array([tick_at(each, domain) for each in several], np.int64)
+
+
+def tick_at(value: When, domain: Domain) -> int:
+    """A point in time as users write it."""
+    found = Instant.parse(value.isoformat() if isinstance(value, datetime) else value, domain)
+    if found.of_day:
+        raise BindProblem(f"instant {value!r} has no date", fix="write a date and a time")
+    return found.tick

@@ -1,0 +1,110 @@
+"""The kernels of lookups: many windows at once from running totals or from base intervals.
+
+One text serves both twins, as in `framing`. States are tables, a row a place of the structure and a column a group.
+
+A *tree* has the base intervals of a circle of `size` positions, a power of two: row `size + i` holds position i, and
+row n what rows 2n and 2n + 1 hold. Level by level, positions are taken modulo what the level has room for.
+A window `(first, last)` is asked as the positions from `first - 1` up to, not including, `last`, counted from zero.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.extending import register_jitable
+
+from panewise.kernels.plain import Flags, Longs
+
+_LEAST = np.iinfo(np.int64).min
+_ONE = np.uint64(1)
+
+
+def interval_differences(totals: Longs, firsts: Longs, lasts: Longs, groups: Longs) -> Longs:
+    """What running totals gained from before `first` to `last`; row r of the totals, modulo their number, is (1, r)."""
+    flat, width, mask = totals.reshape(-1), totals.shape[1], totals.shape[0] - 1
+    out = np.empty(len(firsts), np.int64)
+    for i in range(len(firsts)):
+        newer, older = (lasts[i] & mask) * width + groups[i], ((firsts[i] - 1) & mask) * width + groups[i]
+        out[i] = flat[np.uint64(newer)] - flat[np.uint64(older)]
+    return out
+
+
+def interval_sums(tree: Longs, firsts: Longs, lasts: Longs, groups: Longs) -> Longs:
+    """The sum over each window of one group."""
+    # Both ends are read at every level and masked: a branch would be guessed wrong every other time.
+    flat, width, all_sizes = tree.reshape(-1), np.uint64(tree.shape[1]), np.uint64(tree.shape[0] >> 1)
+    out = np.empty(len(firsts), np.int64)
+    for i in range(len(firsts)):
+        low, high, group = np.uint64(firsts[i] - 1), np.uint64(lasts[i]), np.uint64(groups[i])
+        size, total = all_sizes, np.int64(0)
+        while low < high:
+            total += flat[(size + (low & (size - _ONE))) * width + group] & -np.int64(low & _ONE)
+            total += flat[(size + ((high - _ONE) & (size - _ONE))) * width + group] & -np.int64(high & _ONE)
+            low, high, size = (low + _ONE) >> _ONE, high >> _ONE, size >> _ONE
+        out[i] = total
+    return out
+
+
+def interval_sums_of_all(tree: Longs, firsts: Longs, lasts: Longs, groups: int) -> Longs:
+    """The sums over each window of the first so many groups, window by window."""
+    out = np.zeros(len(firsts) * groups, np.int64)
+    for i in range(len(firsts)):
+        low, high, size, start = firsts[i] - 1, lasts[i], tree.shape[0] >> 1, i * groups
+        while low < high:
+            if low & 1:
+                row = size + (low & (size - 1))
+                for group in range(groups):
+                    out[start + group] += tree[row, group]
+            if high & 1:
+                row = size + ((high - 1) & (size - 1))
+                for group in range(groups):
+                    out[start + group] += tree[row, group]
+            low, high, size = (low + 1) >> 1, high >> 1, size >> 1
+    return out
+
+
+def interval_greatest(tree: Longs, seen: Flags, firsts: Longs, lasts: Longs, groups: Longs) -> tuple[Longs, Flags]:
+    """The greatest value over each window of one group, and whether there is any."""
+    flat, width, all_sizes = tree.reshape(-1), np.uint64(tree.shape[1]), np.uint64(tree.shape[0] >> 1)
+    out, found = np.empty(len(firsts), np.int64), np.empty(len(firsts), np.bool_)
+    for i in range(len(firsts)):
+        low, high, group = np.uint64(firsts[i] - 1), np.uint64(lasts[i]), np.uint64(groups[i])
+        size, best = all_sizes, np.int64(_LEAST)
+        while low < high:
+            early = flat[(size + (low & (size - _ONE))) * width + group]
+            late = flat[(size + ((high - _ONE) & (size - _ONE))) * width + group]
+            taken, also = -np.int64(low & _ONE), -np.int64(high & _ONE)
+            best = max(best, (early & taken) | (_LEAST & ~taken))
+            best = max(best, (late & also) | (_LEAST & ~also))
+            low, high, size = (low + _ONE) >> _ONE, high >> _ONE, size >> _ONE
+        # Only the least of all values leaves it open whether there was one.
+        out[i], found[i] = best, best > _LEAST or _any(seen, firsts[i] - 1, lasts[i], groups[i])
+    return out, found
+
+
+@register_jitable
+def _any(seen: Flags, low: int, high: int, group: int) -> bool:
+    """Whether a flag is set somewhere in a window of one group."""
+    size, found = seen.shape[0] >> 1, False
+    while low < high and not found:
+        if low & 1:
+            found |= seen[size + (low & (size - 1)), group]
+        if high & 1:
+            found |= seen[size + ((high - 1) & (size - 1)), group]
+        low, high, size = (low + 1) >> 1, high >> 1, size >> 1
+    return found
+
+
+def interval_greatest_of_all(tree: Longs, seen: Flags, firsts: Longs, lasts: Longs, groups: int) -> tuple[Longs, Flags]:
+    """The greatest values over each window of the first so many groups, window by window."""
+    out, found = np.full(len(firsts) * groups, _LEAST, np.int64), np.zeros(len(firsts) * groups, np.bool_)
+    for i in range(len(firsts)):
+        low, high, size, start = firsts[i] - 1, lasts[i], tree.shape[0] >> 1, i * groups
+        while low < high:
+            for end in range(2):
+                if (low if end == 0 else high) & 1:
+                    row = size + ((low if end == 0 else high - 1) & (size - 1))
+                    for group in range(groups):
+                        out[start + group] = max(out[start + group], tree[row, group])
+                        found[start + group] |= seen[row, group]
+            low, high, size = (low + 1) >> 1, high >> 1, size >> 1
+    return out, found

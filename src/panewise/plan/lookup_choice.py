@@ -1,0 +1,97 @@
+"""Which index answers lookups over kept panes: the cheapest for how often panes come and how often somebody asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import log2
+
+import numpy as np
+
+from panewise.aggregate import Columns, Longs
+from panewise.stores.dense import Base, Running
+from panewise.stores.indexes import Index, Merging, Tree
+
+#: Arrays over all groups and panes may have so many cells, and must be filled to this share.
+MOST_CELLS, LEAST_FILLED = 1 << 24, 0.125
+#: States in arrays cost so much less than states one by one.
+VECTOR = 8
+#: Another index must be this much cheaper than the present one, so that minds do not change for nothing.
+BETTER = 2.0
+#: Different widths that are remembered; windows with more of them are taken to be of any width.
+MANY_WIDTHS = 32
+
+
+@dataclass
+class Usage:
+    """What has been asked and what has come since the last decision."""
+
+    updates: int = 0
+    lookups: int = 0
+    panes: int = 0
+    groups: int = 0
+    widths: set[int] = field(default_factory=set)
+    _last: tuple[int, int] = (0, 0)
+
+    def asked(self, widths: Longs, groups: int) -> None:
+        self.lookups += len(widths)
+        self.panes += int(widths.sum())
+        self.groups = max(self.groups, groups)
+        if len(self.widths) <= MANY_WIDTHS:
+            self.widths.update(np.unique(widths).tolist()[: MANY_WIDTHS + 1])
+
+    def due(self, patience: int) -> bool:
+        """Whether enough has happened to think again."""
+        updates, lookups = self._last
+        return self.updates - updates >= patience or self.lookups - lookups >= patience
+
+    def decided(self) -> None:
+        """Older days count for half from now on, so that a change of habits is noticed."""
+        self.updates, self.lookups, self.panes = self.updates // 2, self.lookups // 2, self.panes // 2
+        self._last = self.updates, self.lookups
+
+    @property
+    def width(self) -> float:
+        """The mean width of the windows asked for, in panes."""
+        return max(self.panes / max(self.lookups, 1), 1.0)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A decision and its reason, in one sentence."""
+
+    index: type[Index]
+    reason: str
+
+
+def chosen(column: Columns, usage: Usage, panes: int, cells: int, current: Choice | None = None) -> Choice:
+    """The index for one column of states, kept in `panes` panes with `cells` states altogether."""
+    costs = _costs(column, usage, panes, cells)
+    best = min(costs, key=lambda index: costs[index])
+    if current is not None and current.index in costs and costs[current.index] < BETTER * costs[best]:
+        best = current.index
+    return Choice(best, _reason(best, usage, column))
+
+
+def _costs(column: Columns, usage: Usage, panes: int, cells: int) -> dict[type[Index], float]:
+    """States combined for what came and was asked, by each index that laws and memory allow."""
+    groups = max(cells / max(panes, 1), 1.0)
+    asked = usage.lookups * max(min(usage.groups, groups), 1.0)
+    arrival = usage.updates * groups
+    depth = 2 * log2(usage.width) + 1
+    costs: dict[type[Index], float] = {Merging: asked * usage.width, Tree: arrival + asked * depth}
+    size = max(usage.groups, 1) * panes
+    if any(word.dtype.hasobject for word in column.identity(0)) or size > MOST_CELLS or cells < LEAST_FILLED * size:
+        return costs
+    build = (arrival + cells) / VECTOR
+    costs[Base] = 2 * build + asked * depth / VECTOR
+    if column.exact:
+        costs[Running] = build + 2 * asked / VECTOR
+    return costs
+
+
+def _reason(index: type[Index], usage: Usage, column: Columns) -> str:
+    law = "can be subtracted exactly" if column.exact else "cannot be subtracted"
+    return (
+        f"{index.name}: states {law}; {usage.lookups} lookups of {usage.width:.0f} panes on average "
+        f"met {usage.updates} new panes"
+    )

@@ -1,0 +1,109 @@
+"""B-INT in arrays: aligned intervals of every power of two ("Resource sharing" sections 3.1.1 and 5)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from panewise import kernels
+from panewise.aggregate import Columns, Fused, Longs, Words
+from panewise.stores.arrays.base import ArrayStore
+from panewise.stores.arrays.tables import blank, flat, fold, pieces, rooms
+
+
+class BaseArrays(ArrayStore):
+    """Requires states that combine. Update O(1) amortised, lookup O(log W), space O(reach).
+
+    A circle for each level, all in one table: with room for `size` positions, level l has its `size >> l` intervals in
+    the rows from `size >> l` on, so that row n holds what rows 2n and 2n + 1 hold. Interval i of level l covers
+    positions `(i << l) + 1` to `(i + 1) << l` and is built once it is complete.
+    """
+
+    name = "B-INT"
+    requires = "states that combine"
+    update_cost, lookup_cost = "O(1)", "O(log W)"
+
+    def __init__(self, column: Columns, reach: int, groups: int = 1) -> None:
+        super().__init__(column, reach, groups)
+        self._size = 1
+        self._tree = blank(column, 2, groups)
+
+    @classmethod
+    def accepts(cls, column: Columns) -> bool:
+        return True
+
+    def _append(self, rows: Words, count: int) -> None:
+        before, now = self.length, self.length + count
+        self._make_room(min(now, self.reach))
+        for start, row, some in pieces(before, now, self._size):
+            for word, fresh in zip(self._tree, rows, strict=True):
+                word[self._size + row : self._size + row + some] = fresh[start - before : start - before + some]
+        level, oldest = 1, max(now - self.reach, 0)
+        while before >> level < now >> level:
+            # What begins before the reach is no longer asked for, and its parts may be gone.
+            first = max(before >> level, -(-oldest >> level))
+            for _, row, some in pieces(first, now >> level, self._size >> level):
+                self._build((self._size >> level) + row, some)
+            level += 1
+
+    def _build(self, row: int, count: int) -> None:
+        """Some intervals next to each other from their halves."""
+        halves = [tuple(word[2 * row + half : 2 * (row + count) : 2] for word in self._tree) for half in (0, 1)]
+        for word, whole in zip(self._tree, self.column.combine(*map(flat, halves)), strict=True):
+            word[row : row + count] = whole.reshape(count, self.room)
+
+    def _make_room(self, positions: int) -> None:
+        if positions <= self._size:
+            return
+        # Nothing has been overwritten yet: at each level, an interval stands where its number says.
+        size, tree = rooms(positions), blank(self.column, 2 * rooms(positions), self.room)
+        for level in range(self._size.bit_length()):
+            held, start = self._size >> level, size >> level
+            for new, old in zip(tree, self._tree, strict=True):
+                new[start : start + held] = old[held : 2 * held]
+        self._size, self._tree = size, tree
+
+    def _pairs(self, firsts: Longs, lasts: Longs, groups: Longs) -> Words:
+        if self.column.fused is Fused.ADDED:
+            return tuple(kernels.interval_sums(word, firsts, lasts, groups) for word in self._tree)
+        if self.column.fused is Fused.GREATEST:
+            found: Words = kernels.interval_greatest(*self._tree, firsts, lasts, groups)
+            return found
+        return self._walk(firsts, lasts, groups)
+
+    def _every(self, firsts: Longs, lasts: Longs) -> Words:
+        if self.column.fused is Fused.ADDED:
+            return tuple(kernels.interval_sums_of_all(word, firsts, lasts, self.groups) for word in self._tree)
+        if self.column.fused is Fused.GREATEST:
+            found: Words = kernels.interval_greatest_of_all(*self._tree, firsts, lasts, self.groups)
+            return found
+        groups = np.tile(np.arange(self.groups), len(firsts))
+        return self._walk(np.repeat(firsts, self.groups), np.repeat(lasts, self.groups), groups)
+
+    def _walk(self, firsts: Longs, lasts: Longs, groups: Longs) -> Words:
+        """Level by level for all windows, what sticks out at either end."""
+        low, high, size = firsts - 1, lasts, self._size
+        answers = self.column.identity(len(firsts))
+        while (low < high).any():
+            for end, inner in ((low, low), (high, high - 1)):
+                where = np.flatnonzero((end & 1 > 0) & (low < high))
+                rows = size + (inner[where] & (size - 1))
+                parts = tuple(word[rows, groups[where]] for word in self._tree)
+                both = self.column.combine(tuple(word[where] for word in answers), parts)
+                for answer, word in zip(answers, both, strict=True):
+                    answer[where] = word
+            low, high, size = (low + 1) >> 1, high >> 1, size >> 1
+        return answers
+
+    def _revise(self, position: int, row: Words) -> None:
+        """Into each complete interval around the position, from the narrowest to the widest within reach."""
+        level = 0
+        while (number := (position - 1) >> level) < self.length >> level and number << level >= self.forgotten:
+            place = (self._size >> level) + (number & ((self._size >> level) - 1))
+            fold(self.column, self._tree, slice(place, place + 1), row)
+            level += 1
+
+    def _widen(self) -> None:
+        self._tree = self._widened(self._tree)
+
+    def _tables(self) -> list[Words]:
+        return [self._tree]

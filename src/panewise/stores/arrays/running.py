@@ -1,0 +1,104 @@
+"""R-INT in arrays: running totals, whose differences answer any interval ("Resource sharing" sections 3.2 and 5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from panewise import kernels
+from panewise.aggregate import Columns, Fused, Longs, Words
+from panewise.stores.arrays.base import ArrayStore, outside
+from panewise.stores.arrays.tables import blank, flat, fold, pieces, rooms, scanned
+
+_HALF = 2**63
+
+
+class RunningArrays(ArrayStore):
+    """Requires states out of which a part can be taken without loss. Update and lookup O(1), space O(reach).
+
+    Row r of the totals, modulo their number, is the state of all positions up to r; row zero that of none. What was
+    passed over is missing in all totals that are kept, and so in no difference of them.
+    """
+
+    name = "R-INT"
+    requires = "states that can be subtracted without loss"
+    update_cost, lookup_cost = "O(1)", "O(1)"
+
+    def __init__(self, column: Columns, reach: int, groups: int = 1) -> None:
+        super().__init__(column, reach, groups)
+        self._totals = blank(column, 1, groups)
+        self._views = self._viewed()
+
+    @classmethod
+    def accepts(cls, column: Columns) -> bool:
+        return column.exact
+
+    @property
+    def _mask(self) -> int:
+        return len(self._totals[0]) - 1
+
+    def one(self, first: int, last: int, group: int = 0) -> tuple[Any, ...]:
+        if not self._views:
+            return super().one(first, last, group)
+        if not (max(self.length - self.reach, 0) < first <= last + 1 and last <= self.length):
+            raise outside(first, last, self.reach, self.length)
+        if not 0 <= group < self.groups:
+            return super().one(first, last, group)  # which refuses
+        mask, room = self._mask, self.room
+        newer, older = (last & mask) * room + group, ((first - 1) & mask) * room + group
+        gained = tuple([view[newer] - view[older] for view in self._views])
+        # Python's numbers do not wrap around as those of the totals may have.
+        if min(gained) >= -_HALF and max(gained) < _HALF:
+            return gained
+        return tuple((number + _HALF) % (2 * _HALF) - _HALF for number in gained)
+
+    def _append(self, rows: Words, count: int) -> None:
+        self._make_room(min(self.length + count, self.reach) + 1)
+        totals = scanned(self.column, rows)
+        before = tuple(word[self.length & self._mask] for word in self._totals)
+        fold(self.column, totals, slice(None), before)
+        for start, row, some in pieces(self.length + 1, self.length + 1 + count, self._mask + 1):
+            offset = start - self.length - 1
+            for word, total in zip(self._totals, totals, strict=True):
+                word[row : row + some] = total[offset : offset + some]
+
+    def _skip(self, count: int) -> None:
+        self._make_room(self.reach + 1)
+        for word in self._totals:
+            word[(self.length + count) & self._mask] = word[self.length & self._mask]
+        super()._skip(count)
+
+    def _make_room(self, rows: int) -> None:
+        held = self._mask + 1
+        if rows > held:
+            # Nothing has been overwritten yet: a row stands where its number says.
+            totals = blank(self.column, rooms(rows), self.room)
+            for new, old in zip(totals, self._totals, strict=True):
+                new[:held] = old
+            self._totals = totals
+            self._views = self._viewed()
+
+    def _viewed(self) -> list[memoryview]:
+        """The totals for single lookups: a view gives one number several times faster than an array."""
+        return [word.reshape(-1).data for word in self._totals] if self.column.fused is Fused.ADDED else []
+
+    def _pairs(self, firsts: Longs, lasts: Longs, groups: Longs) -> Words:
+        if self.column.fused is Fused.ADDED:
+            return tuple(kernels.interval_differences(word, firsts, lasts, groups) for word in self._totals)
+        newer, older = lasts & self._mask, (firsts - 1) & self._mask
+        return self.column.invert(*(tuple(w[rows, groups] for w in self._totals) for rows in (newer, older)))
+
+    def _every(self, firsts: Longs, lasts: Longs) -> Words:
+        newer, older = lasts & self._mask, (firsts - 1) & self._mask
+        held = [tuple(word[rows, : self.groups] for word in self._totals) for rows in (newer, older)]
+        return self.column.invert(*map(flat, held))
+
+    def _revise(self, position: int, row: Words) -> None:
+        for _, start, count in pieces(position, self.length + 1, self._mask + 1):
+            fold(self.column, self._totals, slice(start, start + count), row)
+
+    def _widen(self) -> None:
+        self._totals = self._widened(self._totals)
+        self._views = self._viewed()
+
+    def _tables(self) -> list[Words]:
+        return [self._totals]
