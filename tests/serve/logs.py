@@ -23,11 +23,11 @@ QUERY = "SELECT k, SUM(v) AS s, MAX(v) AS top, COUNT(*) AS n FROM S [RANGE 20 SL
 TOKEN = "an-example-of-a-token"
 
 
-def rows(first: int, last: int, groups: int = 3, seed: int = 1) -> pa.Table:
+def rows(first: int, last: int, groups: int = 3, key: str = "k") -> pa.Table:
     """Some rows an instant, in the order of time."""
-    rng = np.random.default_rng(seed + first)
+    rng = np.random.default_rng(first)
     times = np.repeat(np.arange(first, last), 4)
-    keys = pa.array([f"k{n}" for n in rng.integers(0, groups, len(times))])
+    keys = pa.array([f"{key}{n}" for n in rng.integers(0, groups, len(times))])
     return pa.table({"t": times, "k": keys, "v": rng.integers(-50, 50, len(times))}, schema=SCHEMA)
 
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Depends, FastAPI, Header, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -18,9 +18,10 @@ from panewise.errors import BindProblem, PanewiseError
 from panewise.runtime.tailing import Tails, Unknown
 from panewise.serve.asking import Answer, Ask, Asked, info
 from panewise.serve.encoding import ARROW, arrow_bytes, column_names, instant_value, json_bytes, json_rows
-from panewise.serve.events import HEARTBEAT, PATIENCE, EventStream, Hub
+from panewise.serve.events import HEARTBEAT, EventStream, Hub
 from panewise.serve.limits import Limits, TooLarge
 from panewise.serve.models import Found, Health, Lookup, Problem, Queries, QueryInfo, Registration
+from panewise.serve.pages import Pages
 
 log = logging.getLogger("panewise.serve")
 
@@ -34,6 +35,7 @@ Keys = Annotated[
 _REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": text}
     for status, text in {
+        400: "the body cannot be read",
         401: "the token is missing or wrong",
         404: "there is no such query",
         413: "the request or its answer is too large",
@@ -73,9 +75,10 @@ def application(tails: Tails, hub: Hub, limits: Limits, poll: float, heartbeat: 
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     _handle(app)
-    _read(app, tails)
+    _read(app, tails, hub)
     _write(app, tails, limits)
-    _look(app, tails, limits)
+    pages = Pages()
+    _look(app, tails, limits, pages)
     _listen(app, tails, hub, limits, heartbeat)
     return app
 
@@ -94,13 +97,13 @@ async def _followed(tails: Tails, hub: Hub, poll: float) -> None:
 # ---- what is there -------------------------------------------------------------------------------------------------
 
 
-def _read(app: FastAPI, tails: Tails) -> None:
+def _read(app: FastAPI, tails: Tails, hub: Hub) -> None:
     @app.get("/health", tags=["server"])
     async def health() -> Health:
         """How the server is."""
-        if tails.problems:
-            return Health(status="degraded")
-        return Health(status="ok" if all(tail.name is not None for tail in tails.tails) else "waiting")
+        begun = all(tail.name is not None for tail in tails.tails)
+        status: Literal["ok", "waiting", "degraded"] = "ok" if begun else "waiting"
+        return Health(status="degraded" if tails.problems else status, listeners=len(hub.listeners))
 
     @app.get("/queries", tags=["queries"], responses=_REFUSALS)
     def queries() -> Queries:
@@ -153,27 +156,27 @@ def _write(app: FastAPI, tails: Tails, limits: Limits) -> None:
 # ---- lookups -------------------------------------------------------------------------------------------------------
 
 
-def _look(app: FastAPI, tails: Tails, limits: Limits) -> None:
+def _look(app: FastAPI, tails: Tails, limits: Limits, pages: Pages) -> None:
     @app.get("/queries/{name}/lookup", tags=["lookups"], responses=_FOUND)
     async def lookup(
         request: Request, name: Name, at: Instants = None, window: Window = None, key: Keys = None
     ) -> Response:
         """A query at some instants, for some groups or all."""
         ask = Ask(_known(tails, name), at or None, window, texts=key or None)
-        return await _answered(ask, tails, limits, request.headers.get("accept"))
+        return await _answered(ask, tails, limits, pages, request.headers.get("accept"))
 
     @app.post("/lookup", tags=["lookups"], responses=_FOUND)
     async def look(request: Request, wanted: Lookup) -> Response:
         """Any query over the same rows and groups, by its text, or one that stands, by its name."""
         ask = Ask(wanted.query, _several(wanted.at), wanted.window, _several(wanted.since), wanted.keys)
-        return await _answered(ask, tails, limits, request.headers.get("accept"))
+        return await _answered(ask, tails, limits, pages, request.headers.get("accept"))
 
 
 def _several(value: Any) -> Sequence[Any] | None:
     return value if value is None or isinstance(value, list) else [value]
 
 
-async def _answered(ask: Ask, tails: Tails, limits: Limits, accept: str | None) -> Response:
+async def _answered(ask: Ask, tails: Tails, limits: Limits, pages: Pages, accept: str | None) -> Response:
     arrow = ARROW in (accept or "")
 
     def encoded(asked: Asked) -> bytes:
@@ -181,7 +184,7 @@ async def _answered(ask: Ask, tails: Tails, limits: Limits, accept: str | None) 
         return arrow_bytes(answer.table) if arrow else json_bytes(_rows(answer))
 
     if ask.query in tails.names:
-        asked = Asked(ask, tails, limits)
+        asked = Asked(ask, tails, limits, pages)
         content = encoded(asked) if asked.light else await run_in_threadpool(encoded, asked)
     else:
         content = await run_in_threadpool(lambda: encoded(Asked(ask, tails, limits)))
@@ -218,7 +221,7 @@ def _listen(app: FastAPI, tails: Tails, hub: Hub, limits: Limits, heartbeat: flo
 
         await run_in_threadpool(Asked(Ask(_known(tails, name), texts=key or None), tails, limits).answer)
         listener = await hub.join(name, None if last_event_id is None else int(last_event_id))
-        return EventStream(hub, listener, encode, heartbeat, PATIENCE)
+        return EventStream(hub, listener, encode, heartbeat)
 
 
 def _event(tails: Tails, limits: Limits, name: str, instant: int, keys: Sequence[str] | None) -> bytes:

@@ -15,6 +15,7 @@ from panewise.errors import BindProblem, SchemaProblem, StateProblem
 from panewise.plan import Aggregation
 from panewise.runtime.tailing import Followed, Tails
 from panewise.serve.limits import Limits, TooLarge
+from panewise.serve.pages import Pages
 from panewise.time import Domain, Duration, Instant, Ticks, instant_text
 from panewise.window import Sliding
 
@@ -55,8 +56,8 @@ LIGHT = 4096
 class Asked:
     """An ask that has found its log."""
 
-    def __init__(self, ask: Ask, tails: Tails, limits: Limits) -> None:
-        self.ask, self.limits = ask, limits
+    def __init__(self, ask: Ask, tails: Tails, limits: Limits, pages: Pages | None = None) -> None:
+        self.ask, self.limits, self.pages = ask, limits, pages
         self.tail, self.text = tails.found(ask.query)
 
     @property
@@ -79,9 +80,17 @@ class Asked:
             arguments = self._instants(final, domain) if instant is None else {"at": np.array([instant], np.int64)}
             groups = len(next(iter(keys.values()), ())) if keys is not None else followed.groups
             self._refuse_many(plan, arguments, groups)
-            table = followed.lookups.lookup(self.text, keys=keys, **arguments)
+            table = self._table(followed, keys, arguments)
         self._refuse_large(table)
         return Answer(self.ask.query, table, final, domain)
+
+    def _table(self, followed: Followed, keys: dict[str, pa.Array] | None, arguments: dict[str, Any]) -> pa.Table:
+        """From a page, where many ask for the same instant; otherwise for these groups alone."""
+        found = None
+        if self.pages is not None and self.text == followed.header.name and _windows(arguments) == 1:
+            windows = tuple((name, repr(value)) for name, value in arguments.items())
+            found = self.pages.found(followed, windows, keys, lambda: followed.lookups.lookup(self.text, **arguments))
+        return followed.lookups.lookup(self.text, keys=keys, **arguments) if found is None else found
 
     def _instants(self, final: int, domain: Domain) -> dict[str, Any]:
         """The instants that are asked for, none of them later than what is final."""
@@ -122,8 +131,7 @@ class Asked:
         return {name: typed(name, values, kinds[name]) if name in kinds else values for name, values in given.items()}
 
     def _refuse_many(self, plan: Aggregation, arguments: Mapping[str, Any], groups: int) -> None:
-        limits = self.limits
-        windows = len(arguments["between"][1] if "between" in arguments else arguments.get("at", (0,)))
+        limits, windows = self.limits, _windows(arguments)
         _refuse("windows", windows, limits.windows)
         if self.ask.keys is not None or self.ask.texts:
             _refuse("groups", groups, limits.keys)
@@ -145,10 +153,15 @@ class Asked:
                 f"the answer has {table.num_rows:,} rows, more than {self.limits.rows:,}",
                 fix="ask for fewer windows or groups",
             )
-        if table.nbytes > self.limits.bytes:
+        if table.num_rows > LIGHT and table.nbytes > self.limits.bytes:
             raise TooLarge(
                 f"the answer has more than {self.limits.bytes:,} bytes", fix="ask for fewer windows or groups"
             )
+
+
+def _windows(arguments: Mapping[str, Any]) -> int:
+    """For how many windows a lookup asks."""
+    return len(arguments["between"][1] if "between" in arguments else arguments.get("at", (0,)))
 
 
 def _refuse(what: str, count: int, most: int) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,9 @@ class Listener:
         self.query, self.told = query, since
         #: None ends it.
         self.instants: asyncio.Queue[int | None] = asyncio.Queue(waiting)
-        self.lost = False
+        #: Set once it is of no use to send anything more.
+        self.over = asyncio.Event()
+        self.slow = False
 
     def tell(self, instant: int | None) -> None:
         """Let an instant wait for it, or give it up."""
@@ -41,7 +42,12 @@ class Listener:
             self.instants.put_nowait(instant)
             self.told = instant
         except asyncio.QueueFull:
-            self.lost = True
+            self.drop()
+
+    def drop(self) -> None:
+        """Send it away."""
+        self.slow = True
+        self.over.set()
 
 
 class Hub:
@@ -111,45 +117,48 @@ class EventStream(Response):
     """The events of one client, for as long as it listens."""
 
     def __init__(
-        self, hub: Hub, listener: Listener, encode: Callable[[int], Awaitable[bytes]], heartbeat: float, patience: float
+        self, hub: Hub, listener: Listener, encode: Callable[[int], Awaitable[bytes]], heartbeat: float
     ) -> None:
         super().__init__(media_type="text/event-stream", headers={"cache-control": "no-store"})
-        self._hub, self._listener, self._encode = hub, listener, encode
-        self._heartbeat, self._patience = heartbeat, patience
+        self._hub, self._listener, self._encode, self._heartbeat = hub, listener, encode, heartbeat
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         headers = [(name, value) for name, value in self.raw_headers if name != b"content-length"]
-        gone = asyncio.ensure_future(_gone(receive))
+        gone = asyncio.ensure_future(self._gone(receive))
+        over = asyncio.ensure_future(self._listener.over.wait())
         try:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
-            while not gone.done() and not self._listener.lost:
-                body, more = await self._next(gone)
-                message = {"type": "http.response.body", "body": body, "more_body": more}
-                await asyncio.wait_for(send(message), self._patience)
-                if not more:
-                    return
-        except TimeoutError:
-            self._listener.lost = True
+            more = True
+            while more and not over.done():
+                body, more = await self._next(over)
+                await self._sent(send({"type": "http.response.body", "body": body, "more_body": more}), over)
         finally:
             gone.cancel()
+            over.cancel()
             self._hub.leave(self._listener)
-            if self._listener.lost:
+            if self._listener.slow:
                 log.info("a client that listened to %s was too slow and is sent away", self._listener.query)
 
-    async def _next(self, gone: asyncio.Future[None]) -> tuple[bytes, bool]:
+    async def _next(self, over: asyncio.Future[Any]) -> tuple[bytes, bool]:
         """The next event, or a sign of life; and whether more may come."""
         waiting = asyncio.ensure_future(self._listener.instants.get())
-        either: set[asyncio.Future[Any]] = {waiting, gone}
-        await asyncio.wait(either, timeout=self._heartbeat, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({waiting, over}, timeout=self._heartbeat, return_when=asyncio.FIRST_COMPLETED)
         if not waiting.done():
             waiting.cancel()
             return b": still here\n\n", True
         instant = waiting.result()
         return (b"", False) if instant is None else (await self._encode(instant), True)
 
+    async def _sent(self, sending: Awaitable[None], over: asyncio.Future[Any]) -> None:
+        """Wait until the client takes what is sent, but not for ever."""
+        task = asyncio.ensure_future(sending)
+        await asyncio.wait({task, over}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            task.cancel()
+            self._listener.drop()
 
-async def _gone(receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> None:
-    """Wait until the client hangs up."""
-    with suppress(asyncio.CancelledError):
+    async def _gone(self, receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> None:
+        """Wait until the client hangs up."""
         while (await receive())["type"] != "http.disconnect":
             pass
+        self._listener.over.set()

@@ -16,6 +16,8 @@ class Health(BaseModel):
     """How the server is: `waiting` for a log to begin, or `degraded` where one cannot be read on."""
 
     status: Literal["ok", "waiting", "degraded"]
+    #: Clients that listen to events.
+    listeners: int
 
 
 class Column(BaseModel):
