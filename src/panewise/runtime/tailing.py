@@ -132,9 +132,12 @@ class Tail:
     def _begun(self, header: Header) -> bool:
         """Read a log from its start; until that is done, whoever asks is answered from what was there before."""
         fresh = Followed(header, self.keep)
-        self._continued(fresh)
-        with self._lock:
-            self._followed = fresh
+        try:
+            self._continued(fresh)
+        finally:
+            # As far as it could be read.
+            with self._lock:
+                self._followed = fresh
         return True
 
     def _continued(self, followed: Followed) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 import uvicorn
 
 from panewise.errors import PanewiseError, SourceProblem, StateProblem
+from panewise.runtime.signals import signals
 from panewise.runtime.tailing import Tails
 from panewise.serve.app import application
 from panewise.serve.events import HEARTBEAT, Hub
@@ -63,14 +66,28 @@ class LookupServer:
         host, port = self._socket.getsockname()[:2]
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
+    def listen(self) -> socket.socket:
+        """Take the address, so that it is known; nothing is answered yet."""
+        if self._socket is not None:
+            raise StateProblem("the server listens already", fix="stop it first")
+        host, port = self._address
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            self._socket = socket.create_server((host, port), family=family, backlog=1024)
+        except OSError as problem:
+            raise SourceProblem(
+                f"{host}:{port} cannot be listened on: {problem.strerror}", fix="choose another port"
+            ) from None
+        return self._socket
+
     def run(self) -> None:
         """Serve until SIGINT or SIGTERM."""
-        server, listening = self._listen()
-        server.run([listening])
+        listening = self._socket or self.listen()
+        self._prepared().run([listening])
 
     def start(self) -> LookupServer:
         """Serve in a thread of its own; it listens, and has read its logs, when this returns."""
-        server, listening = self._listen()
+        listening, server = self.listen(), self._prepared()
         self._thread = threading.Thread(target=server.run, args=([listening],), name="panewise-serve", daemon=True)
         self._thread.start()
         while not server.started:
@@ -96,17 +113,7 @@ class LookupServer:
     ) -> None:
         self.stop()
 
-    def _listen(self) -> tuple[_Server, socket.socket]:
-        if self._socket is not None:
-            raise StateProblem("the server listens already", fix="stop it first")
-        host, port = self._address
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        try:
-            self._socket = socket.create_server((host, port), family=family, backlog=1024)
-        except OSError as problem:
-            raise SourceProblem(
-                f"{host}:{port} cannot be listened on: {problem.strerror}", fix="choose another port"
-            ) from None
+    def _prepared(self) -> _Server:
         config = uvicorn.Config(
             self._app,
             access_log=False,  # paths hold keys, which may be anybody's
@@ -116,15 +123,20 @@ class LookupServer:
             lifespan="on",
         )
         self._server = _Server(config, self._hub)
-        return self._server, self._socket
+        return self._server
 
 
 class _Server(uvicorn.Server):
-    """Lets those who listen to events go first: they would stay for ever."""
+    """Lets those who listen to events go first, who would stay for ever, and ends in peace when asked to stop."""
 
     def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
         super().__init__(config)
         self._hub = hub
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        with signals(self.handle_exit):
+            yield
 
     async def shutdown(self, sockets: Any = None) -> None:
         self._hub.close()
