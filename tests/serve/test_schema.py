@@ -24,7 +24,7 @@ Case: TypeAlias = "schemathesis.Case[Any]"
 
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance, status_code_conformance]
 FEW = settings(
-    max_examples=20,
+    max_examples=12,
     deadline=None,
     derandomize=True,
     database=None,

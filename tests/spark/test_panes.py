@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
 import panewise as pw
 from panewise.errors import BindProblem, StateProblem
 from panewise.runtime.pane_log import PaneLog, rows_of
+from panewise.serve.encoding import ARROW
+from tests.serve.logs import ask
 
 from .streams import parts, plain, reader, stream, written
 
@@ -43,6 +46,7 @@ def test_panes_are_logged_once(spark: SparkSession, tmp_path: Path) -> None:
         )
 
     run(0).await_end()
+    before = PaneLog(tmp_path / "panes").batches()[1].version
     # As if the driver had been killed after it wrote the last batch, and before Spark took note of that.
     for path in (tmp_path / "checkpoint/spark/commits").glob("*1*"):
         path.unlink()
@@ -56,12 +60,17 @@ def test_panes_are_logged_once(spark: SparkSession, tmp_path: Path) -> None:
     rows = rows_of(header.read(), "q")
     panes = pa.concat_tables([t for batch in log.batches().values() if (t := batch.read(rows.schema)) is not None])
     assert len(log.batches()) > 2
+    assert log.batches()[1].version != before
     assert sum(panes["count"].to_pylist()) == table.num_rows
     slots = panes.select(["pane_start", "pane_end", "k"]).to_pylist()
     assert len({tuple(slot.values()) for slot in slots}) == len(slots)
     assert pipeline.metrics.rows_out == pipeline.results("q").count()
-    assert plain(pipeline.results("q").toArrow()) == plain(
-        pw.run(QUERY, {"S": pw.Stream(table, time="t", delay="1 second")}, boundary="[)")
-    )
+    results = pipeline.results("q").toArrow()
+    assert plain(results) == plain(pw.run(QUERY, {"S": pw.Stream(table, time="t", delay="1 second")}, boundary="[)"))
+    final = pc.max(panes["pane_end"])
+    known = results.filter(pc.less_equal(results["w_end"], final))
+    with pw.serve.LookupServer(tmp_path / "panes") as server:
+        instants = [at.isoformat() for at in known["w_end"].unique().to_pylist()]
+        assert plain(ask(server.url, "/queries/q/lookup", accept=ARROW, at=instants).table) == plain(known)
     with pytest.raises(StateProblem, match="another query"):
         PaneLog(tmp_path / "panes").claim(type(header)("other", header.pool, header.writer))

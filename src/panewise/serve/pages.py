@@ -14,8 +14,10 @@ import pyarrow as pa
 from panewise.algebra import Project
 from panewise.runtime.tailing import Followed
 
-#: Answers that are kept at once, and the groups that one of them may have.
-PAGES, LARGEST = 16, 100_000
+#: Looking up all groups costs as much as looking up one so many times.
+OFTEN = 8
+#: Rows of all answers that are kept together, and windows whose askers are counted.
+ROWS, COUNTED = 2_000_000, 1024
 
 
 class Page:
@@ -40,31 +42,39 @@ class Pages:
     """The answers that are kept, of one server."""
 
     def __init__(self) -> None:
-        self._pages: OrderedDict[Hashable, Page | None] = OrderedDict()
+        self._pages: OrderedDict[Hashable, Page] = OrderedDict()
+        self._asked: OrderedDict[Hashable, int] = OrderedDict()
 
     def found(
         self, followed: Followed, instants: Hashable, keys: Mapping[str, pa.Array] | None, whole: Callable[[], pa.Table]
     ) -> pa.Table | None:
-        """Rows of the log's own query for some groups; None the first time, and where pages are of no use.
+        """Rows of the log's own query for some groups; None the first times, and where pages are of no use.
 
         `instants` says which windows are meant, and `whole` looks them up for all groups.
         """
         if keys is None or list(keys) != followed.rows.keys or not pageable(followed):
             return None
         at = (id(followed), followed.batch, instants)
-        if at not in self._pages:
-            self._remember(at, None)
-            return None
-        page = self._pages[at]
+        page = self._pages.get(at)
         if page is None:
+            if not self._often(at):
+                return None
             page = Page(whole(), followed.rows.keys)
-            self._remember(at, page)
+        self._remember(at, page)
         return page.of(keys)
 
-    def _remember(self, at: Hashable, page: Page | None) -> None:
+    def _often(self, at: Hashable) -> bool:
+        """Count one who asks; whether there have been many."""
+        self._asked[at] = self._asked.pop(at, 0) + 1
+        if len(self._asked) > COUNTED:
+            self._asked.popitem(last=False)
+        return self._asked[at] > OFTEN
+
+    def _remember(self, at: Hashable, page: Page) -> None:
+        """Keep a page, and let those go that nobody has asked for longest."""
         self._pages[at] = page
         self._pages.move_to_end(at)
-        while len(self._pages) > PAGES:
+        while len(self._pages) > 1 and sum(each.table.num_rows for each in self._pages.values()) > ROWS:
             self._pages.popitem(last=False)
 
 
@@ -73,4 +83,4 @@ def pageable(followed: Followed) -> bool:
     plain = all(pa.types.is_string(kind) or pa.types.is_integer(kind) for kind in followed.rows.types)
     after = followed.standing.aggregation.after
     selected = {scalar.column for _, scalar in after[-1].items} if after and isinstance(after[-1], Project) else set()
-    return plain and followed.groups <= LARGEST and selected >= set(followed.standing.aggregation.group.keys)
+    return plain and followed.groups <= ROWS // 4 and selected >= set(followed.standing.aggregation.group.keys)
