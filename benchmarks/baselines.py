@@ -4,100 +4,148 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from functools import reduce
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar, cast
 
-from panewise.aggregate import Aggregate, Invertible, Laws
-from panewise.stores import Store
+import numba
+import numpy as np
 
-S = TypeVar("S")
+from panewise.aggregate import Columns, Longs, Words
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-class SearchTree(Store[S]):
-    """PSoup's augmented n-ary search tree ("Resource sharing" section 3.1.3). Update and lookup O(log reach).
+def _compiled(function: F) -> F:
+    made: Any = numba.njit(cache=True)(function)
+    return cast(F, made)
 
-    A complete tree over a circle of leaves: the newest position replaces the oldest. That is kinder to PSoup than a
-    balanced tree with pointers, since nothing is ever rotated and a position is found by arithmetic.
+
+class Baseline(ABC):
+    """SUM over the last `reach` positions, compiled as the stores are, each word of the states by itself."""
+
+    name: ClassVar[str]
+
+    def __init__(self, column: Columns, reach: int) -> None:
+        self.column, self.reach, self.length = column, reach, 0
+
+    @abstractmethod
+    def append(self, words: Words) -> None:
+        """Add the states of the next positions."""
+
+    @abstractmethod
+    def lookup(self, firsts: Longs, lasts: Longs) -> Words:
+        """The states over each window."""
+
+
+class SearchTree(Baseline):
+    """PSoup's augmented search tree ("Resource sharing" section 3.1.3). Update and lookup O(log reach).
+
+    A complete binary tree over a circle of leaves: the newest position replaces the oldest. That is kinder to PSoup
+    than a balanced tree with pointers, since nothing is ever rotated and a position is found by arithmetic.
     """
 
     name = "PSoup"
-    requires = "an associative"
-    update_cost, lookup_cost = "O(log N)", "O(log N)"
 
-    def __init__(self, aggregate: Aggregate[S], reach: int, fanout: int = 2) -> None:
-        super().__init__(aggregate, reach)
-        self.fanout = fanout
-        size = 1
-        while size < reach:
-            size *= fanout
-        self._levels = [[aggregate.identity()] * size]
-        while size > 1:
-            size //= fanout
-            self._levels.append([aggregate.identity()] * size)
+    def __init__(self, column: Columns, reach: int) -> None:
+        super().__init__(column, reach)
+        self._trees = column.identity(2 << (reach - 1).bit_length())
 
-    @classmethod
-    def accepts(cls, laws: Laws) -> bool:
-        return laws.bounded
+    def append(self, words: Words) -> None:
+        for tree, word in zip(self._trees, words, strict=True):
+            _replace_leaves(tree, word, self.length)
+        self.length += len(words[0])
 
-    def _append(self, state: S) -> None:
-        place = (self.length - 1) % len(self._levels[0])
-        self._levels[0][place] = state
-        for below, level in zip(self._levels, self._levels[1:], strict=False):
-            place //= self.fanout
-            children = below[place * self.fanout : (place + 1) * self.fanout]
-            level[place] = reduce(self.aggregate.combine, children)
-
-    def _lookup(self, first: int, last: int) -> S:
-        size = len(self._levels[0])
-        low, high = (first - 1) % size, (last - 1) % size + 1
-        runs = [(low, high)] if low < high else [(low, size), (0, high)]
-        nodes = [node for run in runs for node in self._cover(*run)] if first <= last else []
-        return reduce(self.aggregate.combine, nodes, self.aggregate.identity())
-
-    def _cover(self, low: int, high: int) -> list[S]:
-        """The fewest nodes over the leaves from `low` up to `high`, oldest first."""
-        before: list[S] = []
-        after: list[S] = []
-        for level in self._levels:
-            while low < high and low % self.fanout:
-                before.append(level[low])
-                low += 1
-            while low < high and high % self.fanout:
-                high -= 1
-                after.append(level[high])
-            low, high = low // self.fanout, high // self.fanout
-        return before + after[::-1]
+    def lookup(self, firsts: Longs, lasts: Longs) -> Words:
+        return tuple(_climb(tree, firsts, lasts) for tree in self._trees)
 
 
-class MaterialiseAll(Store[S]):
+@_compiled
+def _replace_leaves(tree: Longs, values: Longs, length: int) -> None:
+    size = len(tree) >> 1
+    for i in range(len(values)):
+        node = size + ((length + i) & (size - 1))
+        tree[node] = values[i]
+        node >>= 1
+        while node:
+            tree[node] = tree[2 * node] + tree[2 * node + 1]
+            node >>= 1
+
+
+@_compiled
+def _climb(tree: Longs, firsts: Longs, lasts: Longs) -> Longs:
+    size, out = len(tree) >> 1, np.zeros(len(firsts), np.int64)
+    for i in range(len(firsts)):
+        low, high = (firsts[i] - 1) & (size - 1), lasts[i] & (size - 1)
+        wrapped = firsts[i] <= lasts[i] and high <= low
+        for turn in range(2 if wrapped else 1):
+            left = size + (0 if turn == 1 else low)
+            right = 2 * size if wrapped and turn == 0 else size + high
+            while left < right:
+                if left & 1:
+                    out[i] += tree[left]
+                    left += 1
+                if right & 1:
+                    right -= 1
+                    out[i] += tree[right]
+                left, right = left >> 1, right >> 1
+    return out
+
+
+class MaterialiseAll(Baseline):
     """The answers of all suffix windows up to `reach`, kept up to date. Update O(reach), lookup O(1)."""
 
     name = "materialise all"
-    requires = "an invertible"
-    update_cost, lookup_cost = "O(N)", "O(1)"
 
-    def __init__(self, aggregate: Invertible[S], reach: int) -> None:
-        super().__init__(aggregate, reach)
-        self._invertible = aggregate
-        self._states: list[S] = []
-        self._answers = [aggregate.identity()] * (reach + 1)
+    def __init__(self, column: Columns, reach: int) -> None:
+        super().__init__(column, reach)
+        self._states, self._answers = column.identity(reach + 1), column.identity(reach + 1)
 
-    @classmethod
-    def accepts(cls, laws: Laws) -> bool:
-        return laws.invertible
+    def append(self, words: Words) -> None:
+        for states, answers, word in zip(self._states, self._answers, words, strict=True):
+            _bring_up_to_date(states, answers, word, self.length)
+        self.length += len(words[0])
 
-    def _append(self, state: S) -> None:
-        self._states.append(state)
-        for width in range(1, self.reach + 1):
-            answer = self._invertible.combine(self._answers[width], state)
-            if len(self._states) > width:
-                answer = self._invertible.invert(answer, self._states[-width - 1])
-            self._answers[width] = answer
-        del self._states[: -self.reach]
+    def lookup(self, firsts: Longs, lasts: Longs) -> Words:
+        assert (lasts == self.length).all(), "only suffix windows are kept"
+        return tuple(answers[lasts - firsts + 1] for answers in self._answers)
 
-    def _lookup(self, first: int, last: int) -> S:
-        self._must_be_suffix(first, last)
-        return self._answers[last - first + 1]
+
+@_compiled
+def _bring_up_to_date(states: Longs, answers: Longs, values: Longs, length: int) -> None:
+    """Each answer takes the newest state in and lets that go which is now further back than its window is wide."""
+    for i in range(len(values)):
+        place = (length + i) % len(states)
+        for width in range(1, len(answers)):
+            leaving = place - width
+            answers[width] += values[i] - states[leaving if leaving >= 0 else leaving + len(states)]
+        states[place] = values[i]
+
+
+class MaterialiseNone(Baseline):
+    """The states as they came. Update O(1), lookup O(W)."""
+
+    name = "materialise none"
+
+    def __init__(self, column: Columns, reach: int) -> None:
+        super().__init__(column, reach)
+        self._states = column.identity(1 << (reach - 1).bit_length())
+
+    def append(self, words: Words) -> None:
+        for states, word in zip(self._states, words, strict=True):
+            states[np.arange(self.length, self.length + len(word)) & (len(states) - 1)] = word
+        self.length += len(words[0])
+
+    def lookup(self, firsts: Longs, lasts: Longs) -> Words:
+        return tuple(_add_up(states, firsts, lasts) for states in self._states)
+
+
+@_compiled
+def _add_up(states: Longs, firsts: Longs, lasts: Longs) -> Longs:
+    mask, out = len(states) - 1, np.zeros(len(firsts), np.int64)
+    for i in range(len(firsts)):
+        for position in range(firsts[i] - 1, lasts[i]):
+            out[i] += states[position & mask]
+    return out
 
 
 class CountedJoin(ABC):

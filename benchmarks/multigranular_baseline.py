@@ -20,15 +20,17 @@ class Settings:
 
 
 SEPARATE = "separate windows"
+#: What windows of one level answer too; what recurs, only nested ones know.
+SHARED = ("aggregation", "regression")
 
 
 def measure(settings: Settings) -> Iterator[Row]:
     for count in settings.levels:
         levels = nested(count)
         yield Row(SEPARATE, count, 1.0)
-        for name, answer in OPERATIONS.items():
+        for name in SHARED:
             values = durations(settings.rates[name])
-            yield Row(f"time, {name}", count, time_ratio(levels, answer, values, settings))
+            yield Row(f"time, {name}", count, time_ratio(levels, OPERATIONS[name], values, settings))
         yield Row("states, aggregation", count, states(together(levels)) / states(apart(levels)))
         yield Row("all memory, aggregation", count, memory(together(levels)) / memory(apart(levels)))
 
@@ -70,7 +72,7 @@ def memory(way: list[Run]) -> int:
 
 def findings(points: Points) -> Iterator[Finding]:
     most = points.xs[-1]
-    for name in OPERATIONS:
+    for name in SHARED:
         ratios = points.of(f"time, {name}")
         yield Finding(
             f"{name.capitalize()} saves much time by sharing (no number given)",

@@ -20,8 +20,8 @@ from panewise.slicing import Frame
 Levels: TypeAlias = Sequence[tuple[int, int]]
 Longs: TypeAlias = npt.NDArray[np.int64]
 
-#: The operations of "Multi-granular windows" that we have; recurring items are not there yet.
-OPERATIONS = {"aggregation": "SUM(v)", "regression": "REGR_SLOPE(v, t)"}
+#: The operations of "Multi-granular windows".
+OPERATIONS = {"aggregation": "SUM(v)", "regression": "REGR_SLOPE(v, t)", "recurrence": "RECURRING(v)"}
 #: The classes of "Subsuming windows" by their longest slide; no range is longer than 60.
 CLASSES = {"smooth": 10, "medium": 20, "abrupt": 30}
 LONGEST = 60
@@ -92,10 +92,12 @@ class Run:
         self.engine.advance(self.at).families()
         return perf_counter() - start
 
-    def fill(self, timestamps: int) -> None:
-        """Complete the windows with few rows: states are as large as they would be with many."""
-        times = np.repeat(np.arange(self.at + 1, self.at + 1 + timestamps), 8)
-        self.engine.feed("S", pa.table({"t": times, "v": durations(len(times))}))
+    def fill(self, timestamps: int, values: Longs | None = None) -> None:
+        """Complete the windows with few rows, or some each time: sums are as large as they would be with many."""
+        each = 8 if values is None else len(values)
+        times = np.repeat(np.arange(self.at + 1, self.at + 1 + timestamps), each)
+        filling = durations(len(times)) if values is None else np.tile(values, timestamps)
+        self.engine.feed("S", pa.table({"t": times, "v": filling}))
         self.at += timestamps
         self.engine.advance(self.at)
 
@@ -112,11 +114,11 @@ class Run:
         return most
 
 
-def all_memory(run: Run, timestamps: int) -> int:
+def all_memory(run: Run, timestamps: int, values: Longs | None = None) -> int:
     """Bytes that Python allocates, and keeps, to fill the windows of a fresh run: panes, totals and bookkeeping."""
     tracemalloc.start()
     try:
-        run.fill(timestamps)
+        run.fill(timestamps, values)
         gc.collect()
         return tracemalloc.get_traced_memory()[0]
     finally:

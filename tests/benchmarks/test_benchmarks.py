@@ -9,19 +9,28 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.__main__ import main
-from benchmarks.baselines import CountedJoin, MaterialiseAll, NegativeJoin, OrderedJoin, SearchTree
+from benchmarks.baselines import (
+    Baseline,
+    CountedJoin,
+    MaterialiseAll,
+    MaterialiseNone,
+    NegativeJoin,
+    OrderedJoin,
+    SearchTree,
+)
 from benchmarks.bench import SIZES, Figure, Points, Row, figures, rate
 from benchmarks.draw import draw
 from benchmarks.speed import SMALLEST
 from benchmarks.speed_rows import row_cases
-from panewise.aggregate import First, Sum
-from panewise.stores import Recompute
+from panewise.aggregate import Count
+from panewise.stores.arrays import BaseArrays
 
 FIGURES = figures()
 ROOT = Path(__file__).parents[2]
@@ -95,25 +104,21 @@ def test_a_rate_counts_operations() -> None:
 # ---- baselines -------------------------------------------------------------------------------------------------------
 
 
-@given(values=st.text(max_size=40), reach=st.integers(1, 12), fanout=st.integers(2, 5), data=st.data())
-def test_the_search_tree_answers_like_recompute(values: str, reach: int, fanout: int, data: st.DataObject) -> None:
-    tree, slow = SearchTree(First(pa.string()), reach, fanout), Recompute(First(pa.string()), reach)
-    for length, value in enumerate(values, 1):
-        tree.append(value)
-        slow.append(value)
-        first = data.draw(st.integers(max(1, length - reach + 1), length))
-        last = data.draw(st.integers(first - 1, length))
-        assert tree.lookup(first, last) == slow.lookup(first, last)
-
-
-@given(values=st.lists(st.integers(), max_size=30), reach=st.integers(1, 12))
-def test_materialised_answers_are_those_of_recompute(values: list[int], reach: int) -> None:
-    full, slow = MaterialiseAll(Sum(pa.int64()), reach), Recompute(Sum(pa.int64()), reach)
-    for length, value in enumerate(values, 1):
-        full.append((1, value))
-        slow.append((1, value))
-        for first in range(max(1, length - reach + 1), length + 1):
-            assert full.lookup(first, length) == slow.lookup(first, length)
+@given(values=st.lists(st.integers(-99, 99), min_size=1, max_size=40), reach=st.integers(1, 12), data=st.data())
+def test_baselines_answer_like_a_store(values: list[int], reach: int, data: st.DataObject) -> None:
+    column = Count(pa.int64()).columns()
+    stores: list[Baseline] = [SearchTree(column, reach), MaterialiseNone(column, reach), MaterialiseAll(column, reach)]
+    judge = BaseArrays(column, reach)
+    for value in values:
+        judge.append((np.array([value]),))
+        for store in stores:
+            store.append((np.array([value]),))
+        first = np.array([data.draw(st.integers(judge.forgotten + 1, judge.length + 1))])
+        last = np.array([data.draw(st.integers(int(first[0]) - 1, judge.length))])
+        newest = np.array([judge.length])
+        for store in stores:
+            end = newest if isinstance(store, MaterialiseAll) else last
+            assert store.lookup(first, end)[0].tolist() == judge.lookup(first, end)[0].tolist(), store.name
 
 
 @given(

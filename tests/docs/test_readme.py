@@ -13,7 +13,9 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/engine.md", pytest.param("docs/spark.md", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/engine.md", "docs/lookups.md", pytest.param("docs/spark.md", marks=pytest.mark.slow)]
+)
 def test_the_python_examples_print_what_their_comments_say(page: str) -> None:
     """The blocks of a page are one program."""
     code = "\n".join(re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL))

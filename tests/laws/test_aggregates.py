@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from panewise.aggregate import AGGREGATES, Aggregate, Invertible, Quantile, Sum, pairs
 from panewise.errors import AggregateProblem
+from panewise.values import to_arrow
 
 from .strategies import ARGUMENTS
 
@@ -125,7 +126,8 @@ def test_answers_have_the_declared_type(aggregate: Aggregate[Any], data: st.Data
     answer = answered(lambda: aggregate.meaning(data.draw(st.lists(values(aggregate), max_size=5))))
     if answer is not AggregateProblem:
         numeric_time = pa.types.is_temporal(aggregate.result)
-        pa.array([answer], pa.int64() if numeric_time else aggregate.result)
+        kind = pa.int64() if numeric_time else aggregate.result
+        to_arrow([answer], kind) if pa.types.is_nested(kind) else pa.array([answer], kind)
 
 
 # ---- declared laws ---------------------------------------------------------------------------------------------------

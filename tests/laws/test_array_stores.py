@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import count
 from typing import Any
 
@@ -12,10 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panewise.aggregate import Aggregate, Columns, Count, Items, Longs, Max, Sum, Words
-from panewise.errors import PlanProblem
+from panewise import kernels
+from panewise.aggregate import Aggregate, Columns, Count, Items, Longs, Max, Quantile, Sum, Words
+from panewise.errors import AggregateProblem, PlanProblem
+from panewise.kernels import compiled, intervals, quantiles
 from panewise.stores import BaseIntervals
-from panewise.stores.arrays import ARRAY_STORES, ArrayStore, BaseArrays, RunningArrays
+from panewise.stores.arrays import ARRAY_STORES, ArrayStore, BaseArrays, LandmarkArrays, QuantileArrays, RunningArrays
+from panewise.stores.arrays.quantiles import ranks, shares_of
 from panewise.values import one_nan, to_arrow
 
 from .test_aggregates import VARIANTS, alike
@@ -165,6 +170,188 @@ def test_arrays_answer_like_the_stores_of_python_states(
             assert same(lowered(column, store.lookup(*columns_of(windows))), wanted), store.name
 
 
+@settings(max_examples=40)
+@given(
+    aggregate=st.sampled_from(VARIANTS),
+    widths=st.sets(st.integers(1, 14), min_size=1, max_size=3),
+    lag=st.integers(0, 6),
+    groups=st.integers(1, 2),
+    data=st.data(),
+)
+def test_landmarks_answer_the_widths_they_were_told(
+    aggregate: Aggregate[Any], widths: set[int], lag: int, groups: int, data: st.DataObject
+) -> None:
+    """Half-filled ones too; suffixes share the space of the widest."""
+    history, column = History(aggregate, groups), aggregate.columns()
+    store = LandmarkArrays(column, max(widths) + lag, groups, widths, suffix=lag == 0)
+    for size in data.draw(st.lists(st.integers(1, 25), min_size=1, max_size=5)):
+        store.append(history.append([data.draw(values_of(aggregate)) for _ in range(size)]))
+        newest = store.length - data.draw(st.integers(0, min(lag, store.length)))
+        windows = [(max(newest - width + 1, 1), newest) for width in sorted(widths) if newest]
+        agrees(store, history, [*windows, (newest + 1, newest)], [0] * (len(windows) + 1))
+        position = data.draw(st.integers(store.forgotten + 1, store.length))
+        store.revise(position, history.revise(position, data.draw(values_of(aggregate))))
+
+
+@pytest.mark.parametrize("length", [20, 21, 22])
+def test_regression_a_late_pane_at_position_one_while_windows_can_begin_there(length: int) -> None:
+    """Of 21 positions within reach 21, L-INT had forgotten landmark zero for late panes, but not for lookups."""
+    store = filled(LandmarkArrays, 21, length)
+    first = store.forgotten + 1
+    store.revise(first, (longs([5]),))
+    assert store.one(first, first + 3) == (9,)
+
+
+# ---- quantiles -------------------------------------------------------------------------------------------------------
+
+NUMBERS = st.one_of(st.integers(-4, 4), st.sampled_from([-(2**63), 2**63 - 1]))
+SHARES = st.one_of(
+    st.fractions(0, 1, max_denominator=100).filter(bool),
+    st.sampled_from([Fraction(1), Fraction(10**18, 3 * 10**18 + 1)]),
+)
+
+
+@settings(max_examples=80)
+@given(reach=st.integers(1, 40), groups=st.integers(1, 3), single=st.booleans(), data=st.data())
+def test_any_quantile_is_a_recomputation(reach: int, groups: int, single: bool, data: st.DataObject) -> None:
+    """Of one or many values a position, while late ones come and groups join."""
+    store, history = QuantileArrays(reach, groups), list[list[Value]]()
+    bag = st.lists(st.tuples(st.integers(0, groups - 1), NUMBERS), min_size=int(single), max_size=1 if single else 5)
+    for step in data.draw(st.lists(st.sampled_from(["append", "append", "revise", "grow"]), min_size=1, max_size=6)):
+        if step == "grow":
+            groups += 1
+            store.grow(groups)
+        elif step == "revise" and history:
+            position = data.draw(st.integers(store.forgotten + 1, len(history)))
+            late = data.draw(bag)
+            history[position - 1] = history[position - 1] + late
+            store.revise(position, longs(v for _, v in late), longs(g for g, _ in late))
+        else:
+            fresh = data.draw(st.lists(bag, max_size=60))
+            history += fresh
+            store.append(
+                longs(map(len, fresh)), longs(v for b in fresh for _, v in b), longs(g for b in fresh for g, _ in b)
+            )
+        assert store.length == len(history)
+        windows = windows_in(data, store.forgotten, store.length)
+        shares = [data.draw(SHARES) for _ in windows]
+        asked = [data.draw(st.integers(0, groups - 1)) for _ in windows]
+        wanted = [
+            [quantile(history[first - 1 : last], group, share) for group in range(groups)]
+            for (first, last), share in zip(windows, shares, strict=True)
+        ]
+        firsts, lasts = columns_of(windows)
+        assert listed(store.lookup(firsts, lasts, shares)) == [answer for row in wanted for answer in row]
+        pairs = [row[group] for row, group in zip(wanted, asked, strict=True)]
+        assert listed(store.lookup(firsts, lasts, shares, longs(asked))) == pairs
+        assert store.one(*windows[0], shares[0], asked[0]) == pairs[0]
+
+
+def quantile(positions: list[list[Value]], group: int, share: Fraction) -> int | None:
+    found: int | None = Quantile(INT, phi=str(share)).meaning([v for bag in positions for g, v in bag if g == group])
+    return found
+
+
+def listed(words: Words) -> list[int | None]:
+    return [int(value) if there else None for value, there in zip(*words, strict=True)]
+
+
+#: Streams whose base intervals are alike, nothing like each other, or full of equal values.
+STREAMS: dict[str, Callable[[int], Longs]] = {
+    "random": lambda n: np.random.default_rng(7).integers(-(2**62), 2**62, n),
+    "rising": lambda n: np.arange(n),
+    "falling": lambda n: -np.arange(n),
+    "steps": lambda n: np.arange(n) // 100 % 7,
+    "equal": lambda n: np.zeros(n, np.int64),
+    "waves": lambda n: (1000 * np.sin(np.arange(n) / 300)).astype(np.int64),
+    "one apart": lambda n: np.where(np.arange(n) % 64 == 0, 2**62, np.arange(n)),
+}
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_quantiles_of_long_windows_whatever_the_stream(stream: str) -> None:
+    values, rng = STREAMS[stream](3000), np.random.default_rng(1)
+    store = QuantileArrays(2500)
+    store.append(np.ones(3000, np.int64), values)
+    firsts = rng.integers(store.forgotten + 1, 3001, 150)
+    lasts = np.array([rng.integers(first, 3001) for first in firsts])
+    chosen = np.array([rng.integers(1, width + 1) for width in lasts - firsts + 1])
+    wanted = [np.sort(values[f - 1 : t])[k - 1] for f, t, k in zip(firsts, lasts, chosen, strict=True)]
+    assert listed(store.select(firsts, lasts, chosen)) == wanted
+    assert store.sizes(firsts, lasts).tolist() == (lasts - firsts + 1).tolist()
+
+
+def test_ranks_are_exact() -> None:
+    """0.29 of 100 is 29, and no product passes a long."""
+    assert ranks(longs([100, 3, 0]), *shares_of(Fraction("0.29"))).tolist() == [29, 1, 1]
+    third = Fraction(10**17, 3 * 10**17 + 1)
+    assert ranks(longs([3, 3 * 10**17 + 1]), *shares_of([third, third])).tolist() == [1, 10**17]
+    large = Fraction(2**31 - 2, 2**31 - 1)
+    assert ranks(longs([2**40]), *shares_of(large)).tolist() == [2**40 * (2**31 - 2) // (2**31 - 1)]
+    assert ranks(longs([7, 7]), *shares_of((longs([1, 1]), longs([2, 7])))).tolist() == [3, 1]
+    tiny = Fraction(1, 10**30)
+    assert ranks(longs([7]), *shares_of(tiny)).tolist() == [1]
+    for share in (Fraction(0), Fraction(101, 100)):
+        with pytest.raises(AggregateProblem, match="outside"):
+            shares_of(share)
+
+
+def test_values_must_fill_their_positions() -> None:
+    store = QuantileArrays(10, 2)
+    for sizes, values, codes in ([[1, 1], [5], [0]], [[1], [5], [0, 1]], [[2, -1], [5], [0]]):
+        with pytest.raises(PlanProblem, match="do not fill positions"):
+            store.append(longs(sizes), longs(values), longs(codes))
+    with pytest.raises(PlanProblem, match="groups 2 to 2"):
+        store.append(longs([1]), longs([5]), longs([2]))
+    with pytest.raises(PlanProblem, match="position 1 is not within"):
+        store.revise(1, longs([5]))
+    with pytest.raises(PlanProblem, match=r"\(1, 1\) is not within the last 10 of 0"):
+        store.sizes(longs([1]), longs([1]))
+
+
+# ---- compiled = plain ------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=20)
+@given(
+    kind=st.sampled_from(["sum", "max", "quantile"]), values=st.lists(NUMBERS, min_size=1, max_size=40), data=st.data()
+)
+def test_kernels_of_lookups_agree(kind: str, values: list[int], data: st.DataObject) -> None:
+    """The same store, asked with compiled kernels and with their text as it is."""
+    windows = columns_of(windows_in(data, max(len(values) - 16, 0), len(values)))
+    answers = []
+    for twins in ((compiled, compiled), (intervals, quantiles)):
+        with pytest.MonkeyPatch.context() as patch:
+            for twin, prefix in zip(twins, ("interval_", "quantile_"), strict=True):
+                for name in (each for each in kernels.KERNELS if each.startswith(prefix)):
+                    patch.setattr(kernels, name, getattr(twin, name), raising=False)
+            answers.append([answer.tolist() for answer in ask(kind, longs(values), windows)])
+    assert answers[0] == answers[1]
+
+
+def ask(kind: str, values: Longs, windows: tuple[Longs, Longs]) -> list[Any]:
+    """Everything a kernel answers: of one group, of two, and of all."""
+    if kind == "quantile":
+        found: list[Any] = []
+        for groups in (1, 2):
+            store = QuantileArrays(16, groups)
+            store.append(np.ones(len(values), np.int64), values, np.arange(len(values)) % groups)
+            found += store.lookup(*windows, Fraction(1, 2))
+        return found
+    words: Words = (values % 1000,) if kind == "sum" else (values, values % 2 == 0)
+    column = Count(INT).columns() if kind == "sum" else Max(INT).columns()
+    found = []
+    for kept in (k for k in ARRAY_STORES if k.accepts(column)):
+        one, two = kept(column, 16), kept(column, 16, 2)
+        one.append(words)
+        two.append(tuple(np.repeat(word, 2) for word in words))
+        found += [*one.lookup(*windows), *two.lookup(*windows), *two.lookup(*windows, longs([1]))]
+    return found
+
+
+# ---- details ---------------------------------------------------------------------------------------------------------
+
+
 def test_sums_that_wrap_around_are_right_again_in_differences() -> None:
     """The totals of a long stream pass 2**63; no window does."""
     column = Sum(INT).columns()
@@ -173,6 +360,22 @@ def test_sums_that_wrap_around_are_right_again_in_differences() -> None:
         store.append((longs([1]), longs([0]), longs([2**62 + n])))
     assert store.one(8, 8) == (1, 0, 2**62 + 7)
     assert [word.tolist() for word in store.lookup(longs([8]), longs([8]))] == [[1], [0], [2**62 + 7]]
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("kind", ARRAY_STORES)
+def test_no_windows_and_arrays_that_cannot_be_written(kind: type[ArrayStore], groups: int) -> None:
+    states, places = np.arange(6 * groups), longs([2, 3])
+    for array in (states, places):
+        array.setflags(write=False)
+    store = kind(Count(INT).columns(), 5, groups)
+    store.append((states,))
+    assert store.lookup(longs([]), longs([]))[0].tolist() == []
+    assert store.lookup(longs([]), longs([]), longs([]))[0].tolist() == []
+    assert store.lookup(places, places, places - 2 if groups == 3 else None)[0].tolist() == [
+        groups,
+        2 * groups + groups // 3,
+    ]
 
 
 # ---- refusals --------------------------------------------------------------------------------------------------------
@@ -184,7 +387,7 @@ def filled(kind: type[ArrayStore], reach: int, length: int, groups: int = 1) -> 
     return store
 
 
-@pytest.mark.parametrize("kind", [RunningArrays, BaseArrays])
+@pytest.mark.parametrize("kind", ARRAY_STORES)
 @pytest.mark.parametrize(("first", "last"), [(10, 12), (11, 21), (15, 13), (0, 0), (22, 21)])
 def test_windows_out_of_reach_are_refused(kind: type[ArrayStore], first: int, last: int) -> None:
     store = filled(kind, 10, 20)
@@ -194,7 +397,7 @@ def test_windows_out_of_reach_are_refused(kind: type[ArrayStore], first: int, la
         store.one(first, last)
 
 
-@pytest.mark.parametrize("kind", [RunningArrays, BaseArrays])
+@pytest.mark.parametrize("kind", ARRAY_STORES)
 def test_groups_that_are_not_kept_are_refused(kind: type[ArrayStore]) -> None:
     store = filled(kind, 10, 20, groups=2)
     with pytest.raises(PlanProblem, match="groups 2 to 2 are not all among the 2"):
@@ -206,7 +409,7 @@ def test_groups_that_are_not_kept_are_refused(kind: type[ArrayStore]) -> None:
     assert store.length == 20
 
 
-@pytest.mark.parametrize("kind", [RunningArrays, BaseArrays])
+@pytest.mark.parametrize("kind", ARRAY_STORES)
 def test_what_comes_too_late_for_a_store_is_refused(kind: type[ArrayStore]) -> None:
     store = filled(kind, 10, 20)
     for position in (10, 21):

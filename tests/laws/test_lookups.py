@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
+from panewise.engine import sieve
 from panewise.errors import StateProblem
 
-from .strategies import BOUNDARIES, Slide, table
+from .strategies import BOUNDARIES, Count, Slide, table
 from .test_engine import same
 
 pytestmark = pytest.mark.slow
 
 #: Longer than any stream here.
 ALWAYS = 1000
-AGGREGATES = "COUNT(*) AS n, COUNT(v) AS c, SUM(v) AS s, MAX(v) AS m, AVG(x) AS a, LAST(v) AS l, MEDIAN(v) AS h"
+AGGREGATES = (
+    "COUNT(*) AS n, COUNT(v) AS c, SUM(v) AS s, MAX(v) AS m, MIN(x) AS y, AVG(x) AS a, LAST(v) AS l, MEDIAN(v) AS h"
+)
 GROUPED = f"SELECT k, {AGGREGATES} FROM S {{}} GROUP BY k"
+HAVING = [
+    "SELECT k FROM S {} GROUP BY k HAVING COUNT(*) > 1",
+    "SELECT k, COUNT(v) AS c FROM S {} GROUP BY k HAVING COUNT(v) < 2 AND MAX(v) > -5",
+    "SELECT k, SUM(v) AS s FROM S {} GROUP BY k HAVING 3 <= SUM(v)",
+    "SELECT k, MAX(v) AS m FROM S {} GROUP BY k HAVING MAX(v) >= 3 AND COUNT(*) < 9",
+    "SELECT k, MIN(x) AS m FROM S {} GROUP BY k HAVING MIN(x) < 0.5",
+]
+TIERED = (
+    "SELECT k, AGED_SUM(v) AS s, RECURRING(v) AS r, COUNT(*) AS n FROM S [RANGES 12, 6, 2 SLIDES 4, 2, 1] GROUP BY k"
+)
 ALONE = "SELECT SUM(v) AS s, MIN(x) AS m FROM S {}"
 
 WINDOWS = st.one_of(
@@ -57,7 +70,7 @@ Step = list[tuple[Any, ...]] | Asked | Restart
 
 ASKED = st.builds(
     Asked,
-    st.tuples(st.sampled_from([GROUPED, ALONE]), WINDOWS).map(lambda pair: pair[0].format(pair[1])),
+    st.tuples(st.sampled_from([GROUPED, ALONE, TIERED, *HAVING]), WINDOWS).map(lambda pair: pair[0].format(pair[1])),
     st.integers(-5, 60),
     st.one_of(st.none(), st.lists(st.sampled_from(["a", "b", "z", None]), max_size=3)),
 )
@@ -79,10 +92,17 @@ def _pool(boundary: str, delay: int) -> pw.Pool:
     pool = pw.Pool({"S": pw.StreamSchema(table([]).schema, time="t", delay=delay)}, boundary=boundary)
     pool.register("grouped", GROUPED.format("[RANGE 6 SLIDE 2]"))
     pool.register("alone", ALONE.format("[RANGE 5]"))
+    pool.register("tiered", TIERED)
     return pool
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.fixture(autouse=True)
+def eager_sieves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HAVING is answered by collective indexes from the first lookup on."""
+    monkeypatch.setattr(sieve, "WORTHWHILE", 1)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS, BOUNDARIES, st.sampled_from([0, 3]), st.booleans())
 def test_any_window_at_any_moment(steps: list[Step], boundary: str, delay: int, joins: bool) -> None:
     """What is kept finely enough answers every window exactly, late rows, restarts and other queries or not."""
@@ -106,7 +126,7 @@ def test_any_window_at_any_moment(steps: list[Step], boundary: str, delay: int, 
                     engine.pool.revoke("guest")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.lists(ROWS, max_size=8), max_size=4),
     BOUNDARIES,
@@ -138,3 +158,34 @@ def test_what_windows_hold_anyway_answers_or_says_so(
             except StateProblem:
                 continue
             same(found, _reference(Asked(GROUPED.format(window), instant, None), rows, boundary))
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.lists(ROWS, max_size=8), max_size=4),
+    BOUNDARIES,
+    st.builds(Count, st.integers(1, 6), st.integers(0, 3), st.booleans()),
+    st.builds(Count, st.integers(1, 6), st.integers(0, 3), st.booleans()),
+    st.integers(-5, 45),
+    st.booleans(),
+)
+def test_counted_windows(
+    batches: list[list[tuple[Any, ...]]], boundary: str, held: Count, asked: Count, at: int, again: bool
+) -> None:
+    """Rows that some window of rows holds answer others, or it is said that they do not suffice."""
+    pool = pw.Pool({"S": pw.StreamSchema(table([]).schema, time="t", delay=2)}, boundary=boundary)
+    pool.register("held", GROUPED.format(held.cql))
+    engine, rows = pw.Engine(pool), []
+    for batch in batches:
+        engine.feed("S", table(batch))
+        rows += batch
+        engine.advance()
+    if again:
+        engine = pw.Engine.restore(engine.snapshot())
+    question = Asked(GROUPED.format(replace(asked, by_key=held.by_key).cql), at, None)
+    try:
+        found = engine.lookup(question.cql, at=at)
+    except StateProblem:
+        assert len(rows) > held.count + held.lag
+        return
+    same(found, _reference(question, rows, boundary))

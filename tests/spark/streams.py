@@ -29,6 +29,8 @@ QUERIES = {
     "changes": "SELECT k, MIN(v) AS s FROM S [RANGE 20] GROUP BY k",
     "repeated": "SELECT RSTREAM k, MIN(v) AS s FROM S [RANGE 2] GROUP BY k",
     "rows": "SELECT k, MAX(v) AS s FROM S [ROWS 20] GROUP BY k",
+    "aged": "SELECT k, AGED_SUM(v) AS s FROM S [RANGES 20, 7 SLIDES 5, 2] GROUP BY k",
+    "recurring": "SELECT RECURRING(k) AS s, RECURRING_COUNTS(w, 3) AS n FROM S [RANGES 16, 8, 4 SLIDES 4, 2, 1]",
     "revised": "SELECT k, SUM(v) AS s FROM S [RANGE 10 SLIDE 3] GROUP BY k LATE REVISE 5",
 }
 

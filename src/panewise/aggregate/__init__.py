@@ -1,5 +1,6 @@
 """Every aggregate, one concept a file. `AGGREGATES` maps SQL names to them."""
 
+from panewise.aggregate.aged import AgedAvg, AgedCount, AgedSum
 from panewise.aggregate.average import Avg
 from panewise.aggregate.base import AGGREGATES, Aggregate, Invertible, Laws
 from panewise.aggregate.columns import Columns, Fused, Items, Longs, Objects, Words, bytes_of, joined, placed, put, runs
@@ -7,13 +8,19 @@ from panewise.aggregate.count import Count, CountAll
 from panewise.aggregate.count_distinct import CountDistinct
 from panewise.aggregate.ends import First, Last
 from panewise.aggregate.extremes import Max, Min
+from panewise.aggregate.positional import Positional
 from panewise.aggregate.quantile import Median, Quantile
+from panewise.aggregate.recurring import Recurring, RecurringCounts
 from panewise.aggregate.regression import RegrIntercept, RegrSlope
 from panewise.aggregate.total import Sum
 from panewise.aggregate.variance import StddevPop, StddevSamp, VarPop, VarSamp
+from panewise.aggregate.view import View
 
 __all__ = [
     "AGGREGATES",
+    "AgedAvg",
+    "AgedCount",
+    "AgedSum",
     "Aggregate",
     "Avg",
     "Columns",
@@ -31,7 +38,10 @@ __all__ = [
     "Median",
     "Min",
     "Objects",
+    "Positional",
     "Quantile",
+    "Recurring",
+    "RecurringCounts",
     "RegrIntercept",
     "RegrSlope",
     "StddevPop",
@@ -39,6 +49,7 @@ __all__ = [
     "Sum",
     "VarPop",
     "VarSamp",
+    "View",
     "Words",
     "bytes_of",
     "joined",

@@ -60,7 +60,13 @@ class Aggregate(ABC, Generic[S]):
     arity: ClassVar[int] = 1
     #: Names of literal parameters that follow the columns, such as the phi of QUANTILE.
     parameters: ClassVar[tuple[str, ...]] = ()
+    #: Names of literal parameters that may follow those; they are left out from the right.
+    options: ClassVar[tuple[str, ...]] = ()
+    #: The name of literal parameters of which any number may follow; they come together, as a tuple of texts.
+    rest: ClassVar[str | None] = None
     skip_nulls: ClassVar[bool] = True
+    #: Whether the answer depends on where in the window items lie: see `aggregate.positional`.
+    positional: ClassVar[bool] = False
     laws: ClassVar[Laws]
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -112,6 +118,11 @@ class Aggregate(ABC, Generic[S]):
     def text(self, arguments: Sequence[str]) -> str:
         """The call as a person writes it."""
         return f"{self.names[0]}({', '.join(arguments)})"
+
+    @property
+    def literals(self) -> tuple[Any, ...]:
+        """What its literal parameters make of it, beside its kind and types."""
+        return self._key()[2:]
 
     def _key(self) -> tuple[Any, ...]:
         return (type(self), self.types)

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from panewise.aggregate import Columns, Longs, Words
+from panewise.aggregate import Aggregate, Columns, Longs, Words
+from panewise.engine.sieve import Sieve
 from panewise.engine.snapshot import Tree, pane_tree, panes_from
 from panewise.errors import StateProblem
 from panewise.plan.lookup_choice import Choice, Usage, chosen
+from panewise.plan.thresholds import Threshold
 from panewise.stores.indexes import Index
 from panewise.stores.pane import Pane, merged
 from panewise.stores.stairs import NEVER
@@ -33,7 +36,10 @@ class Archive:
         #: Nothing up to this position is known.
         self.lost = since
         self._pending: list[Pane] = []
+        #: Where panes start and end, as long as they stay the same.
+        self._edges: tuple[Longs, Longs] | None = None
         self._indexes: dict[int, Index] = {}
+        self._sieves: dict[int, Sieve] = {}
         self.choices: dict[int, Choice] = {}
         self.usage = Usage()
 
@@ -73,6 +79,27 @@ class Archive:
                 self._add(found, pane, codes, row * len(codes))
         return found
 
+    def within(self, low: int, high: int, coming: Sequence[Pane], domain: Domain) -> list[Pane]:
+        """All panes in `(low, high]`, oldest first, those that are not kept yet included."""
+        self._settle()
+        (first,), (stop,) = self._runs(np.array([low], np.int64), np.array([max(low, high)], np.int64), domain)
+        found = Archive(self.columns, None)
+        for pane in (*self.panes[first:stop], *(p for p in coming if p.start < high and p.end > low)):
+            _whole(pane, low, high, domain)
+            found.take(pane)
+        found._settle()
+        return found.panes
+
+    def candidates(
+        self, number: int, aggregate: Aggregate[Any], threshold: Threshold, lows: Longs, highs: Longs
+    ) -> Longs | None:
+        """Groups that may pass a threshold on a column in some windows that reach to the newest pane, or None: all."""
+        if not len(highs) or highs.min() < self.newest:
+            return None
+        if number not in self._sieves:
+            self._sieves[number] = Sieve(aggregate, self.columns[number], number)
+        return self._sieves[number].candidates(threshold, np.maximum(lows, self.lost), highs, self.panes)
+
     def _runs(self, lows: Longs, highs: Longs, domain: Domain) -> tuple[Longs, Longs]:
         """Which panes each window holds; a refusal where it reaches back too far, or cuts a pane in two."""
         if len(lows) and (low := int(lows.min())) < self.lost:
@@ -81,8 +108,10 @@ class Archive:
                 f"nothing up to {lost} is kept, and a window begins at {asked}",
                 fix="keep panes longer, with Engine(pool, keep=...), or ask for newer windows",
             )
-        ends = np.fromiter((pane.end for pane in self.panes), np.int64, len(self.panes))
-        starts = np.fromiter((pane.start for pane in self.panes), np.int64, len(self.panes))
+        if self._edges is None:
+            both = np.array([(pane.start, pane.end) for pane in self.panes], np.int64).reshape(-1, 2)
+            self._edges = both[:, 0].copy(), both[:, 1].copy()
+        starts, ends = self._edges
         firsts, stops = np.searchsorted(ends, lows, "right"), np.searchsorted(ends, highs, "right")
         stops = np.maximum(stops, firsts)
         for edges, places in ((lows, firsts), (highs, stops)):
@@ -127,6 +156,8 @@ class Archive:
         self._pending = []
         for _, some in sorted(parts.items(), key=lambda part: part[0][1]):
             self._place(merged(self.columns, some))
+        if parts:
+            self._edges = None
         if parts and self.keep is not None and self.panes:
             self._forget(self.panes[-1].end - self.keep)
 
@@ -143,6 +174,8 @@ class Archive:
             stop += 1
         overlapping = self.panes[first:stop]
         self.panes[first:stop] = [merged(self.columns, [*overlapping, pane])]
+        for sieve in self._sieves.values():
+            sieve.restart()
         if len(overlapping) == 1:
             for index in self._indexes.values():
                 index.revised(first, pane)
@@ -156,6 +189,8 @@ class Archive:
             del self.panes[:old]
             for index in self._indexes.values():
                 index.dropped(old)
+            for sieve in self._sieves.values():
+                sieve.dropped(old, self.lost)
 
     def every(self) -> list[Pane]:
         """All panes, those that wait for their place last."""
@@ -166,6 +201,7 @@ class Archive:
         self.panes[:] = [pane.recoded(codes) for pane in self.panes]
         self._pending = [pane.recoded(codes) for pane in self._pending]
         self._indexes.clear()
+        self._sieves.clear()
 
     # ---- restarts ----------------------------------------------------------------------------------------------
 
@@ -176,6 +212,7 @@ class Archive:
     def restore(self, state: Tree) -> None:
         self.lost = state["lost"]
         self.panes[:] = panes_from(self.columns, state["panes"])
+        self._edges = None
 
 
 def _whole(pane: Pane, low: int, high: int, domain: Domain) -> None:

@@ -307,9 +307,9 @@ class Engine:
         found = [f for (key, _), f in self._families.items() if key == family and isinstance(f, TimeFamily)]
         return found[0].managers if found and found[0].begun else None
 
-    def time_families(self) -> list[TimeFamily]:
-        """The families whose panes lookups are answered from."""
-        return [family for family in self._families.values() if isinstance(family, TimeFamily)]
+    def families(self) -> list[Family]:
+        """The families whose panes and rows lookups are answered from."""
+        return list(self._families.values())
 
     def kin(self) -> list[tuple[Mapping[str, Relation], Kin]]:
         """Called by the pool: which relational operators share their work."""

@@ -10,13 +10,17 @@ import numpy as np
 from panewise.engine.archive import Archive
 from panewise.engine.holders import Holder
 from panewise.engine.lookups import Lookups
-from panewise.engine.shelf import Shelf
+from panewise.engine.rows_family import RowsFamily
+from panewise.engine.rows_shelf import RowsShelf
+from panewise.engine.shelf import PaneShelf, Shelf
+from panewise.engine.tier_shelf import TierShelf
 from panewise.engine.time_family import TimeFamily
 from panewise.errors import BindProblem
 from panewise.plan import Aggregation
 from panewise.plan.covering import uncovered
 from panewise.stores.stairs import NEVER
 from panewise.time import Ticks
+from panewise.window import Rows
 
 if TYPE_CHECKING:
     from panewise.engine.engine import Engine
@@ -33,7 +37,7 @@ class EngineLookups(Lookups):
         found: list[Shelf] = []
         reasons: list[str] = []
         for family in self._families(name, plan):
-            if (reason := uncovered(family.plan, plan)) is None:
+            if name is not None or (reason := uncovered(family.plan, plan)) is None:
                 found += self._kept(family, name)
             else:
                 reasons.append(f"query {next(iter(family.members))!r}: {reason}")
@@ -54,7 +58,7 @@ class EngineLookups(Lookups):
     def explain(self) -> str:
         """One line for each family and aggregate."""
         lines: list[str] = []
-        for family in self.engine.time_families():
+        for family in (f for f in self.engine.families() if isinstance(f, TimeFamily)):
             queries = ", ".join(family.members)
             if family.archive is None:
                 lines.append(f"{queries}: answered from the panes of standing windows")
@@ -65,22 +69,27 @@ class EngineLookups(Lookups):
                 lines.append(f"  {names[number] if number < len(names) else 'expiry'}: {choice.reason}")
         return "\n".join(lines)
 
-    def _families(self, name: str | None, plan: Aggregation) -> list[TimeFamily]:
-        stream = plan.source.stream
-        every = [f for f in self.engine.time_families() if f.plan.source.stream == stream]
-        return [f for f in every if name in f.members] if name is not None else every
+    def _families(self, name: str | None, plan: Aggregation) -> list[TimeFamily | RowsFamily]:
+        """The families that might do: those of the stream whose windows are counted alike, or the one of the query."""
+        stream, counted = plan.source.stream, isinstance(plan.window, Rows)
+        every = [f for f in self.engine.families() if f.plan.source.stream == stream]
+        fitting = [f for f in every if isinstance(f, RowsFamily if counted else TimeFamily)]
+        return [f for f in fitting if name in f.members] if name is not None else fitting
 
-    def _kept(self, family: TimeFamily, name: str | None) -> list[Shelf]:
+    def _kept(self, family: TimeFamily | RowsFamily, name: str | None) -> list[Shelf]:
         """The archive first; without one, what some window holds may do."""
+        stream, boundary = family.plan.source.stream, self.pool.boundary
+        basis = (boundary, self.pool.host, self.pool.streams[stream].instants)
+        if isinstance(family, RowsFamily):
+            return [RowsShelf(family, *basis)]
         since = max(family.feeds[n].since for n, _ in family.members[name].feeds) if name is not None else NEVER
         archives = [family.archive] if family.archive else [_archive(family, holder) for holder in family.holders]
         archives = archives or [Archive(family.columns, None, family.founded)]
-        instants = self.pool.streams[family.plan.source.stream].instants
-        boundary, host = self.pool.boundary, self.pool.host
-        newest = (self.engine.newest(family.plan.source.stream) or 0) + boundary.shift
+        newest = (self.engine.newest(stream) or 0) + boundary.shift
         # Nothing is newer than the newest row: a window that reaches up to it cuts no pane that is still open.
         coming = [replace(pane, end=max(min(pane.end, newest), pane.start)) for pane in family.coming]
-        return [Shelf(family, archive, coming, boundary, host, instants, since) for archive in archives]
+        shelf = TierShelf if family.plan.positional else PaneShelf
+        return [shelf(family, *basis, archive, coming, since) for archive in archives]
 
 
 def _archive(family: TimeFamily, holder: Holder) -> Archive:

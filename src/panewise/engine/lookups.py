@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +19,14 @@ from panewise.engine.shelf import Chosen, Shelf
 from panewise.errors import BindProblem, SchemaProblem, StateProblem, did_you_mean
 from panewise.plan import Aggregation
 from panewise.time import Domain, Instant, Ticks
-from panewise.window import LogicalWindow, MultiGranular
+from panewise.window import LogicalWindow, MultiGranular, Rows
 
 #: An instant as users write it.
 When = int | str | datetime
 #: So many windows may be asked for at once.
 MOST_WINDOWS = 1 << 22
+#: So many texts of lookups are remembered.
+TEXTS = 256
 
 
 class Lookups(ABC):
@@ -31,6 +34,8 @@ class Lookups(ABC):
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
+        # Somebody who asks once often asks again, and reading a text takes longer than answering it.
+        self._read = lru_cache(TEXTS)(lambda text: pool.understood("lookup", text))
 
     def lookup(
         self,
@@ -75,7 +80,7 @@ class Lookups(ABC):
             if not isinstance(query, str) or len(query.split()) < 2:
                 fix = did_you_mean(str(query), self.pool.queries or ["SELECT ..."])
                 raise BindProblem(f"there is no query {query!r}", fix=fix)
-            standing = self.pool.understood("lookup", query)
+            standing = self._read(query)
         if not isinstance(standing.plan, Aggregation):
             raise BindProblem(
                 "a lookup is answered from panes, and this query is answered from rows",
@@ -96,10 +101,8 @@ class Lookups(ABC):
 
     def _refuse_strange(self, plan: Aggregation) -> None:
         windows = plan.window.levels if isinstance(plan.window, MultiGranular) else (plan.window,)
-        if not all(isinstance(window, LogicalWindow) for window in windows):
-            raise BindProblem(
-                "this window is not decided by time alone, so panes cannot answer it", fix="use RANGE or UNBOUNDED"
-            )
+        if not all(isinstance(window, LogicalWindow | Rows) for window in windows):
+            raise BindProblem("sessions end when their items say so, not when somebody asks", fix="use RANGE or ROWS")
 
     def _refuse_many(self, windows: int) -> None:
         if windows > MOST_WINDOWS:

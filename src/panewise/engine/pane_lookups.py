@@ -14,7 +14,8 @@ from panewise.engine.grouping import Grouping
 from panewise.engine.lookups import Lookups
 from panewise.engine.pool import Pool
 from panewise.engine.retention import Length, retained
-from panewise.engine.shelf import Shelf
+from panewise.engine.shelf import PaneShelf, Shelf
+from panewise.engine.tier_shelf import TierShelf
 from panewise.errors import BindProblem, did_you_mean
 from panewise.plan import Aggregation
 from panewise.plan.covering import uncovered
@@ -75,7 +76,8 @@ class PaneLookups(Lookups):
         for other, kept in self._kept.items() if name is None else [(name, self._of(name))]:
             if (reason := uncovered(kept.groups.plan, plan)) is None:
                 instants = self.pool.streams[plan.source.stream].instants
-                found.append(Shelf(kept.groups, kept.archive, (), self.pool.boundary, self.pool.host, instants, NEVER))
+                shelf = TierShelf if plan.positional else PaneShelf
+                found.append(shelf(kept.groups, self.pool.boundary, self.pool.host, instants, kept.archive))
             else:
                 reasons.append(f"query {other!r}: {reason}")
         if not found and reasons:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,10 +14,12 @@ from panewise.algebra import Host, Project
 from panewise.engine.archive import Archive
 from panewise.engine.grouping import Grouping
 from panewise.engine.rowwise import passed
-from panewise.errors import SchemaProblem, did_you_mean
+from panewise.errors import PanewiseError, SchemaProblem, did_you_mean
 from panewise.plan import Aggregation
 from panewise.plan.covering import column_of
+from panewise.plan.thresholds import thresholds
 from panewise.stores.pane import Pane
+from panewise.stores.stairs import NEVER
 from panewise.time import Boundary, Ticks
 from panewise.values import to_arrow
 from panewise.window import LogicalWindow, MultiGranular, Sliding, Window
@@ -26,48 +28,29 @@ from panewise.window import LogicalWindow, MultiGranular, Sliding, Window
 Chosen: TypeAlias = "pa.Table | Mapping[str, Sequence[Any]]"
 
 
-@dataclass(frozen=True, eq=False)
-class Shelf:
-    """What is kept of one family: its groups, its panes, and those that are on their way."""
+class Shelf(ABC):
+    """Where states are found for lookups of one family, and how they become tables."""
 
-    groups: Grouping
-    archive: Archive
-    coming: Sequence[Pane]
-    boundary: Boundary
-    host: Host
-    instants: pa.DataType
-    #: Items up to this position do not count.
-    since: int
+    def __init__(self, groups: Grouping, boundary: Boundary, host: Host, instants: pa.DataType) -> None:
+        self.groups, self.boundary, self.host, self.instants = groups, boundary, host, instants
 
+    @abstractmethod
     def at(self, plan: Aggregation, instants: Ticks, keys: Chosen | None) -> pa.Table:
         """The state of a query at some instants, one level after the other."""
-        tables = []
-        for level, window in plan.levels:
-            scope = _scope(window, instants, self.boundary)
-            tables.append(self._table(plan, *scope, _bounds(window, instants, self.instants), keys, level))
-        return pa.concat_tables(tables)
 
+    @abstractmethod
     def between(self, plan: Aggregation, starts: Ticks, ends: Ticks, keys: Chosen | None) -> pa.Table:
         """The query over some stretches of time instead of its window."""
-        bounds = tuple(pa.array(ticks).cast(self.instants) for ticks in (starts, ends))
-        return self._table(plan, starts, np.maximum(starts, ends), bounds, keys, None)
+
+    def _codes(self, plan: Aggregation, keys: Chosen | None) -> Longs:
+        """The groups that are asked for, ascending."""
+        return np.arange(len(self.groups.keys)) if keys is None else chosen_codes(self.groups, plan, keys)
 
     def _table(
-        self,
-        plan: Aggregation,
-        lows: Ticks,
-        highs: Ticks,
-        bounds: tuple[pa.Array, ...],
-        keys: Chosen | None,
-        level: int | None,
+        self, plan: Aggregation, states: Sequence[Words], codes: Longs, bounds: Sequence[pa.Array], level: int | None
     ) -> pa.Table:
-        """One window for each pair of positions: selected columns, then those that say which window."""
-        size = len(self.groups.keys)
-        codes = np.arange(size) if keys is None else chosen_codes(self.groups, plan, keys)
-        lows = np.maximum(lows, self.since)
-        highs = np.maximum(lows, highs)
-        states = self.archive.answers(lows, highs, codes, size, self.coming, plan.query.domain)
-        rows = np.arange(len(lows) * len(codes)) if plan.empty else np.flatnonzero(states[0][0])
+        """States of some groups, window by window: the selected columns, then those that say which window."""
+        rows = np.arange(len(states[0][0])) if plan.empty else np.flatnonzero(states[0][0])
         windows = pa.array(rows // max(len(codes), 1))
         table, kept = passed(plan.after, self._answers(plan, states, rows, codes), self.host)
         selected = table.select([column.name for column in plan.query.root.columns])
@@ -82,7 +65,7 @@ class Shelf:
             columns[name] = array
         return pa.table(list(columns.values()), names=list(columns))
 
-    def _answers(self, plan: Aggregation, states: list[Words], rows: Longs, codes: Longs) -> pa.Table:
+    def _answers(self, plan: Aggregation, states: Sequence[Words], rows: Longs, codes: Longs) -> pa.Table:
         """Keys and answers of the groups that have items."""
         had = self.groups.plan.group.keys
         found = dict(zip(had, self.groups.keys.take(codes[rows % max(len(codes), 1)]), strict=True))
@@ -95,14 +78,68 @@ class Shelf:
         return pa.table([*columns, pa.array(rows)], names=[*names, "#row"])
 
 
-def _scope(window: Window, instants: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
+class PaneShelf(Shelf):
+    """Panes that are kept, and those that are on their way. Items up to `since` do not count."""
+
+    def __init__(
+        self,
+        groups: Grouping,
+        boundary: Boundary,
+        host: Host,
+        instants: pa.DataType,
+        archive: Archive,
+        coming: Sequence[Pane] = (),
+        since: int = NEVER,
+    ) -> None:
+        super().__init__(groups, boundary, host, instants)
+        self.archive, self.coming, self.since = archive, coming, since
+
+    def at(self, plan: Aggregation, instants: Ticks, keys: Chosen | None) -> pa.Table:
+        tables = []
+        for level, window in plan.levels:
+            lows, highs = scope_of(window, instants, self.boundary)
+            tables.append(self._over(plan, lows, highs, bounds_of(window, instants, self.instants), keys, level))
+        return pa.concat_tables(tables)
+
+    def between(self, plan: Aggregation, starts: Ticks, ends: Ticks, keys: Chosen | None) -> pa.Table:
+        bounds = [pa.array(ticks).cast(self.instants) for ticks in (starts, ends)]
+        return self._over(plan, starts, ends, bounds, keys, None)
+
+    def _over(
+        self,
+        plan: Aggregation,
+        lows: Ticks,
+        highs: Ticks,
+        bounds: Sequence[pa.Array],
+        keys: Chosen | None,
+        level: int | None,
+    ) -> pa.Table:
+        lows = np.maximum(lows, self.since)
+        highs = np.maximum(lows, highs)
+        codes = self._codes(plan, keys) if keys is not None else self._passing(plan, lows, highs)
+        states = self.archive.answers(lows, highs, codes, len(self.groups.keys), self.coming, plan.query.domain)
+        return self._table(plan, states, codes, bounds, level)
+
+    def _passing(self, plan: Aggregation, lows: Ticks, highs: Ticks) -> Longs:
+        """All groups, or a superset of those that pass HAVING; states of the others need not be looked at."""
+        for threshold in thresholds(plan):
+            call = threshold.call
+            number = column_of(self.groups.plan, call.aggregate, call.arguments)
+            assert number is not None, "a query that is not covered is refused"
+            found = self.archive.candidates(number, call.aggregate, threshold, lows, highs)
+            if found is not None:
+                return np.unique(np.concatenate([found, *(pane.codes for pane in self.coming)]))
+        return self._codes(plan, None)
+
+
+def scope_of(window: Window, instants: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
     """The positions `(low, high]` of a window at each instant."""
     assert isinstance(window, LogicalWindow)
     low, high = window.scope(instants, boundary)
     return low + boundary.shift - 1, high + boundary.shift
 
 
-def _bounds(window: Window, instants: Ticks, kind: pa.DataType) -> tuple[pa.Array, ...]:
+def bounds_of(window: Window, instants: Ticks, kind: pa.DataType) -> tuple[pa.Array, ...]:
     """What results say of a window's ends; none where it has none."""
     if isinstance(window, Sliding):
         ends = instants - (instants - window.start) % window.step - window.lag
@@ -140,5 +177,5 @@ def _array(name: str, values: Any, kind: pa.DataType) -> pa.Array:
         if isinstance(values, pa.ChunkedArray | pa.Array):
             return (values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values).cast(kind)
         return to_arrow(list(values), kind)
-    except (pa.ArrowException, TypeError, ValueError) as problem:
+    except (pa.ArrowException, PanewiseError, TypeError, ValueError) as problem:
         raise SchemaProblem(f"values of key {name!r} are no {kind}: {problem}", fix="give values of its type") from None

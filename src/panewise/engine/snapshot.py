@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Columns, Longs, Words
+from panewise.aggregate import Columns, Longs, Words, joined
 from panewise.engine.codec import from_text, to_text
 from panewise.errors import StateProblem
 from panewise.stores.pane import Pane
@@ -209,9 +209,11 @@ def _heads(panes: Sequence[Pane]) -> list[list[int]]:
 
 def _cells(columns: Sequence[Columns], panes: Sequence[Pane]) -> pa.Table:
     """One row for each group of each pane."""
-    places = [(number, place) for number, column in enumerate(columns) for place in range(len(column.identity(0)))]
     cells = [pa.array(np.concatenate([p.codes for p in panes]))]
-    cells += [_word_array(np.concatenate([p.states[number][place] for p in panes])) for number, place in places]
+    for number, column in enumerate(columns):
+        words = joined([p.states[number] for p in panes])
+        written = column.written(words)
+        cells += [_word_array(word) for word in words] if written is None else written
     return pa.table(cells, names=[str(i) for i in range(len(cells))])
 
 
@@ -219,12 +221,20 @@ def pane_rows(columns: Sequence[Columns], entry: Tree) -> Iterator[Pane]:
     """What `pane_table` wrote."""
     cells = iter(entry["cells"].columns)
     codes = np.array(next(cells).to_numpy(), np.int64)
-    states: list[Words] = [tuple(_word(next(cells), s.dtype) for s in column.identity(0)) for column in columns]
+    states = [_words(column, cells) for column in columns]
     offset = 0
     for start, end, size in entry["heads"]:
         where = slice(offset, offset + size)
         offset = where.stop
         yield Pane(start, end, codes[where], tuple(tuple(word[where] for word in words) for words in states))
+
+
+def _words(column: Columns, cells: Iterator[pa.ChunkedArray]) -> Words:
+    """The states of one column, from as many cells as it has written."""
+    nothing = column.identity(0)
+    if (written := column.written(nothing)) is not None:
+        return column.read([next(cells).combine_chunks() for _ in written])
+    return tuple(_word(next(cells), word.dtype) for word in nothing)
 
 
 def _word_array(word: Any) -> pa.Array:

@@ -22,6 +22,7 @@ from panewise.engine.lateness import EVER, Ledger, judged, presence
 from panewise.engine.open_panes import OpenPanes
 from panewise.engine.rowwise import passed
 from panewise.engine.snapshot import Tree, pane_tree, panes_from
+from panewise.engine.tiers import Tiered
 from panewise.plan import Aggregation, edges_of, slider
 from panewise.slicing import Policy, WindowManager
 from panewise.slicing.cuts import Cuts, Edges, cuts
@@ -49,6 +50,8 @@ class TimeFamily(Family):
         super().__init__(plan, boundary, host)
         self.chains = Chains(self.columns, boundary, policy)
         self.others: dict[int, Holder] = {}
+        #: Where aggregates look at where items lie: their tiers, by the position from which items count.
+        self.tiers: dict[int, Tiered] = {}
         self.open = OpenPanes(self.columns, TICKS)
         self.late: list[Late] = []
         #: The end of the newest pane that has been closed.
@@ -66,7 +69,7 @@ class TimeFamily(Family):
 
     @property
     def holders(self) -> list[Holder]:
-        return [*self.chains.holders, *self.others.values()]
+        return [*self.chains.holders, *self.others.values(), *self.tiers.values()]
 
     @property
     def managers(self) -> dict[int, WindowManager]:
@@ -94,17 +97,21 @@ class TimeFamily(Family):
         if self.begun:
             if not self.open.eras[-1][1].agree(edges_of(feed.window)):
                 self.open.recut(self._cuts())
-            if (window := slider(feed.window, feed.revise)) is None:
-                self._hold(feed)
-            else:
+            if window := self._slider(feed):
                 self.chains.embed(feed, window, self._here())
+            else:
+                self._hold(feed)
 
     def _left(self, feed: Feed) -> None:
         if not self.begun:
             return
         self.others.pop(feed.number, None)
         self.reach.pop(feed.number, None)
-        self.chains.leave(feed, self._here())
+        for holder in self.tiers.values():
+            holder.leave(feed.number)
+        self.tiers = {since: holder for since, holder in self.tiers.items() if holder.feeds}
+        if self._slider(feed):
+            self.chains.leave(feed, self._here())
 
     def begin(self) -> None:
         """The first rows are about to come: group all windows at once."""
@@ -112,17 +119,34 @@ class TimeFamily(Family):
         self.open = OpenPanes(self.columns, self._cuts())
         self.chains.begin((member.plan for member in self.members.values()), self._here())
         for feed in self.feeds.values():
-            if window := slider(feed.window, feed.revise):
+            if window := self._slider(feed):
                 self.chains.serve(feed, window)
             else:
                 self._hold(feed)
 
+    def _slider(self, feed: Feed) -> Sliding | None:
+        """The window of a feed where it shares a chain with others."""
+        return None if self.plan.positional else slider(feed.window, feed.revise)
+
     def _hold(self, feed: Feed) -> None:
+        if self.plan.positional:
+            self._tiered(feed.since).join(feed)
+            return
         kept = feed.revise is not None or isinstance(feed.window, Varying)
         holder = Keeping(self.columns, feed, self.boundary) if kept else Accumulating(self.columns, feed, self.boundary)
         holder.at = self.passed
         holder.grow(len(self.keys))
         self.others[feed.number] = holder
+
+    def _tiered(self, since: int) -> Tiered:
+        """The tiers for feeds for which items after some position count; those that come now know what comes now."""
+        if since not in self.tiers:
+            holder = Tiered(self.columns, self.plan.views, self.boundary, max(self.closed, since))
+            holder.grow(len(self.keys))
+            if self.passed > NEVER:
+                holder.pass_to(self.passed)
+            self.tiers[since] = holder
+        return self.tiers[since]
 
     def _here(self) -> Standpoint:
         origin = next((window.start for f in self.feeds.values() if isinstance(window := f.window, Sliding)), 0)
@@ -324,6 +348,7 @@ class TimeFamily(Family):
             "chains": self.chains.state(),
             "open": self.open.state(),
             "late": [[late.visible, pane_tree(self.columns, late.panes)] for late in self.late],
+            "tiers": [[since, holder.state()] for since, holder in self.tiers.items()],
             "others": [[number, holder.state()] for number, holder in self.others.items()],
         }
 
@@ -340,3 +365,8 @@ class TimeFamily(Family):
         for number, saved in state["others"]:
             self._hold(self.feeds[number])
             self.others[number].restore(saved)
+        for since, saved in state["tiers"]:
+            holder = self._tiered(since)
+            for number in saved["feeds"]:
+                holder.join(self.feeds[number])
+            holder.restore(saved)

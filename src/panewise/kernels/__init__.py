@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 #: Every kernel, in the order of the data: times to panes, keys to codes, rows to states, to each other, to frames,
-#: states to answers.
+#: states to answers and to indexes.
 KERNELS = (
     "pane_numbers",
     "dense_slots",
@@ -34,15 +34,36 @@ KERNELS = (
     "frame_reach",
     "frame_between",
     "frame_extents",
+    "interval_run",
+    "interval_add",
+    "interval_choose",
     "interval_differences",
     "interval_sums",
     "interval_sums_of_all",
     "interval_greatest",
     "interval_greatest_of_all",
+    "quantile_merge",
+    "quantile_sizes",
+    "quantile_select",
+    "level_count",
+    "level_add",
+    "level_lookup",
+    "running_append",
+    "running_confirm",
+    "peak_update",
+    "peak_build",
+    "peak_lookup",
 )
 
 #: Where kernels live whose one text serves both twins, by the first word of their names; the others are in `plain`.
-HOMES = {"frame": "framing", "interval": "intervals"}
+HOMES = {
+    "frame": "framing",
+    "interval": "intervals",
+    "level": "levels",
+    "running": "running",
+    "peak": "peaks",
+    "quantile": "quantiles",
+}
 
 
 def __getattr__(name: str) -> Any:

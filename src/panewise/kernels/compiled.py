@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
-from panewise.kernels import framing, intervals
+from panewise.kernels import framing, intervals, levels, peaks, quantiles, running
 from panewise.kernels.plain import Bytes, Chain, Doubles, Flags, Longs, Table
 
 _BODY = np.int64(0x7FFF_FFFF_FFFF_FFFF)
@@ -226,8 +226,25 @@ frame_reach = _compiled(framing.frame_reach)
 frame_between = _compiled(framing.frame_between)
 frame_extents = _compiled(framing.frame_extents)
 
+interval_run = _compiled(intervals.interval_run)
+interval_add = _compiled(intervals.interval_add)
+interval_choose = _compiled(intervals.interval_choose)
 interval_differences = _compiled(intervals.interval_differences)
 interval_sums = _compiled(intervals.interval_sums)
 interval_sums_of_all = _compiled(intervals.interval_sums_of_all)
 interval_greatest = _compiled(intervals.interval_greatest)
 interval_greatest_of_all = _compiled(intervals.interval_greatest_of_all)
+
+level_count = _compiled(levels.level_count)
+level_add = _compiled(levels.level_add)
+level_lookup = _compiled(levels.level_lookup)
+
+running_append = _compiled(running.running_append)
+running_confirm = _compiled(running.running_confirm)
+
+peak_update = _compiled(peaks.peak_update)
+peak_build = _compiled(peaks.peak_build)
+peak_lookup = _compiled(peaks.peak_lookup)
+quantile_merge = _compiled(quantiles.quantile_merge)
+quantile_sizes = _compiled(quantiles.quantile_sizes)
+quantile_select = _compiled(quantiles.quantile_select)

@@ -28,6 +28,40 @@ def interval_differences(totals: Longs, firsts: Longs, lasts: Longs, groups: Lon
     return out
 
 
+def interval_run(totals: Longs, rows: Longs, length: int) -> None:
+    """Continue running totals after row `length` by as many rows as there are new ones."""
+    mask = totals.shape[0] - 1
+    for i in range(len(rows)):
+        before, row = (length + i) & mask, (length + i + 1) & mask
+        for group in range(rows.shape[1]):
+            totals[row, group] = totals[before, group] + rows[i, group]
+
+
+def interval_add(tree: Longs, before: int, now: int, oldest: int) -> None:
+    """Build the base intervals that are complete since there are `now` positions and begin after the `oldest`."""
+    level = 1
+    while before >> level < now >> level:
+        room = tree.shape[0] >> (level + 1)
+        for number in range(max(before >> level, -((-oldest) >> level)), now >> level):
+            row = room + (number & (room - 1))
+            for group in range(tree.shape[1]):
+                tree[row, group] = tree[2 * row, group] + tree[2 * row + 1, group]
+        level += 1
+
+
+def interval_choose(tree: Longs, seen: Flags, before: int, now: int, oldest: int) -> None:
+    """The same for the greatest values, and whether there are any."""
+    level = 1
+    while before >> level < now >> level:
+        room = tree.shape[0] >> (level + 1)
+        for number in range(max(before >> level, -((-oldest) >> level)), now >> level):
+            row = room + (number & (room - 1))
+            for group in range(tree.shape[1]):
+                tree[row, group] = max(tree[2 * row, group], tree[2 * row + 1, group])
+                seen[row, group] = seen[2 * row, group] | seen[2 * row + 1, group]
+        level += 1
+
+
 def interval_sums(tree: Longs, firsts: Longs, lasts: Longs, groups: Longs) -> Longs:
     """The sum over each window of one group."""
     # Both ends are read at every level and masked: a branch would be guessed wrong every other time.

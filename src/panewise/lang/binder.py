@@ -27,6 +27,7 @@ from panewise.algebra import (
     Windowed,
 )
 from panewise.algebra.framing import Frame
+from panewise.algebra.positional import misplaced
 from panewise.errors import BindProblem, PanewiseError, Place, did_you_mean
 from panewise.lang.fill_binder import FillBinder, refuse_mixed
 from panewise.lang.frame_binder import FrameBinder
@@ -74,7 +75,14 @@ class Binder:
             raise BindProblem(
                 "LATE REVISE cannot reopen a session", fix="use a longer DELAY, or leave it out", place=syntax.place
             )
-        return Query(root, emit, domain, syntax.empty, revise, syntax.unbounded, syntax.place)
+        query = Query(root, emit, domain, syntax.empty, revise, syntax.unbounded, syntax.place)
+        if reason := misplaced(query):
+            raise BindProblem(
+                f"an aggregate asks where in the window items lie, but {reason}",
+                fix="ask for it in a query of its own",
+                place=syntax.place,
+            )
+        return query
 
     def _framing(self, syntax: QuerySyntax, draft: Query) -> Query:
         """A query that reports frames: each of them once it is known, and never again."""

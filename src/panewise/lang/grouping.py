@@ -8,8 +8,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from panewise.aggregate import AGGREGATES, Aggregate, CountAll, CountDistinct
-from panewise.algebra import Call, Column, Group, Node, Project
+from panewise.aggregate import AGGREGATES, Aggregate, CountAll, CountDistinct, Positional
+from panewise.algebra import Call, Column, Group, Node, Project, Windowed
+from panewise.algebra.positional import untiered
 from panewise.errors import AggregateProblem, BindProblem, Place
 from panewise.lang.dialect import canonical
 from panewise.lang.scope import Scope, plain_name
@@ -30,9 +31,12 @@ class Grouping:
     known: dict[str, Column] = field(default_factory=dict)
     keys: list[str] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
+    #: What is grouped, once it is known.
+    below: Node | None = None
 
     def build(self, child: Node, body: SelectSyntax, anyway: Sequence[Column] = ()) -> Node:
         """The grouped node; some columns are keys even if nobody says so."""
+        self.below = child
         for key in anyway:
             self._known_key(key.name, column(key.name, key.type))
         for expr in body.group_by:
@@ -98,6 +102,21 @@ class Grouping:
         self.calls.append(call)
         self.known[text] = Column(call.name, aggregate.result)
 
+    def _check_tiers(self, aggregate: Positional[Any], place: Place | None) -> None:
+        """Refuse an aggregate that looks at where items lie, where they lie nowhere or its parameters do not fit."""
+        reason = "a frame has no tiers" if self.below is None else untiered(self.below)
+        if self.below is None or reason:
+            raise BindProblem(
+                f"{aggregate.names[0]} asks where in the window items lie, but {reason}",
+                fix="use [RANGE ... SLIDE ...] or [RANGES ... SLIDES ...] over one stream",
+                place=place,
+            )
+        window = next(node.window for node in self.below.walk() if isinstance(node, Windowed))
+        try:
+            aggregate.check(len(getattr(window, "levels", (window,))), self.domain)
+        except AggregateProblem as problem:
+            raise problem.at(place) from None
+
     def _input(self, scalar: Scalar) -> str:
         name = scalar.column or f"arg#{scalar.sql}"
         self.inputs[name] = scalar
@@ -123,23 +142,29 @@ class Grouping:
                     place=place_of(node, expr.place),
                 )
             kind, given = CountDistinct, list(given[0].expressions)
-        scalars = [self._scalar(a, expr) for a in given[: kind.arity]]
-        literals = given[kind.arity :]
+        columns = _columns(kind, given)
+        scalars = [self._scalar(a, expr) for a in given[:columns]]
+        literals = [canonical(literal).strip("'") for literal in given[columns:]]
         if kind.arity == 2 and len(scalars) == 1:
             scalars.append(self._time(name, expr))
-        if len(scalars) != kind.arity or len(literals) != len(kind.parameters):
-            wanted = ", ".join(["column"] * kind.arity + list(kind.parameters))
+        if len(scalars) != kind.arity or not _fitting(kind, len(literals)):
             raise BindProblem(
                 f"{canonical(node)} has {len(given)} argument{'s' * (len(given) != 1)}",
-                fix=f"write {name}({wanted})",
+                fix=f"write {_form(name, kind)}",
                 place=place_of(node, expr.place),
             )
-        return scalars, self._made(kind, scalars, literals, place_of(node, expr.place))
+        made = self._made(kind, scalars, literals, place_of(node, expr.place))
+        if isinstance(made, Positional):
+            self._check_tiers(made, place_of(node, expr.place))
+        return scalars, made
 
     def _made(
-        self, kind: type[Aggregate[Any]], scalars: list[Scalar], literals: list[exp.Expr], place: Place | None
+        self, kind: type[Aggregate[Any]], scalars: list[Scalar], literals: list[str], place: Place | None
     ) -> Aggregate[Any]:
-        values = {n: canonical(v).strip("'") for n, v in zip(kind.parameters, literals, strict=True)}
+        names = (*kind.parameters, *kind.options)
+        values: dict[str, Any] = dict(zip(names, literals, strict=False))
+        if kind.rest is not None:
+            values[kind.rest] = tuple(literals[len(names) :])
         try:
             return kind(*(s.type for s in scalars), **values)
         except AggregateProblem as problem:
@@ -173,6 +198,27 @@ def aggregate_name(node: exp.Expr) -> str | None:
         return None
     found = next((n for n in names if n in AGGREGATES), None)
     return AGGREGATES[found].names[0] if found else None
+
+
+def _columns(kind: type[Aggregate[Any]], given: list[exp.Expr]) -> int:
+    """How many arguments are columns; a text in quotes after the first begins the literals, where some may follow."""
+    if kind.options or kind.rest is not None:
+        texts = (n for n, a in enumerate(given) if n and isinstance(a, exp.Literal) and a.is_string)
+        return min(next(texts, len(given)), kind.arity)
+    return kind.arity
+
+
+def _fitting(kind: type[Aggregate[Any]], literals: int) -> bool:
+    """Whether an aggregate takes that many literals."""
+    least = len(kind.parameters)
+    return least <= literals and (kind.rest is not None or literals <= least + len(kind.options))
+
+
+def _form(name: str, kind: type[Aggregate[Any]]) -> str:
+    """How an aggregate is called, for a person who called it otherwise."""
+    wanted = ", ".join(["column"] * kind.arity + list(kind.parameters))
+    optional = [*kind.options, *([f"{kind.rest} ..."] if kind.rest else [])]
+    return f"{name}({wanted}{''.join(f' [, {each}]' for each in optional)})"
 
 
 def aggregates(node: exp.Expr) -> Any:

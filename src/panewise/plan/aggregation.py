@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from panewise.algebra import Emit, Group, Node, Project, Query, Select, Source, Windowed
+from panewise.algebra.positional import Views, positional_calls, views
 from panewise.time import FIRST_TICK, LAST_TICK, Instant
 from panewise.window import Cumulate, Landmark, MultiGranular, Predicate, Rows, Session, Sliding, Varying, Window
 
@@ -51,6 +52,18 @@ class Aggregation:
         """Whether any change of the window, in whichever group, makes it say everything again."""
         return not self.changes and not self.window.periodic
 
+    @property
+    def positional(self) -> bool:
+        """Whether some aggregate looks at where in the window items lie."""
+        return bool(positional_calls(self.group))
+
+    @property
+    def views(self) -> Views:
+        """What such aggregates see."""
+        found = views(self.window, self.query.domain)
+        assert found is not None, "the binder lets them see only windows with tiers"
+        return found
+
     def anchored(self, first: int) -> Aggregation:
         """The same query with times of day resolved against the stream's first item."""
         return replace(self, window=self.window.anchored(first))
@@ -59,11 +72,14 @@ class Aggregation:
     def family(self) -> tuple[object, ...]:
         """Queries with equal families share panes: same stream, filters, grouping, aggregates and span of time.
 
-        Those that any change makes speak need all groups in one place, so that they are a family of their own.
+        Those that any change makes speak need all groups in one place, so that they are a family of their own. Where
+        aggregates look at where items lie, so are those with the same window: its tiers are nobody else's.
         """
         bare = replace(self.group, child=self.source)
         before, between = (tuple(replace(s, child=self.source) for s in steps) for steps in (self.before, self.between))
-        kind = type(self.window) if isinstance(self.window, Rows | Session) else None
+        kind: object = type(self.window) if isinstance(self.window, Rows | Session) else None
+        if self.positional:
+            kind = self.window
         return self.source, before, between, bare, span(self.window), kind, self.window.partition_by, self.restless
 
 

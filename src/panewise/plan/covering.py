@@ -20,12 +20,16 @@ def uncovered(kept: Aggregation, asked: Aggregation) -> str | None:
     had, wanted = _steps(kept), _steps(asked)
     if had[0] != wanted[0]:
         return "it filters rows in another way"
+    if kept.window.partition_by != asked.window.partition_by:
+        return "it counts rows of other partitions"
     if set(kept.group.keys) != set(asked.group.keys):
         return "it groups by other columns"
     if any(had[1].get(name) != scalar for name, scalar in wanted[1].items()):
         return "it computes other columns"
     if span(kept.window) not in {(FIRST_TICK, LAST_TICK), span(asked.window)}:
         return "its panes begin or end somewhere"
+    if (kept.positional or asked.positional) and kept.window != asked.window:
+        return "its window has other tiers"
     if missing := [c for c in asked.group.calls if column_of(kept, c.aggregate, c.arguments) is None]:
         return f"it has no {missing[0].aggregate.text(missing[0].arguments)}"
     return None

@@ -98,7 +98,8 @@ def _family(family: FamilyPlan) -> Iterator[str]:
             yield from _group(group, domain)
     for placed in family.windows():
         if placed.group is None:
-            yield f"  window [{placed.window.text(domain)}] of {placed.query}, kept apart"
+            why = ", in tiers of its own: they say where items lie" if plan.positional else ", kept apart"
+            yield f"  window [{placed.window.text(domain)}] of {placed.query}{why}"
 
 
 def _alone(frames: Sequence[Frame]) -> int:

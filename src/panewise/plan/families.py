@@ -52,7 +52,7 @@ class FamilyPlan:
         ]
 
     def _placed(self, name: str, level: int | None, window: Window, plan: Aggregation) -> WindowPlan:
-        slides = slider(window, plan.query.revise)
+        slides = None if plan.positional else slider(window, plan.query.revise)
         if slides is None:
             return WindowPlan(name, level, window, self.number)
         frame, manager = frame_of(slides), self.managers[slides.lag]
@@ -83,7 +83,7 @@ def managers(plans: Iterable[Aggregation], policy: Policy) -> dict[int, WindowMa
     frames: dict[int, list[Frame]] = {}
     for plan in plans:
         for _, window in plan.levels:
-            if (slides := slider(window, plan.query.revise)) is not None:
+            if not plan.positional and (slides := slider(window, plan.query.revise)) is not None:
                 frames.setdefault(slides.lag, []).append(frame_of(slides))
     return {lag: WindowManager(policy, some) for lag, some in frames.items()}
 

@@ -8,8 +8,10 @@ from math import log2
 import numpy as np
 
 from panewise.aggregate import Columns, Longs
-from panewise.stores.dense import Base, Running
+from panewise.stores.dense import Base, Landmarked, Running
 from panewise.stores.indexes import Index, Merging, Tree
+from panewise.stores.landmark_intervals import partitioned
+from panewise.stores.ranked import Ranked
 
 #: Arrays over all groups and panes may have so many cells, and must be filled to this share.
 MOST_CELLS, LEAST_FILLED = 1 << 24, 0.125
@@ -79,6 +81,8 @@ def _costs(column: Columns, usage: Usage, panes: int, cells: int) -> dict[type[I
     arrival = usage.updates * groups
     depth = 2 * log2(usage.width) + 1
     costs: dict[type[Index], float] = {Merging: asked * usage.width, Tree: arrival + asked * depth}
+    if Ranked.accepts(column):
+        costs[Ranked] = 2 * (arrival + cells) + asked * depth / VECTOR
     size = max(usage.groups, 1) * panes
     if any(word.dtype.hasobject for word in column.identity(0)) or size > MOST_CELLS or cells < LEAST_FILLED * size:
         return costs
@@ -86,6 +90,9 @@ def _costs(column: Columns, usage: Usage, panes: int, cells: int) -> dict[type[I
     costs[Base] = 2 * build + asked * depth / VECTOR
     if column.exact:
         costs[Running] = build + 2 * asked / VECTOR
+    elif len(usage.widths) <= MANY_WIDTHS:
+        spread = len(partitioned(sorted(usage.widths - {0}))) if usage.widths - {0} else 1
+        costs[Landmarked] = 4 * spread * build + 2 * asked / VECTOR
     return costs
 
 

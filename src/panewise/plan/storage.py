@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from panewise.aggregate.columns.positional import PositionalColumns
 from panewise.algebra import Call
 from panewise.plan.aggregation import Aggregation
 from panewise.plan.store_choice import StoreChoice, choose_store
@@ -37,7 +38,10 @@ def storage(call: Call, plan: Aggregation | str) -> Storage:
         case Rows():
             choice = row_store(call, plan, [plan.window])
             return Storage(choice.store.name, choice.reason)
-    if call.aggregate.columns().exact:
+    columns = call.aggregate.columns()
+    if isinstance(columns, PositionalColumns) and columns.apart:
+        return Storage("recompute", f"what {name} is made of changes with age: every pane is weighed at every instant")
+    if columns.exact:
         return Storage("R-INT", f"{name} is {call.aggregate.laws}: what leaves is subtracted, O(1) a pane")
     why = "rounds, so nothing is subtracted" if call.aggregate.laws.invertible else f"is {call.aggregate.laws}"
     return Storage("two-stacks", f"{name} {why}: O(1) a pane, amortised")

@@ -19,7 +19,7 @@ from panewise.algebra import Derived, Host, Query, Source, Windowed, default_hos
 from panewise.errors import BindProblem, SchemaProblem
 from panewise.reference.account import Spoken, account
 from panewise.reference.emit import Progress, Result, emitted, time_type, to_table
-from panewise.reference.evaluate import Evaluation
+from panewise.reference.evaluate import Evaluation, look_of
 from panewise.reference.framings import framing_table, late_arrivals
 from panewise.reference.history import Arrival, History, Row, arrive
 from panewise.reference.lookup import looked_up
@@ -118,8 +118,10 @@ class _Run:
             if isinstance(node, Derived) and node.query not in self.sources:
                 self.sources[node.query] = _as_history(self.results(node.query))
         found: list[Result] = []
-        for level, single in levels(self.anchored(query)):
-            evaluation = Evaluation(self.sources, self.boundary, self.host, query.empty)
+        anchored = self.anchored(query)
+        for level, single in levels(anchored):
+            look = look_of(anchored, level or 0)
+            evaluation = Evaluation(self.sources, self.boundary, self.host, query.empty, look)
             when = moments(single, evaluation.parts, self.boundary, self.until)
             if query.revise is not None:
                 when = [m for moment in when for m in self._revisions(moment, query.revise)]

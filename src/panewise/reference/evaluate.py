@@ -7,13 +7,14 @@ of several moments together only so that the host is asked for scalars once for 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from panewise.aggregate import Positional, View
 from panewise.algebra import (
     Call,
     Derived,
@@ -24,11 +25,13 @@ from panewise.algebra import (
     Join,
     Node,
     Project,
+    Query,
     Select,
     Source,
     Union,
     Windowed,
 )
+from panewise.algebra.positional import views
 from panewise.errors import BindProblem
 from panewise.reference.history import History, Row, merged
 from panewise.reference.moments import Moment
@@ -39,12 +42,22 @@ from panewise.window import Predicate, Session
 
 Bag = list[Row]
 
+#: Where items lie, seen from an instant; None for windows without tiers.
+Look = Callable[[int], View]
+
 
 class Evaluation:
     """One query over complete histories. `sources` maps streams, and derived queries, to their history."""
 
-    def __init__(self, sources: dict[object, History], boundary: Boundary, host: Host, empty: bool = False) -> None:
-        self.sources, self.boundary, self.host, self.empty = sources, boundary, host, empty
+    def __init__(
+        self,
+        sources: dict[object, History],
+        boundary: Boundary,
+        host: Host,
+        empty: bool = False,
+        look: Look | None = None,
+    ) -> None:
+        self.sources, self.boundary, self.host, self.empty, self.look = sources, boundary, host, empty, look
         # By identity, since hashing a tree at every moment costs more than a window; the node is kept alive with it.
         self._parts: dict[int, tuple[Windowed, dict[tuple[Any, ...], History]]] = {}
 
@@ -159,9 +172,19 @@ class Evaluation:
         if not groups and not node.keys and self.empty:
             groups[()] = []
         return [
-            Row(key + tuple(answer(call, names, rows) for call in node.calls), moment.at, *_earliest(rows))
+            Row(
+                key + tuple(self._answer(call, names, rows, moment) for call in node.calls), moment.at, *_earliest(rows)
+            )
             for key, rows in groups.items()
         ]
+
+    def _answer(self, call: Call, names: list[str], rows: Bag, moment: Moment) -> Any:
+        if not isinstance(call.aggregate, Positional):
+            return answer(call, names, rows)
+        assert self.look is not None, "only windows with tiers have positional aggregates"
+        ordered, present = arguments(call, names, rows)
+        items = [(row.time + self.boundary.shift, value) for row, value in zip(ordered, present, strict=True)]
+        return one_nan(call.aggregate.seen(items, self.look(moment.at)))
 
     def scalars(self, scalars: Sequence[Scalar], child: Node, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
         """The expressions' values for each row; plain columns are copied, the host computes the rest."""
@@ -179,15 +202,19 @@ class Evaluation:
 
 def answer(call: Call, names: list[str], rows: Bag) -> Any:
     """One aggregate over the rows of a group, in time order, NULLs removed."""
+    return one_nan(call.aggregate.meaning(arguments(call, names, rows)[1]))
+
+
+def arguments(call: Call, names: list[str], rows: Bag) -> tuple[Bag, list[Any]]:
+    """The rows that count for an aggregate, in time order, and the value that each brings."""
     places = [names.index(a) for a in call.arguments]
-    ordered = sorted(rows, key=lambda row: row.time)
-    if len(places) == 1:
-        values = [row.values[places[0]] for row in ordered]
-        present = [v for v in values if v is not None] if call.aggregate.skip_nulls else values
-    else:
-        tuples = [tuple(row.values[p] for p in places) for row in ordered]
-        present = [t for t in tuples if None not in t]
-    return one_nan(call.aggregate.meaning(present))
+    kept, values = [], []
+    for row in sorted(rows, key=lambda row: row.time):
+        value = tuple(row.values[p] for p in places)
+        if None not in value or (len(places) == 1 and not call.aggregate.skip_nulls):
+            kept.append(row)
+            values.append(value[0] if len(places) == 1 else value)
+    return kept, values
 
 
 def distinct(bag: Bag) -> Bag:
@@ -250,3 +277,9 @@ def _earliest(rows: Bag) -> tuple[int | None, tuple[int, ...]]:
 
 def _each_once(bags: Sequence[Bag]) -> Bag:
     return list({id(row): row for bag in bags for row in bag}.values())
+
+
+def look_of(query: Query, level: int) -> Look | None:
+    """How a level of the query's only window is looked at."""
+    found = views(query.windows[0].window, query.domain) if len(query.windows) == 1 else None
+    return None if found is None else lambda instant: found.at(instant, level)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from panewise.algebra import Emit, Host, Query, Windowed, default_host
 from panewise.reference.emit import Result, time_type
-from panewise.reference.evaluate import Evaluation
+from panewise.reference.evaluate import Evaluation, look_of
 from panewise.reference.history import History, arrive
 from panewise.reference.moments import Moment, levels
 from panewise.schema import Stream
@@ -35,8 +35,11 @@ def looked_up(
     for instant in at:
         for level, single in levels(query):
             (node,) = single.windows
-            moment = Moment(instant, *node.window.bounds(instant))
-            evaluation = Evaluation(histories, boundary, host or default_host(), query.empty)
+            # Between two instants of a window the state is that of the earlier one.
+            origin, step = node.window.grid or (0, 1)
+            moment = Moment(instant - (instant - origin) % step, *node.window.bounds(instant))
+            look = look_of(query, level or 0)
+            evaluation = Evaluation(histories, boundary, host or default_host(), query.empty, look)
             (bag,) = evaluation.bags(single.root, [moment])
             results += [Result(row, moment, level=level) for row in bag]
     stream = next(iter(streams.values())).schema

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from panewise.aggregate import Columns, Longs, Words, put
-from panewise.stores.arrays import ArrayStore, BaseArrays, RunningArrays
+from panewise.stores.arrays import ArrayStore, BaseArrays, LandmarkArrays, RunningArrays
 from panewise.stores.indexes import Index
 from panewise.stores.pane import Pane, index_of
 
@@ -88,3 +88,23 @@ class Base(Dense):
 
     name = "B-INT in arrays"
     store = BaseArrays
+
+
+class Landmarked(Dense):
+    """L-INT: intervals that begin or end at landmarks, for the widths that have been asked for so far."""
+
+    name = "L-INT"
+
+    def __init__(self, column: Columns, number: int, panes: Sequence[Pane]) -> None:
+        super().__init__(column, number, panes)
+        self._widths: set[int] = set()
+
+    def lookup(self, firsts: Longs, stops: Longs, codes: Longs, size: int) -> Words:
+        asked = set(np.unique(stops - firsts).tolist()) - {0}
+        if not asked <= self._widths:
+            self._widths |= asked
+            self._arrays = None
+        return super().lookup(firsts, stops, codes, size)
+
+    def made(self, reach: int, size: int) -> ArrayStore:
+        return LandmarkArrays(self.column, reach, size, widths=sorted(self._widths or {1}))

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Generic, TypeVar
 
-from panewise.aggregate import Aggregate, Laws
+from panewise.aggregate import Aggregate, Laws, Longs
 from panewise.errors import PlanProblem
 from panewise.stores.base import Lookups, Store
 from panewise.stores.ring import Ring
 
 S = TypeVar("S")
+#: A position, or an array of them.
+N = TypeVar("N", int, Longs)
 
 #: Widths share landmarks while the widest is at most this many times the narrowest: the paper's c.
 SPREAD = 2
@@ -122,7 +124,7 @@ class Landmarks(Generic[S]):
         return since if landmark == first else self.aggregate.combine(self._until[first], since)
 
 
-def landmark_from(position: int, narrowest: int) -> int:
+def landmark_from(position: N, narrowest: int) -> N:
     """The first landmark at or after a position: where an interval that begins there is cut in two.
 
     >>> landmark_from(3257, 1000)  # (3257, 5164) is (3257, 3999) and (4000, 5164)

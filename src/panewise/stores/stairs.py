@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from panewise.aggregate import Columns, Words, placed, put
@@ -78,6 +79,10 @@ class Stair:
         else:
             self.panes.insert(place, pane)
         self.rebuild()
+
+    def revive(self, pane: Pane, now: int) -> None:
+        """Let a late pane in that is too old by itself, but whose granule is still held: it stands for all of it."""
+        self.insert(replace(pane, end=min(self._granule_end(pane), now - self.near)), now)
 
     def _together(self, pane: Pane, late: Pane) -> bool:
         """Whether a late pane belongs to one that is there: it lies in it, or both lie in one granule."""
@@ -185,7 +190,7 @@ class Stairs:
                 return True
         if pane.end <= self.forgotten:
             return False
-        self.stairs[-1].insert(pane, self.now)  # the granule it belongs to is still held as a whole
+        self.stairs[-1].revive(pane, self.now)
         return True
 
     def answers(self) -> Iterator[list[Words]]:

@@ -84,6 +84,14 @@ class Columns(ABC):
     def lower(self, words: Words) -> pa.Array:
         """The answers held in states."""
 
+    def written(self, words: Words) -> list[pa.Array] | None:
+        """States as arrays that mean the same elsewhere; None where the words, as numbers or text, do."""
+        return None
+
+    def read(self, arrays: Sequence[pa.Array]) -> Words:
+        """What `written` wrote."""
+        raise TypeError(f"{type(self).__name__} writes its words as they are")
+
     def invert(self, whole: Words, part: Words) -> Words:
         """The whole without a part that was combined into it; only where `exact`."""
         raise TypeError(f"{type(self).__name__} cannot take a part out again")

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from panewise.aggregate import Longs
+from panewise.aggregate.columns.numbering import Numbers
 from panewise.algebra import Emit, Query
-from panewise.engine.keys import Keys, Numbers
+from panewise.engine.keys import Keys
 from panewise.engine.relational.leaves import View
 from panewise.engine.relational.manner import Manner
 from panewise.engine.relational.operators import counted, schema_of

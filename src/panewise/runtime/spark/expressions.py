@@ -73,10 +73,11 @@ def signature_of(plan: Aggregation) -> str:
     """What tells a family from others, the same in every run."""
     before = defined(plan.before, source_columns(plan))
     grouped = defined(plan.between, before)
-    calls = [f"{type(c.aggregate).__name__}({', '.join(grouped[a] for a in c.arguments)})" for c in plan.group.calls]
+    asked = [(c.aggregate, [grouped[a] for a in c.arguments]) for c in plan.group.calls]
+    calls = [f"{type(kind).__name__}({', '.join([*given, *map(str, kind.literals)])})" for kind, given in asked]
     keys = [grouped[key] for key in plan.group.keys]
     parts = [before[name] for name in plan.window.partition_by]
-    kind = type(plan.window).__name__ if counts_rows(plan) else "time"
+    kind = type(plan.window).__name__ if counts_rows(plan) else str(plan.window) if plan.positional else "time"
     filters = [filters_of(plan, sliced) for sliced in (False, True)]
     told = (plan.source.stream, filters, keys, calls, kind, parts, span(plan.window), expiry(plan), plan.restless)
     return " | ".join(map(str, told))

@@ -38,6 +38,8 @@ def spark_type(kind: pa.DataType) -> str:
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return f"array<{spark_type(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{', '.join(f'{quoted(field.name)}: {spark_type(field.type)}' for field in kind)}>"
     if kind in _NAMES:
         return _NAMES[kind]
     raise SchemaProblem(f"Spark has no type for {type_name(kind)}", fix="cast it to one that Spark knows")

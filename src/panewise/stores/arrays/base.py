@@ -14,39 +14,23 @@ import numpy.typing as npt
 
 from panewise.aggregate import Columns, Longs, Words, bytes_of
 from panewise.errors import PlanProblem
-from panewise.stores.arrays.tables import blank, shaped
+from panewise.stores.arrays.tables import blank, shaped, widened
 
 
-class ArrayStore(ABC):
-    """The contract of a store over the last `reach` positions of `groups` groups.
-
-    Tables have `room` columns, which doubles when groups join, so that growing is cheap in the long run. Rows are
-    allocated as positions come, so that a short stream in a store of long reach costs little.
-    """
+class Positions(ABC):
+    """The last `reach` of `length` positions of `groups` groups, and what may be asked of them."""
 
     #: The paper's name.
     name: ClassVar[str]
-    #: What it needs of states, for refusals.
-    requires: ClassVar[str]
     update_cost: ClassVar[str]
     lookup_cost: ClassVar[str]
 
-    def __init__(self, column: Columns, reach: int, groups: int = 1) -> None:
-        if not self.accepts(column):
-            raise PlanProblem(
-                f"{self.name} needs {self.requires}, which {type(column).__name__} are not",
-                fix="choose a store that only combines",
-            )
+    def __init__(self, reach: int, groups: int = 1) -> None:
         if reach < 1:
             raise PlanProblem(f"a store over {reach} panes holds nothing", fix="use at least one")
         if groups < 1:
             raise PlanProblem(f"a store of {groups} groups holds nothing", fix="use at least one")
-        self.column, self.reach, self.groups, self.room, self.length = column, reach, groups, groups, 0
-
-    @classmethod
-    @abstractmethod
-    def accepts(cls, column: Columns) -> bool:
-        """Whether these states can be kept here."""
+        self.reach, self.groups, self.length = reach, groups, 0
 
     @property
     def forgotten(self) -> int:
@@ -54,9 +38,78 @@ class ArrayStore(ABC):
         return max(self.length - self.reach, 0)
 
     @property
+    @abstractmethod
     def nbytes(self) -> int:
-        """The memory of all states that are kept."""
+        """The memory of all that is kept."""
+
+    def _within(self, firsts: npt.ArrayLike, lasts: npt.ArrayLike) -> tuple[Longs, Longs]:
+        """Windows as arrays, all of them within reach."""
+        starts, stops = _longs(firsts), _longs(lasts)
+        if len(starts) and len(stops):
+            widths = stops - starts
+            if not (starts.min() > self.forgotten and stops.max() <= self.length and widths.min() >= -1):
+                bad = int(np.argmax((starts <= self.forgotten) | (stops > self.length) | (widths < -1)))
+                pairs = np.broadcast_arrays(starts, stops)
+                raise outside(int(pairs[0][bad]), int(pairs[1][bad]), self.reach, self.length)
+        return starts, stops
+
+    def _known(self, groups: npt.ArrayLike) -> Longs:
+        """Groups as an array, all of them kept here."""
+        asked = _longs(groups)
+        if len(asked) and not 0 <= asked.min() <= asked.max() < self.groups:
+            raise PlanProblem(
+                f"groups {asked.min()} to {asked.max()} are not all among the {self.groups} that are kept",
+                fix="grow the store before",
+            )
+        return asked
+
+    def _must_have(self, first: int, last: int, group: int) -> None:
+        """The same for one window of one group, without arrays."""
+        if not (max(self.length - self.reach, 0) < first <= last + 1 and last <= self.length):
+            raise outside(first, last, self.reach, self.length)
+        if not 0 <= group < self.groups:
+            self._known(group)
+
+    def _must_hold(self, position: int) -> None:
+        if not self.forgotten < position <= self.length:
+            raise PlanProblem(
+                f"position {position} is not within the last {self.reach} of {self.length} panes",
+                fix="keep more panes or leave out what comes too late",
+            )
+
+
+class ArrayStore(Positions):
+    """The contract of a store of states, whatever the aggregate.
+
+    Tables have `room` columns, which doubles when groups join, so that growing is cheap in the long run. Rows are
+    allocated as positions come, so that a short stream in a store of long reach costs little.
+    """
+
+    #: What it needs of states, for refusals.
+    requires: ClassVar[str]
+
+    def __init__(self, column: Columns, reach: int, groups: int = 1) -> None:
+        if not self.accepts(column):
+            raise PlanProblem(
+                f"{self.name} needs {self.requires}, which {type(column).__name__} are not",
+                fix="choose a store that only combines",
+            )
+        super().__init__(reach, groups)
+        self.column, self.room = column, groups
+
+    @classmethod
+    @abstractmethod
+    def accepts(cls, column: Columns) -> bool:
+        """Whether these states can be kept here."""
+
+    @property
+    def nbytes(self) -> int:
         return sum(map(bytes_of, self._tables()))
+
+    @property
+    def held(self) -> int:
+        """How many states there is room for, of all groups."""
+        return sum(table[0].size for table in self._tables())
 
     def append(self, words: Words) -> None:
         """Add the states of the next positions, oldest first, each with the states of all groups."""
@@ -71,35 +124,25 @@ class ArrayStore(ABC):
             words, count = tuple(word[-self.reach * self.groups :] for word in words), self.reach
         if count:
             rows = shaped(words, self.groups)
-            self._append(rows if self.groups == self.room else self._widened(rows), count)
+            self._append(rows if self.groups == self.room else widened(self.column, rows, self.room), count)
             self.length += count
 
     def lookup(self, firsts: Longs, lasts: Longs, groups: Longs | None = None) -> Words:
         """The states over each window of every group, window by window; or over each pair of a window and a group."""
-        firsts, lasts = _longs(firsts), _longs(lasts)
-        self._must_reach(firsts, lasts)
+        firsts, lasts = self._within(firsts, lasts)
         if groups is None and self.groups > 1:
-            return self._every(*_paired(firsts, lasts))
-        asked = np.zeros(1, np.int64) if groups is None else _longs(groups)
-        if len(asked) and not 0 <= asked.min() <= asked.max() < self.groups:
-            raise PlanProblem(
-                f"groups {asked.min()} to {asked.max()} are not all among the {self.groups} that are kept",
-                fix="grow the store before",
-            )
-        return self._pairs(*_paired(firsts, lasts, asked))
+            return self._every(*paired(firsts, lasts))
+        asked = np.zeros(1, np.int64) if groups is None else self._known(groups)
+        return self._pairs(*paired(firsts, lasts, asked))
 
     def one(self, first: int, last: int, group: int = 0) -> tuple[Any, ...]:
         """The state of one window of one group."""
-        found = self.lookup(*(np.array([number], np.int64) for number in (first, last, group)))
-        return tuple(word[0] for word in found)
+        self._must_have(first, last, group)
+        return tuple([word[0] for word in self._pairs(*np.array([[first], [last], [group]], np.int64))])
 
     def revise(self, position: int, words: Words) -> None:
         """Combine more states, one for each group, into those of a past position and all that depends on it."""
-        if not self.forgotten < position <= self.length:
-            raise PlanProblem(
-                f"position {position} is not within the last {self.reach} of {self.length} panes",
-                fix="keep more panes or leave out what comes too late",
-            )
+        self._must_hold(position)
         row = blank(self.column, 1, self.room)
         for table, word in zip(row, words, strict=True):
             table[0, : self.groups] = word
@@ -111,21 +154,6 @@ class ArrayStore(ABC):
             self.room = max(groups, 2 * self.room)
             self._widen()
         self.groups = max(self.groups, groups)
-
-    def _widened(self, table: Words) -> Words:
-        """The same rows with `room` groups."""
-        wide = blank(self.column, len(table[0]), self.room)
-        for new, old in zip(wide, table, strict=True):
-            new[:, : old.shape[1]] = old
-        return wide
-
-    def _must_reach(self, firsts: Longs, lasts: Longs) -> None:
-        if len(firsts) and len(lasts):
-            widths = lasts - firsts
-            if not (firsts.min() > self.forgotten and lasts.max() <= self.length and widths.min() >= -1):
-                bad = int(np.argmax((firsts <= self.forgotten) | (lasts > self.length) | (widths < -1)))
-                pairs = np.broadcast_arrays(firsts, lasts)
-                raise outside(int(pairs[0][bad]), int(pairs[1][bad]), self.reach, self.length)
 
     def _skip(self, count: int) -> None:
         """Positions are passed over that nobody can ask for, since as many as the reach follow at once."""
@@ -164,6 +192,12 @@ def _longs(numbers: npt.ArrayLike) -> Longs:
     return np.atleast_1d(np.asarray(numbers, np.int64))
 
 
-def _paired(*numbers: Longs) -> list[Longs]:
+def paired(*numbers: Longs) -> list[Longs]:
     """Windows and groups, each as long as the longest."""
-    return [np.ascontiguousarray(each) for each in np.broadcast_arrays(*numbers)]
+    shape = np.broadcast_shapes(*(each.shape for each in numbers))
+    return [plain(each) if each.shape == shape else np.broadcast_to(each, shape).copy() for each in numbers]
+
+
+def plain(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """An array as kernels expect it; for one that cannot be written or has gaps they would be compiled once more."""
+    return np.require(numbers, requirements=("C", "W"))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from panewise import kernels
-from panewise.aggregate import Columns, Fused, Longs, Words
+from panewise.aggregate import Columns, Fused, Longs, Words, joined
 from panewise.stores.arrays.base import ArrayStore
-from panewise.stores.arrays.tables import blank, flat, fold, pieces, rooms
+from panewise.stores.arrays.tables import blank, flat, fold, pieces, rooms, total, widened
+from panewise.stores.base_intervals import cover
 
 
 class BaseArrays(ArrayStore):
@@ -37,9 +40,20 @@ class BaseArrays(ArrayStore):
         for start, row, some in pieces(before, now, self._size):
             for word, fresh in zip(self._tree, rows, strict=True):
                 word[self._size + row : self._size + row + some] = fresh[start - before : start - before + some]
-        level, oldest = 1, max(now - self.reach, 0)
+        # What begins before the reach is no longer asked for, and its parts may be gone.
+        self._complete(before, now, max(now - self.reach, 0))
+
+    def _complete(self, before: int, now: int, oldest: int) -> None:
+        """Build all intervals that are complete since there are `now` positions and begin after the `oldest`."""
+        if self.column.fused is Fused.ADDED:
+            for word in self._tree:
+                kernels.interval_add(word, before, now, oldest)
+            return
+        if self.column.fused is Fused.GREATEST:
+            kernels.interval_choose(*self._tree, before, now, oldest)
+            return
+        level = 1
         while before >> level < now >> level:
-            # What begins before the reach is no longer asked for, and its parts may be gone.
             first = max(before >> level, -(-oldest >> level))
             for _, row, some in pieces(first, now >> level, self._size >> level):
                 self._build((self._size >> level) + row, some)
@@ -76,8 +90,28 @@ class BaseArrays(ArrayStore):
         if self.column.fused is Fused.GREATEST:
             found: Words = kernels.interval_greatest_of_all(*self._tree, firsts, lasts, self.groups)
             return found
+        if 0 < len(firsts) <= self.groups:
+            windows, kept = zip(firsts.tolist(), lasts.tolist(), strict=True), slice(0, self.groups)
+            return joined([flat(self._together(*window, kept)) for window in windows])
         groups = np.tile(np.arange(self.groups), len(firsts))
         return self._walk(np.repeat(firsts, self.groups), np.repeat(lasts, self.groups), groups)
+
+    def one(self, first: int, last: int, group: int = 0) -> tuple[Any, ...]:
+        if self.column.fused:
+            return super().one(first, last, group)
+        self._must_have(first, last, group)
+        return tuple([word[0, 0] for word in self._together(first, last, slice(group, group + 1))])
+
+    def _together(self, first: int, last: int, groups: slice) -> Words:
+        """The states over one window of some groups next to each other."""
+        rows = [self._row(width.bit_length() - 1, (end - 1) // width) for end, width in cover(first, last)]
+        if not rows:
+            return blank(self.column, 1, groups.stop - groups.start)
+        return total(self.column, tuple(word[rows, groups] for word in self._tree))
+
+    def _row(self, level: int, number: int) -> int:
+        room = self._size >> level
+        return room + (number & (room - 1))
 
     def _walk(self, firsts: Longs, lasts: Longs, groups: Longs) -> Words:
         """Level by level for all windows, what sticks out at either end."""
@@ -98,12 +132,12 @@ class BaseArrays(ArrayStore):
         """Into each complete interval around the position, from the narrowest to the widest within reach."""
         level = 0
         while (number := (position - 1) >> level) < self.length >> level and number << level >= self.forgotten:
-            place = (self._size >> level) + (number & ((self._size >> level) - 1))
+            place = self._row(level, number)
             fold(self.column, self._tree, slice(place, place + 1), row)
             level += 1
 
     def _widen(self) -> None:
-        self._tree = self._widened(self._tree)
+        self._tree = widened(self.column, self._tree, self.room)
 
     def _tables(self) -> list[Words]:
         return [self._tree]

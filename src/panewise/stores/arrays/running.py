@@ -6,8 +6,8 @@ from typing import Any
 
 from panewise import kernels
 from panewise.aggregate import Columns, Fused, Longs, Words
-from panewise.stores.arrays.base import ArrayStore, outside
-from panewise.stores.arrays.tables import blank, flat, fold, pieces, rooms, scanned
+from panewise.stores.arrays.base import ArrayStore, plain
+from panewise.stores.arrays.tables import blank, flat, fold, lengthened, pieces, rooms, scanned, widened
 
 _HALF = 2**63
 
@@ -39,10 +39,7 @@ class RunningArrays(ArrayStore):
     def one(self, first: int, last: int, group: int = 0) -> tuple[Any, ...]:
         if not self._views:
             return super().one(first, last, group)
-        if not (max(self.length - self.reach, 0) < first <= last + 1 and last <= self.length):
-            raise outside(first, last, self.reach, self.length)
-        if not 0 <= group < self.groups:
-            return super().one(first, last, group)  # which refuses
+        self._must_have(first, last, group)
         mask, room = self._mask, self.room
         newer, older = (last & mask) * room + group, ((first - 1) & mask) * room + group
         gained = tuple([view[newer] - view[older] for view in self._views])
@@ -53,6 +50,10 @@ class RunningArrays(ArrayStore):
 
     def _append(self, rows: Words, count: int) -> None:
         self._make_room(min(self.length + count, self.reach) + 1)
+        if self.column.fused is Fused.ADDED:
+            for word, fresh in zip(self._totals, rows, strict=True):
+                kernels.interval_run(word, plain(fresh), self.length)
+            return
         totals = scanned(self.column, rows)
         before = tuple(word[self.length & self._mask] for word in self._totals)
         fold(self.column, totals, slice(None), before)
@@ -68,13 +69,9 @@ class RunningArrays(ArrayStore):
         super()._skip(count)
 
     def _make_room(self, rows: int) -> None:
-        held = self._mask + 1
-        if rows > held:
+        if rows > self._mask + 1:
             # Nothing has been overwritten yet: a row stands where its number says.
-            totals = blank(self.column, rooms(rows), self.room)
-            for new, old in zip(totals, self._totals, strict=True):
-                new[:held] = old
-            self._totals = totals
+            self._totals = lengthened(self.column, self._totals, rooms(rows))
             self._views = self._viewed()
 
     def _viewed(self) -> list[memoryview]:
@@ -97,7 +94,7 @@ class RunningArrays(ArrayStore):
             fold(self.column, self._totals, slice(start, start + count), row)
 
     def _widen(self) -> None:
-        self._totals = self._widened(self._totals)
+        self._totals = widened(self.column, self._totals, self.room)
         self._views = self._viewed()
 
     def _tables(self) -> list[Words]:

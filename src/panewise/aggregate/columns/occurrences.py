@@ -1,0 +1,177 @@
+"""Which values the granules of a window hold, by code: what RECURRING and RECURRING_COUNTS have in common.
+
+Paper: "Multi-granular windows" section IV.C. Granules that coalesce are united, tiers are intersected. The paper has a
+word over all granules for each value; here each granule has one over all values: a shift moves it from tier to tier,
+and one operation serves all values.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from sys import getsizeof
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.aggregate.columns.base import Items, Longs, Words, runs
+from panewise.aggregate.columns.lexicon import Lexicon
+from panewise.aggregate.columns.positional import Held, PositionalColumns
+
+if TYPE_CHECKING:
+    from panewise.aggregate.view import View
+
+#: A lexicon with fewer values is never too large.
+FEW = 1 << 16
+#: Values of a group that are fewer than one in so many are listed instead of marked.
+SPARSE = 512
+
+
+class Occurrence:
+    """What is known of the values of one group: `what`, in the codes of a lexicon. Never changed."""
+
+    __slots__ = ("lexicon", "what")
+
+    def __init__(self, lexicon: Lexicon, what: Any) -> None:
+        self.lexicon, self.what = lexicon, what
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + (self.what.nbytes if hasattr(self.what, "nbytes") else getsizeof(self.what))
+
+
+class Occurrences(PositionalColumns):
+    """One word of `Occurrence`s; None is the identity, so that empty groups cost nothing."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self.kind = kind
+        self.lexicon = Lexicon(kind)
+        self.room, self.depth = FEW, 0
+
+    def identity(self, size: int) -> Words:
+        return (np.full(size, None, object),)
+
+    def _gather(self, slots: Longs, items: Items, into: Words) -> None:
+        codes = self.lexicon.encode(items.arguments[0])
+        for slot, found, counts in _parted(slots, codes, len(into[0]), len(self.lexicon)):
+            into[0][slot] = Occurrence(self.lexicon, self._made(found, counts))
+
+    def combine(self, left: Words, right: Words) -> Words:
+        return (pairwise(self._both, left[0], right[0]),)
+
+    def settled(self, view: View, tiers: Sequence[Held], size: int) -> Words:
+        totals = [tier.total()[0] for tier in tiers]
+        self.depth = max(self.depth, len(tiers))
+        if len(self.lexicon) > self.room and len(tiers) == self.depth:
+            self._forget([state for total in totals for state in total if state is not None])
+        return (pairwise(self._everywhere, *totals),)
+
+    def _both(self, left: Occurrence | None, right: Occurrence | None) -> Occurrence | None:
+        if left is None or right is None:
+            return left if right is None else right
+        a, b = self._alike((left, right))
+        return Occurrence(a.lexicon, self._united(a.what, b.what))
+
+    def _everywhere(self, *states: Occurrence | None) -> Occurrence | None:
+        """What occurs in every tier."""
+        present = [state for state in states if state is not None]
+        if len(present) < len(states):
+            return None
+        alike = self._alike(present)
+        return Occurrence(alike[0].lexicon, self._common([state.what for state in alike]))
+
+    def _alike(self, states: Sequence[Occurrence]) -> Sequence[Occurrence]:
+        """The same states, all in the codes of the youngest of their lexicons."""
+        if all(state.lexicon is states[0].lexicon for state in states):
+            return states
+        lexicon = max((state.lexicon for state in states), key=lambda each: each.generation)
+        return [self._moved(state, lexicon) for state in states]
+
+    def _moved(self, state: Occurrence, lexicon: Lexicon) -> Occurrence:
+        if state.lexicon is lexicon:
+            return state
+        codes, counts = self._listed(state.what)
+        fresh = lexicon.encode(state.lexicon.take(codes))
+        order = np.argsort(fresh)
+        return Occurrence(lexicon, self._made(fresh[order], counts[order]))
+
+    def _forget(self, states: list[Occurrence]) -> None:
+        """Begin another lexicon if most values of this one are in no state any more."""
+        live = np.zeros(len(self.lexicon), bool)
+        for state in states:
+            if state.lexicon is self.lexicon:
+                live[self._listed(state.what)[0]] = True
+        alive = int(live.sum())
+        if 2 * alive <= len(self.lexicon):
+            self.lexicon = Lexicon(self.kind, self.lexicon.generation + 1)
+        self.room = max(FEW, 4 * alive)
+
+    # ---- crossing and restarts: values travel, since codes mean nothing elsewhere ------------------------------------
+
+    def written(self, words: Words) -> list[pa.Array]:
+        found = [None if state is None else self._listed(state.what) for state in words[0]]
+        sizes = [0 if each is None else len(each[0]) for each in found]
+        offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+        missing = pa.array([state is None for state in words[0]], pa.bool_())
+        values = [state.lexicon.take(each[0]) for state, each in zip(words[0], found, strict=True) if each is not None]
+        counts = [each[1] for each in found if each is not None]
+        every = pa.concat_arrays(values) if values else pa.array([], self.kind)
+        tallies = pa.array(np.concatenate([np.zeros(0, np.int64), *counts]))
+        return [pa.LargeListArray.from_arrays(offsets, each, mask=missing) for each in (every, tallies)]
+
+    def read(self, arrays: Sequence[pa.Array]) -> Words:
+        values, tallies = arrays
+        offsets = values.offsets.to_numpy()
+        codes, counts = self.lexicon.encode(values.values), tallies.values.to_numpy()
+        (out,) = self.identity(len(values))
+        for place, valid in enumerate(values.is_valid().to_pylist()):
+            if valid:
+                mine = codes[offsets[place] : offsets[place + 1]]
+                order = np.argsort(mine)
+                what = self._made(mine[order], counts[offsets[place] : offsets[place + 1]][order])
+                out[place] = Occurrence(self.lexicon, what)
+        return (out,)
+
+    # ---- what a granule is ------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _made(self, codes: Longs, counts: Longs) -> Any:
+        """From different codes, ascending, and how often each occurs."""
+
+    @abstractmethod
+    def _listed(self, what: Any) -> tuple[Longs, Longs]:
+        """Back again."""
+
+    @abstractmethod
+    def _united(self, left: Any, right: Any) -> Any:
+        """Of two granules that coalesce."""
+
+    @abstractmethod
+    def _common(self, tiers: list[Any]) -> Any:
+        """Of the values that are in all tiers."""
+
+
+def _parted(slots: Longs, codes: Longs, size: int, values: int) -> Iterator[tuple[int, Longs, Longs]]:
+    """For each slot with items its different codes, ascending, and how often each occurs."""
+    if not len(codes):
+        return
+    pairs = slots * values + codes
+    if size * values <= 4 * len(pairs) + 65536:
+        counts = np.bincount(pairs, minlength=size * values).reshape(size, values)
+        for slot in range(size):
+            found = np.flatnonzero(counts[slot])
+            if len(found):
+                yield slot, found, counts[slot][found]
+        return
+    different, counts = np.unique(pairs, return_counts=True)
+    owners = different // values
+    for start, stop in zip(*runs(owners), strict=True):
+        yield int(owners[start]), different[start:stop] % values, counts[start:stop]
+
+
+def pairwise(function: Callable[..., Any], *columns: Any) -> Any:
+    """A function of the states at each place."""
+    out = np.empty(len(columns[0]), object)
+    for place, states in enumerate(zip(*columns, strict=True)):
+        out[place] = function(*states)
+    return out

@@ -1,0 +1,34 @@
+"""States that are settled by where they lie: from the panes of each tier to what an answer is made of."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from panewise.aggregate.columns.base import Columns, Words
+from panewise.aggregate.view import View
+
+
+class Held(Protocol):
+    """What one tier of a window holds for one aggregate."""
+
+    def total(self) -> Words:
+        """The states of all groups over the whole tier. Not to be changed."""
+
+    def panes(self) -> Iterator[tuple[int, Any, Words]]:
+        """Each pane, oldest first: its newest position, which groups it has, and their states.
+
+        A pane lies in one granule of its tier, but a granule may be several panes.
+        """
+
+
+class PositionalColumns(Columns):
+    """Columns of a `Positional` aggregate."""
+
+    #: Whether panes are asked for one by one, so that nobody need keep totals of tiers.
+    apart: bool = False
+
+    @abstractmethod
+    def settled(self, view: View, tiers: Sequence[Held], size: int) -> Words:
+        """The states of `size` groups as seen through a view, one `Held` for each of its tiers; for `lower`."""

@@ -1,0 +1,106 @@
+"""RECURRING_COUNTS in arrays: a count for each value that a granule holds."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.aggregate.columns.base import Longs, Words
+from panewise.aggregate.columns.occurrences import SPARSE, Occurrence, Occurrences, pairwise
+
+
+class Tallies(Occurrences):
+    """How often each value occurs: an array of counts by code, or a dictionary where values are few."""
+
+    exact = True
+
+    def __init__(self, kind: pa.DataType, most: int | None) -> None:
+        super().__init__(kind)
+        self.most = most
+
+    def _made(self, codes: Longs, counts: Longs) -> Any:
+        if len(codes) * SPARSE < (codes[-1] if len(codes) else 0):
+            return dict(zip(codes.tolist(), counts.tolist(), strict=True))
+        out = np.zeros(int(codes[-1]) + 1 if len(codes) else 0, np.int64)
+        out[codes] = counts
+        return out
+
+    def _listed(self, what: Any) -> tuple[Longs, Longs]:
+        if isinstance(what, dict):
+            codes = np.fromiter(what, np.int64, len(what))
+            order = np.argsort(codes)
+            return codes[order], np.fromiter(what.values(), np.int64, len(what))[order]
+        codes = np.flatnonzero(what)
+        return codes, what[codes]
+
+    def _united(self, left: Any, right: Any) -> Any:
+        return self._plus(left, right, 1)
+
+    def invert(self, whole: Words, part: Words) -> Words:
+        return (pairwise(self._without, whole[0], part[0]),)
+
+    def _without(self, whole: Occurrence | None, part: Occurrence | None) -> Occurrence | None:
+        if whole is None or part is None:
+            return whole
+        a, b = self._alike((whole, part))
+        rest = self._plus(a.what, b.what, -1)
+        # A group without items is the identity again, so that it costs nothing and its lexicon may go.
+        return Occurrence(a.lexicon, rest) if (bool(rest) if isinstance(rest, dict) else rest.any()) else None
+
+    def _plus(self, left: Any, right: Any, sign: int) -> Any:
+        if isinstance(left, dict) and isinstance(right, dict):
+            both = left.copy()
+            for code, count in right.items():
+                both[code] = both.get(code, 0) + sign * count
+            return {code: count for code, count in both.items() if count}
+        a, b = _array(left), _array(right)
+        out = np.zeros(max(len(a), len(b)), np.int64)
+        out[: len(a)] = a
+        out[: len(b)] += sign * b
+        return out
+
+    def _common(self, tiers: list[Any]) -> Any:
+        if not any(isinstance(each, dict) for each in tiers):
+            parts = [each[: min(map(len, tiers))] for each in tiers]
+            return np.where(reduce(np.minimum, parts) > 0, sum(parts), 0)
+        common = reduce(lambda a, b: np.intersect1d(a, b, True), [self._listed(each)[0] for each in tiers])
+        counts = np.zeros(len(common), np.int64)
+        for each in tiers:
+            codes, found = self._listed(each)
+            counts += found[np.searchsorted(codes, common)]
+        return self._made(common, counts)
+
+    def lower(self, words: Words) -> pa.Array:
+        items, tallies, sizes = [pa.array([], self.kind)], [np.zeros(0, np.int64)], [0]
+        for state in words[0]:
+            sizes.append(0)
+            if state is not None:
+                codes, counts = self._leading(*self._listed(state.what))
+                ordered, values = state.lexicon.ascending(codes)
+                mine = counts[np.searchsorted(codes, ordered)]
+                ranks = np.argsort(-mine, kind="stable")[: self.most]
+                items.append(values.take(pa.array(ranks)))
+                tallies.append(mine[ranks])
+                sizes[-1] = len(ranks)
+        fields = [pa.concat_arrays(items), pa.array(np.concatenate(tallies))]
+        entries = pa.StructArray.from_arrays(fields, ["item", "count"])
+        return pa.ListArray.from_arrays(pa.array(np.cumsum(sizes).astype(np.int32)), entries)
+
+    def _leading(self, codes: Longs, counts: Longs) -> tuple[Longs, Longs]:
+        """Those that may be among the most frequent."""
+        if self.most is None or len(codes) <= self.most:
+            return codes, counts
+        enough = counts >= np.partition(counts, -self.most)[-self.most]
+        return codes[enough], counts[enough]
+
+
+def _array(what: Any) -> Longs:
+    if not isinstance(what, dict):
+        found: Longs = what
+        return found
+    out = np.zeros(max(what, default=-1) + 1, np.int64)
+    out[list(what)] = list(what.values())
+    return out

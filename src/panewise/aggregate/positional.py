@@ -1,0 +1,35 @@
+"""Aggregates whose answer depends on where in the window items lie, not only on which items there are."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from panewise.aggregate.base import Aggregate, S
+from panewise.aggregate.columns.positional import PositionalColumns
+from panewise.aggregate.view import ALONE, View
+from panewise.time import Domain
+
+
+class Positional(Aggregate[S]):
+    """An aggregate that is told the positions of its values and the view of the window they are seen through.
+
+    States of panes are gathered and combined as usual, without knowing any view; the columns settle the states of all
+    tiers into one answer. `meaning` and `lower` speak of items that all lie in one granule.
+    """
+
+    positional: ClassVar[bool] = True
+
+    @abstractmethod
+    def seen(self, items: Sequence[tuple[int, Any]], view: View) -> Any:
+        """The answer by definition, from (position, value) of all items of the window, in time order."""
+
+    def meaning(self, values: Sequence[Any]) -> Any:
+        return self.seen([(ALONE.front, value) for value in values], ALONE)
+
+    def check(self, levels: int, domain: Domain) -> None:
+        """Refuse a window with that many levels, or such a time, that the literal parameters do not fit."""
+
+    @abstractmethod
+    def columns(self) -> PositionalColumns: ...

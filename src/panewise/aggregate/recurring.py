@@ -1,0 +1,101 @@
+"""RECURRING and RECURRING_COUNTS: values that occur again and again, in every tier of the window.
+
+Paper: "Multi-granular windows" section IV.C, and its variant with counts for ranking.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from panewise.aggregate.base import Laws, orderable
+from panewise.aggregate.columns.bitmaps import Bitmaps
+from panewise.aggregate.columns.tallies import Tallies
+from panewise.aggregate.multiset import Multiset, ascending, order_key
+from panewise.aggregate.positional import Positional
+from panewise.aggregate.view import View
+from panewise.errors import AggregateProblem
+
+
+class Recurring(Positional["frozenset[Any]"]):
+    """The values that every tier holds, ascending; at the finest level all of the window. Space O(distinct values)."""
+
+    names = ("RECURRING",)
+    laws = Laws(idempotent=True, bounded=False)
+
+    def result_type(self) -> pa.DataType:
+        return pa.list_(orderable(self))
+
+    def seen(self, items: Sequence[tuple[int, Any]], view: View) -> tuple[Any, ...]:
+        return tuple(ascending(list(everywhere(items, view))))
+
+    def identity(self) -> frozenset[Any]:
+        return frozenset()
+
+    def lift(self, value: Any) -> frozenset[Any]:
+        return frozenset([value])
+
+    def gather(self, values: Sequence[Any]) -> frozenset[Any]:
+        return frozenset(values)
+
+    def combine(self, left: frozenset[Any], right: frozenset[Any]) -> frozenset[Any]:
+        return left | right
+
+    def lower(self, state: frozenset[Any]) -> tuple[Any, ...]:
+        return tuple(ascending(list(state)))
+
+    def columns(self) -> Bitmaps:
+        return Bitmaps(self.types[0])
+
+
+class RecurringCounts(Positional["Counter[Any]"], Multiset):
+    """The same values with how often each occurs in the window, most frequent first, equals by value.
+
+    Optionally not more than so many.
+    """
+
+    names = ("RECURRING_COUNTS",)
+    options: ClassVar[tuple[str, ...]] = ("most",)
+
+    def __init__(self, *types: pa.DataType, most: str | int | None = None) -> None:
+        super().__init__(*types)
+        if most is not None and not (str(most).isdigit() and int(most) > 0):
+            raise AggregateProblem(
+                f"{most!r} of RECURRING_COUNTS is not a number of entries", fix="use a whole number such as 10"
+            )
+        self.most = None if most is None else int(most)
+
+    def result_type(self) -> pa.DataType:
+        return pa.list_(pa.struct([("item", orderable(self)), ("count", pa.int64())]))
+
+    def seen(self, items: Sequence[tuple[int, Any]], view: View) -> tuple[Any, ...]:
+        counts, common = Counter(value for _, value in items), everywhere(items, view)
+        return self._ranked({value: count for value, count in counts.items() if value in common})
+
+    def lower(self, state: Counter[Any]) -> tuple[Any, ...]:
+        return self._ranked(state)
+
+    def columns(self) -> Tallies:
+        return Tallies(self.types[0], self.most)
+
+    def text(self, arguments: Sequence[str]) -> str:
+        given = [] if self.most is None else [str(self.most)]
+        return f"{self.names[0]}({', '.join([*arguments, *given])})"
+
+    def _ranked(self, counts: dict[Any, int]) -> tuple[Any, ...]:
+        ranked = sorted(counts.items(), key=lambda entry: (-entry[1], order_key(entry[0])))
+        return tuple((("item", value), ("count", count)) for value, count in ranked[: self.most])
+
+    def _key(self) -> tuple[Any, ...]:
+        return (*super()._key(), self.most)
+
+
+def everywhere(items: Sequence[tuple[int, Any]], view: View) -> set[Any]:
+    """The values that occur at least once in every tier."""
+    tiers: list[set[Any]] = [set() for _ in view.edges]
+    for position, value in items:
+        tiers[view.tier(position)].add(value)
+    return set.intersection(*tiers)

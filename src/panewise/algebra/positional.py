@@ -1,0 +1,83 @@
+"""Queries with aggregates that look at where items lie: which windows have tiers, and what is seen at an instant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from panewise.aggregate import Positional, View
+from panewise.algebra.tree import Call, Derived, Group, Node, Project, Query, Select, Source, Windowed
+from panewise.time import Domain
+from panewise.window import MultiGranular, Sliding, Window
+
+
+@dataclass(frozen=True)
+class Views:
+    """The levels of a window, finest first, and the time they are in: a view of each of their instants."""
+
+    levels: tuple[Sliding, ...]
+    domain: Domain
+
+    @property
+    def lag(self) -> int:
+        return self.levels[0].lag
+
+    @property
+    def origin(self) -> int:
+        """A position at which granules of every level end."""
+        return self.levels[0].start - self.lag
+
+    def at(self, instant: int, level: int) -> View:
+        """What is seen at an instant of a level."""
+        seen = self.levels[: level + 1]
+        ranges, slides = tuple(each.range for each in seen), tuple(each.step for each in seen)
+        return View(instant - self.lag, ranges, slides, self.origin, self.domain)
+
+
+def views(window: Window, domain: Domain) -> Views | None:
+    """The views of a window; None where it has no tiers."""
+    match window:
+        case Sliding() if window.periodic:
+            return Views((window,), domain)
+        case MultiGranular(levels=levels):
+            return Views(levels, domain)
+    return None
+
+
+def positional_calls(group: Group) -> list[tuple[Call, Positional[Any]]]:
+    """The aggregates of a grouping that look at where items lie."""
+    return [(c, cast("Positional[Any]", c.aggregate)) for c in group.calls if c.aggregate.positional]
+
+
+def untiered(child: Node) -> str | None:
+    """Why a grouping above a node has no tiers to look at; None where it has."""
+    while isinstance(child, Select | Project):
+        child = child.child
+    if not isinstance(child, Windowed):
+        return "only rows that come straight from one window lie in tiers"
+    if views(child.window, Domain.INTEGER) is None:
+        return "only windows with a RANGE and a SLIDE have tiers"
+    below = child.child
+    while isinstance(below, Select | Project):
+        below = below.child
+    return None if isinstance(below, Source) else "only the window of a declared stream has tiers"
+
+
+def misplaced(query: Query) -> str | None:
+    """Why a query cannot hold the positional aggregates it holds; None where it can, or holds none."""
+    top = query.root
+    while isinstance(top, Select | Project):
+        top = top.child
+    for node in query.root.walk():
+        if _looks(node):
+            if node is not top:
+                return "it must be the result itself, not part of another query"
+            if query.revise is not None:
+                return "LATE REVISE cannot say it again: tiers have moved on"
+        if isinstance(node, Derived) and any(map(_looks, node.query.root.walk())):
+            return "it must be the result itself, not the stream of another query"
+    return None
+
+
+def _looks(node: Node) -> bool:
+    return isinstance(node, Group) and bool(positional_calls(node))

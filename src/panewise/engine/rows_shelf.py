@@ -1,0 +1,79 @@
+"""Lookups of counted windows: the last so many rows, up to any instant, as far as rows are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.aggregate import Longs, Words
+from panewise.algebra import Host
+from panewise.engine.partitions import PLACE, Row, by_partition
+from panewise.engine.rows_family import RowsFamily
+from panewise.engine.shelf import Chosen, Shelf, bounds_of
+from panewise.errors import BindProblem, StateProblem
+from panewise.plan import Aggregation
+from panewise.time import Boundary, Ticks
+from panewise.window import Rows
+
+
+class RowsShelf(Shelf):
+    """The rows that a family of counted windows holds, and those whose turn has not come yet."""
+
+    def __init__(self, family: RowsFamily, boundary: Boundary, host: Host, instants: pa.DataType) -> None:
+        super().__init__(family, boundary, host, instants)
+        self.family = family
+
+    def at(self, plan: Aggregation, instants: Ticks, keys: Chosen | None) -> pa.Table:
+        codes, window = self._codes(plan, keys), plan.window
+        assert isinstance(window, Rows)
+        found = [self._states(window, at, codes) for at in instants.tolist()]
+        empty = [column.identity(0) for column in self.family.columns]
+        states = [tuple(map(np.concatenate, zip(*words, strict=True))) for words in zip(*found, strict=True)] or empty
+        return self._table(plan, states, codes, bounds_of(window, instants, self.instants), None)
+
+    def between(self, plan: Aggregation, starts: Ticks, ends: Ticks, keys: Chosen | None) -> pa.Table:
+        raise BindProblem("a counted window has no stretch of time", fix="use a window with RANGE")
+
+    def _states(self, window: Rows, at: int, codes: Longs) -> list[Words]:
+        """The states of some groups in the window at an instant: rows combined in their order."""
+        held: dict[int, list[Row]] = {}
+        for row in sorted(self._inside(window, at), key=PLACE):
+            held.setdefault(row.code, []).append(row)
+        mine = [held.get(code, []) for code in codes.tolist()]
+        states: list[Words] = [(np.array([len(rows) for rows in mine], np.int64),)]
+        for number, call in enumerate(self.family.kept):
+            word = np.full(len(codes), None, object)
+            for place, rows in enumerate(mine):
+                if rows:
+                    word[place] = _combined(call.aggregate, [row.states[number] for row in rows])
+            states.append((word,))
+        return states
+
+    def _inside(self, window: Rows, at: int) -> Iterator[Row]:
+        """The rows of all partitions that are in the window at an instant."""
+        waiting = by_partition([*self.family.waiting, *(row for _, row in self.family.late)])
+        for number in self.family.partitions.keys() | waiting.keys():
+            partition = self.family.partitions.get(number)
+            known = [*(partition.rows if partition else ()), *waiting.get(number, ())]
+            rows = sorted((row for row in known if row.position <= at), key=PLACE)
+            gone = partition.length - len(partition.rows) if partition else 0
+            if partition and gone:
+                # Others have gone that were newer than what lies before the oldest row that is kept.
+                rows = [row for row in rows if row.place >= partition.rows[0].place]
+            if gone and len(rows) < window.count + window.lag:
+                raise StateProblem(
+                    f"{len(rows)} rows are kept, and the window looks back over {window.count + window.lag}",
+                    fix="register a window of so many rows, or ask for a later instant",
+                )
+            stop = max(len(rows) - window.lag, 0)
+            yield from (row for row in rows[max(stop - window.count, 0) : stop] if row.code >= 0)
+
+
+def _combined(aggregate: Any, states: list[Any]) -> Any:
+    found = states[0]
+    for state in states[1:]:
+        found = aggregate.combine(found, state)
+    return found

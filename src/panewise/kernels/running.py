@@ -1,0 +1,99 @@
+"""The kernels of R-INT for many substreams: the times of their elements, and what all before each of them sum to.
+
+One text serves both twins. The elements of a substream lie in a ring, of which it knows where it starts in the pool,
+its room (a power of two, or none), and the numbers of the oldest element kept and of the next one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numba.extending import register_jitable
+
+from panewise.kernels.levels import Ints
+from panewise.kernels.plain import Flags, Longs
+
+#: The pool's times, and sums (none where elements are counted); then what is known of each ring.
+Rings: TypeAlias = tuple[Longs, Longs, Longs]
+#: The columns of that: they lie together, since a lookup needs them all.
+START, ROOM, OLDEST, NEXT, TOTAL = range(5)
+FIELDS = 5
+
+
+def running_append(codes: Longs, times: Longs, values: Longs, start: int, rings: Rings, before: int) -> int:
+    """Add elements from place `start` on; stops where a ring is full of elements later than `before`."""
+    pool, sums, known = rings
+    for i in range(start, len(codes)):
+        ring = known[codes[i]]
+        first, mask = ring[START], ring[ROOM] - 1
+        if ring[NEXT] - ring[OLDEST] == ring[ROOM]:
+            while ring[OLDEST] < ring[NEXT] and pool[first + (ring[OLDEST] & mask)] <= before:
+                ring[OLDEST] += 1
+            if ring[NEXT] - ring[OLDEST] == ring[ROOM]:
+                return i
+        place = first + (ring[NEXT] & mask)
+        pool[place] = times[i]
+        ring[NEXT] += 1
+        if len(values):
+            sums[place] = ring[TOTAL]
+            ring[TOTAL] += values[i]
+    return len(codes)
+
+
+@register_jitable
+def _counts(rings: Rings, code: int, cut: int, least: int) -> Any:
+    """Whether a substream has so many elements after a cut: was the one that many back later? Without a branch."""
+    pool, _, known = rings
+    oldest, place = known[code, OLDEST], known[code, NEXT] - least
+    stamp = pool[known[code, START] + (max(place, oldest) & (known[code, ROOM] - 1))]
+    return (place >= oldest) & (stamp > cut)
+
+
+@register_jitable
+def _sums_to(rings: Rings, code: int, cut: int, least: int) -> Any:
+    """Whether what a substream sums to after a cut is so much, from its first element there on."""
+    pool, sums, known = rings
+    first, mask = known[code, START], known[code, ROOM] - 1
+    low, high = known[code, OLDEST], known[code, NEXT]
+    while low < high:
+        middle = (low + high) >> 1
+        if pool[first + (middle & mask)] > cut:
+            high = middle
+        else:
+            low = middle + 1
+    return low < known[code, NEXT] and known[code, TOTAL] - sums[first + (low & mask)] >= least
+
+
+def running_confirm(
+    rings: Rings,
+    begins: Longs,
+    ends: Longs,
+    codes: Ints,
+    sure: Flags,
+    cuts: Longs,
+    least: Longs,
+    below: bool,
+) -> tuple[Longs, Longs]:
+    """Of the candidates of each lookup those that are right: the sure ones, and those that running totals confirm."""
+    offsets, out = np.zeros(len(begins) + 1, np.int64), np.empty(len(codes), np.int64)
+    doubtful = np.empty(len(codes) + 1, np.int64)
+    total = 0
+    for i in range(len(begins)):
+        cut, enough, begin, end = cuts[i], least[i], begins[i], ends[i]
+        count = 0
+        for n in range(begin, end):
+            doubtful[count] = n
+            count += not sure[n]
+        # Apart from the rest, so that the processor waits for many places of memory at once.
+        if len(rings[1]) == 0:
+            for n in range(count):
+                sure[doubtful[n]] = _counts(rings, codes[doubtful[n]], cut, enough) != below
+        else:
+            for n in range(count):
+                sure[doubtful[n]] = _sums_to(rings, codes[doubtful[n]], cut, enough) != below
+        for n in range(begin, end):
+            out[total] = codes[n]
+            total += sure[n]
+        offsets[i + 1] = total
+    return offsets, out[:total]

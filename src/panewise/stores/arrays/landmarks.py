@@ -1,0 +1,237 @@
+"""L-INT in arrays: intervals that begin at a landmark or end just before one ("Resource sharing" section 3.1.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from panewise.aggregate import Columns, Longs, Words
+from panewise.errors import PlanProblem
+from panewise.stores.arrays.base import ArrayStore
+from panewise.stores.arrays.tables import blank, fold, lengthened, pieces, rooms, scanned, widened
+from panewise.stores.landmark_intervals import landmark_from, partitioned
+
+#: Instead of a partition: a window that holds nothing, and one whose width was not declared.
+_EMPTY, _UNKNOWN = -1, -2
+
+
+class LandmarkArrays(ArrayStore):
+    """Requires states that combine, and the widths of the windows: without them, every width up to `reach`.
+
+    Lookup O(1), one combination. Update O(gamma) amortised and space O(gamma * reach), where gamma is the number of
+    partitions of the widths; O(reach) where all windows are suffixes. A half-filled window, which begins at position
+    one, may be narrower than declared.
+    """
+
+    name = "L-INT"
+    requires = "states that combine"
+    update_cost, lookup_cost = "O(gamma)", "O(1)"
+
+    def __init__(
+        self, column: Columns, reach: int, groups: int = 1, widths: Iterable[int] | None = None, suffix: bool = False
+    ) -> None:
+        super().__init__(column, reach, groups)
+        declared = range(1, reach + 1) if widths is None else sorted(set(widths))
+        if not declared or not 1 <= declared[0] <= declared[-1] <= reach:
+            raise PlanProblem(
+                f"L-INT cannot keep widths {', '.join(map(str, declared)) or '(none)'} of {reach} panes",
+                fix=f"declare widths from 1 to {reach}",
+            )
+        self.suffix = suffix
+        #: By width, the number of its partition.
+        self._parts = np.full(declared[-1] + 1, _UNKNOWN, np.int16)
+        self._parts[0] = _EMPTY
+        self.partitions: list[Landmarks] = []
+        for part in partitioned(declared):
+            self._parts[np.array(part)] = len(self.partitions)
+            self.partitions.append(Landmarks(column, part[-1] if suffix else reach, part[0], part[-1], groups))
+
+    @classmethod
+    def accepts(cls, column: Columns) -> bool:
+        return True
+
+    def _append(self, rows: Words, count: int) -> None:
+        for landmarks in self.partitions:
+            landmarks.append(rows, count)
+
+    def _skip(self, count: int) -> None:
+        super()._skip(count)
+        for landmarks in self.partitions:
+            landmarks.length = self.length
+
+    def _pairs(self, firsts: Longs, lasts: Longs, groups: Longs) -> Words:
+        parts = self._parts_of(firsts, lasts)
+        if len(parts) and parts[0] >= 0 and (parts == parts[0]).all():
+            return self.partitions[int(parts[0])].lookup(firsts, lasts, groups)
+        answers = self.column.identity(len(firsts))
+        for number in np.unique(parts[parts >= 0]):
+            where = np.flatnonzero(parts == number)
+            found = self.partitions[number].lookup(firsts[where], lasts[where], groups[where])
+            for answer, word in zip(answers, found, strict=True):
+                answer[where] = word
+        return answers
+
+    def _every(self, firsts: Longs, lasts: Longs) -> Words:
+        groups = np.tile(np.arange(self.groups), len(firsts))
+        return self._pairs(np.repeat(firsts, self.groups), np.repeat(lasts, self.groups), groups)
+
+    def _parts_of(self, firsts: Longs, lasts: Longs) -> npt.NDArray[np.int16]:
+        """The partition that answers each window."""
+        widths, widest = lasts - firsts + 1, len(self._parts) - 1
+        parts: npt.NDArray[np.int16] = self._parts[np.minimum(widths, widest)]
+        parts[(firsts == 1) & (widths > 0)] = len(self.partitions) - 1
+        parts[widths > widest] = _UNKNOWN
+        if (parts == _UNKNOWN).any():
+            bad = int(np.argmax(parts == _UNKNOWN))
+            raise PlanProblem(
+                f"interval ({firsts[bad]}, {lasts[bad]}) has width {widths[bad]}, which was not declared to L-INT",
+                fix=f"declare {widths[bad]} among the widths",
+            )
+        if self.suffix and (late := (lasts != self.length) & (widths > 0)).any():
+            bad = int(np.argmax(late))
+            raise PlanProblem(
+                f"interval ({firsts[bad]}, {lasts[bad]}) does not end at the newest of {self.length} panes, "
+                f"as {self.name} expects",
+                fix="choose a store for windows with a lag",
+            )
+        return parts
+
+    def _revise(self, position: int, row: Words) -> None:
+        for landmarks in self.partitions:
+            landmarks.revise(position, row)
+
+    def _widen(self) -> None:
+        for landmarks in self.partitions:
+            landmarks.widen(self.room)
+
+    def _tables(self) -> list[Words]:
+        return [table for landmarks in self.partitions for table in landmarks.tables()]
+
+
+class Landmarks:
+    """One instance of the paper's figure 5: widths from `narrowest` to `widest`, landmarks every `narrowest` positions.
+
+    The a-th landmark has the rows of `_since` from `a * (widest + 1)` on, modulo the landmarks there is room for: the
+    states from there to d positions later. Position p has row p of `_until`, modulo their number: the state from there
+    to just before the next landmark. Position zero is a landmark that holds nothing, so that (0, r) answers (1, r).
+    """
+
+    def __init__(self, column: Columns, reach: int, narrowest: int, widest: int, room: int) -> None:
+        self.column, self.reach, self.narrowest, self.widest, self.room = column, reach, narrowest, widest, room
+        self.length = 0
+        self._held = 1
+        self._since = blank(column, widest + 1, room)
+        self._until = blank(column, 1, room)
+        #: The states since the newest landmark, each at its distance from it.
+        self._block = blank(column, narrowest, room)
+
+    def append(self, rows: Words, count: int) -> None:
+        if count > self.reach:
+            self.length += count - self.reach
+            rows, count = tuple(word[-self.reach :] for word in rows), self.reach
+        now = self.length + count
+        oldest = self._oldest(now)
+        self._make_room(min(now, self.reach))
+        self._follow(rows, now, oldest)
+        self._close(rows, now, oldest)
+        self.length = now
+
+    def lookup(self, firsts: Longs, lasts: Longs, groups: Longs) -> Words:
+        firsts = np.where(firsts == 1, 0, firsts)
+        landmarks = landmark_from(firsts, self.narrowest)
+        since = tuple(word[self._row(landmarks) + lasts - landmarks, groups] for word in self._since)
+        until = tuple(word[firsts & (len(word) - 1), groups] for word in self._until)
+        answers, whole = self.column.combine(until, since), landmarks == firsts
+        for answer, word in zip(answers, since, strict=True):
+            answer[whole] = word[whole]
+        return answers
+
+    def revise(self, position: int, row: Words) -> None:
+        oldest = self._oldest(self.length)
+        if position < oldest:
+            return
+        for landmark in self._landmarks(max(position - self.widest, oldest), position):
+            start, last = self._row(landmark), min(landmark + self.widest, self.length)
+            fold(self.column, self._since, slice(start + position - landmark, start + last - landmark + 1), row)
+        begin = position // self.narrowest * self.narrowest
+        if begin + self.narrowest - 1 <= self.length:
+            for _, start, count in pieces(max(begin, oldest), position + 1, len(self._until[0])):
+                fold(self.column, self._until, slice(start, start + count), row)
+        else:
+            fold(self.column, self._block, slice(position - begin, position - begin + 1), row)
+
+    def widen(self, room: int) -> None:
+        self.room = room
+        self._since, self._until, self._block = (widened(self.column, table, room) for table in self.tables())
+
+    def tables(self) -> list[Words]:
+        return [self._since, self._until, self._block]
+
+    def _oldest(self, now: int) -> int:
+        """The first position that can still be asked for; zero as long as a window can begin at position one."""
+        return now - self.reach + 1 if now > self.reach else 0
+
+    def _row(self, landmark: Any) -> Any:
+        return landmark // self.narrowest % self._held * (self.widest + 1)
+
+    def _landmarks(self, first: int, last: int) -> range:
+        return range(landmark_from(first, self.narrowest), last + 1, self.narrowest)
+
+    def _make_room(self, positions: int) -> None:
+        """Nothing has been overwritten before there is room for the whole reach."""
+        if positions + 1 > len(self._until[0]):
+            self._until = lengthened(self.column, self._until, rooms(positions + 1))
+            self._held = len(self._until[0]) // self.narrowest + 2
+            self._since = lengthened(self.column, self._since, self._held * (self.widest + 1))
+
+    # ---- from a landmark on --------------------------------------------------------------------------------------
+
+    def _follow(self, rows: Words, now: int, oldest: int) -> None:
+        """The intervals that begin at a landmark and end at one of the new positions."""
+        before = self.length
+        for landmark in self._landmarks(max(before + 1 - self.widest, oldest), before):
+            self._extend(landmark, rows, now)
+        fresh = self._landmarks(max(before + 1, oldest), now)
+        complete = self._landmarks(fresh.start, now - self.widest)
+        for landmark in fresh[len(complete) :]:
+            self._extend(landmark, rows, now)
+        if len(complete):
+            starts, steps = np.array(complete), np.arange(self.widest + 1)[:, None]
+            found = scanned(self.column, tuple(word[starts - before - 1 + steps] for word in rows))
+            for word, states in zip(self._since, found, strict=True):
+                word[self._row(starts) + steps] = states
+
+    def _extend(self, landmark: int, rows: Words, now: int) -> None:
+        """The intervals of one landmark, continued from the last of them if there is one."""
+        known = self.length - landmark
+        skipped, until = max(-known - 1, 0), min(landmark + self.widest, now) - self.length
+        states = scanned(self.column, tuple(word[skipped:until] for word in rows))
+        start = self._row(landmark) + max(known + 1, 0)
+        if known >= 0:
+            fold(self.column, states, slice(None), tuple(word[start - 1] for word in self._since))
+        for word, state in zip(self._since, states, strict=True):
+            word[start : start + until - skipped] = state
+
+    # ---- up to a landmark ----------------------------------------------------------------------------------------
+
+    def _close(self, rows: Words, now: int, oldest: int) -> None:
+        """The intervals that end just before a landmark, for each block between two landmarks that is complete."""
+        begin = (self.length + 1) // self.narrowest * self.narrowest
+        known = self.length + 1 - begin
+        whole = (known + len(rows[0])) // self.narrowest
+        if whole:
+            held = (word[:known] for word in self._block)
+            rows = tuple(np.concatenate(pair) for pair in zip(held, rows, strict=True))
+            shape = (whole, self.narrowest, self.room)
+            blocks = (word[: whole * self.narrowest].reshape(shape).swapaxes(0, 1)[::-1] for word in rows)
+            backwards = scanned(self.column, tuple(blocks))
+            states = tuple(word[::-1].swapaxes(0, 1).reshape(-1, self.room) for word in backwards)
+            for start, row, count in pieces(max(begin, oldest), begin + len(states[0]), len(self._until[0])):
+                for word, state in zip(self._until, states, strict=True):
+                    word[row : row + count] = state[start - begin : start - begin + count]
+            rows, known = tuple(word[whole * self.narrowest :] for word in rows), 0
+        for word, fresh in zip(self._block, rows, strict=True):
+            word[known : known + len(fresh)] = fresh

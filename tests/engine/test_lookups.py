@@ -1,0 +1,142 @@
+"""Lookups by example: what is kept, who may be asked, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import panewise as pw
+from panewise.errors import BindProblem, PanewiseError, SchemaProblem, StateProblem, TimeProblem
+
+SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
+SUMS = "SELECT k, SUM(v) AS s, COUNT(*) AS n FROM S [RANGE 10 SLIDE 5] GROUP BY k"
+ROWS = [(1, "a", 1), (3, "b", 5), (7, "a", 2), (5, "a", 9), (12, "b", 4), (14, "a", 3)]
+
+
+def batch(rows: list[tuple[Any, ...]]) -> pa.Table:
+    return pa.table([pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), SCHEMA, strict=True)], schema=SCHEMA)
+
+
+def engine(**options: Any) -> pw.Engine:
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, time="t", delay=2)})
+    pool.register("sums", SUMS)
+    found = pw.Engine(pool, **options)
+    found.feed("S", batch(ROWS))
+    found.advance()
+    return found
+
+
+def test_the_current_answer_needs_nothing_to_be_kept() -> None:
+    assert engine().lookup("sums").to_pylist() == [
+        {"k": "a", "s": 12, "n": 3, "w_start": 0, "w_end": 10},
+        {"k": "b", "s": 5, "n": 1, "w_start": 0, "w_end": 10},
+    ]
+
+
+def test_nothing_has_come_yet() -> None:
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, time="t", delay=2)})
+    pool.register("sums", SUMS)
+    assert pw.Engine(pool).lookup("sums").schema.names == ["k", "s", "n", "w_start", "w_end"]
+    assert pw.Engine(pool, keep=10).lookup("sums", at=3).num_rows == 0
+
+
+def test_many_instants_and_keys_at_once() -> None:
+    found = engine(keep=100, grain=1).lookup("sums", at=[5, 10], keys={"k": ["a", "nobody"]})
+    assert found.column("s").to_pylist() == [10, 12]
+    assert found.column("w_end").to_pylist() == [5, 10]
+
+
+def test_stretches_of_time() -> None:
+    found = engine(keep=100, grain=1).lookup("sums", between=(np.array([0, 3, 4]), 14), keys=pa.table({"k": ["b"]}))
+    assert found.column("s").to_pylist() == [9, 4, 4]
+
+
+def test_a_late_row_is_part_of_what_was_reported_without_it() -> None:
+    running = engine(keep=100, grain=1)
+    running.feed("S", batch([(2, "b", 100)]))
+    assert running.lookup("sums", at=10, keys={"k": ["b"]}).column("s").to_pylist() == [105]
+    running.advance()
+    assert running.lookup("sums", at=10, keys={"k": ["b"]}).column("s").to_pylist() == [105]
+
+
+def test_a_query_that_starts_now_is_looked_up_as_it_answers() -> None:
+    running = engine(keep=100, grain=1)
+    running.pool.register("fresh", SUMS, since=12)
+    assert running.lookup("fresh", at=15).column("n").to_pylist() == [1]
+    assert running.lookup("sums", at=15).column("n").to_pylist() == [2, 1]
+
+
+def test_a_family_founded_later_knows_what_it_has_missed() -> None:
+    running = engine(keep=100, grain=1)
+    running.pool.register("peaks", "SELECT k, MAX(v) AS m FROM S [RANGE 4 SLIDE 1] GROUP BY k")
+    running.feed("S", batch([(20, "a", 7)]))
+    assert running.lookup("peaks", at=19).num_rows == 0
+    assert running.lookup("peaks", at=20).column("m").to_pylist() == [7]
+    with pytest.raises(StateProblem, match="nothing up to 14 is kept"):
+        running.lookup("peaks", at=15)
+
+
+def test_what_is_kept_survives_a_restart_and_is_forgotten_in_time() -> None:
+    running = pw.Engine.restore(engine(keep=12, grain=1).snapshot())
+    assert running.lookup("sums", at=10).column("n").to_pylist() == [3, 1]
+    running.feed("S", batch([(30, "a", 1), (31, "a", 1), (60, "a", 1)]))
+    running.advance()
+    with pytest.raises(StateProblem, match="nothing up to 14 is kept"):
+        running.lookup("sums", at=20)
+    assert running.lookup("sums", at=25).num_rows == 0
+
+
+def test_structures_are_explained() -> None:
+    running = engine(keep=100, grain=1)
+    for _ in range(3):
+        running.lookup("sums", between=(np.arange(100) % 7, 14))
+    text = running.explain_lookups()
+    assert "sums: " in text
+    assert "SUM(S.v): R-INT" in text
+    assert "standing windows" in engine().explain_lookups()
+
+
+@pytest.mark.parametrize(
+    ("ask", "problem", "said"),
+    [
+        (lambda e: e.lookup("summs"), BindProblem, "there is no query 'summs'.*sums"),
+        (lambda e: e.lookup("SELECT k, SUM(w) AS s FROM S [RANGE 5] GROUP BY k"), BindProblem, "w"),
+        (lambda e: e.lookup("SELECT k, MAX(v) AS s FROM S [RANGE 5] GROUP BY k"), BindProblem, r"it has no MAX\(S.v\)"),
+        (lambda e: e.lookup("SELECT SUM(v) AS s FROM S [RANGE 5]"), BindProblem, "groups by other columns"),
+        (lambda e: e.lookup("SELECT k, SUM(v) AS s FROM S [RANGE 5] WHERE v > 1 GROUP BY k"), BindProblem, "filters"),
+        (lambda e: e.lookup("SELECT k, SUM(v) AS s FROM S [SESSION 5] GROUP BY k"), BindProblem, "sessions end"),
+        (lambda e: e.lookup("SELECT k FROM S [RANGE 5]"), BindProblem, "answered from rows"),
+        (lambda e: e.lookup("sums", at="soon"), TimeProblem, "soon"),
+        (lambda e: e.lookup("sums", at=datetime(2026, 1, 1)), TimeProblem, "2026"),
+        (lambda e: e.lookup("sums", at=3, between=(1, 2)), BindProblem, "both given"),
+        (lambda e: e.lookup("sums", between=(5, 2)), BindProblem, "ends before it begins"),
+        (lambda e: e.lookup("sums", keys={"q": ["a"]}), SchemaProblem, "'q' is no key"),
+        (lambda e: e.lookup("sums", keys={}), SchemaProblem, "key 'k' is not given"),
+        (lambda e: e.lookup("sums", keys={"k": [5]}), SchemaProblem, "values of key 'k'"),
+        (lambda e: e.lookup("sums", between=(np.zeros(1 << 23, np.int64), 1)), SchemaProblem, "too many"),
+    ],
+)
+def test_what_cannot_be_asked(ask: Any, problem: type[PanewiseError], said: str) -> None:
+    running = engine(keep=100, grain=1)
+    with pytest.raises(problem, match=said):
+        ask(running)
+    assert running.lookup("sums", at=10).num_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"grain": 1}, "grain is given without keep"),
+        ({"keep": 0}, "not positive"),
+        ({"keep": "1 hour"}, "has a unit"),
+        ({"keep": {"T": 5}}, "names no stream 'T'"),
+        ({"keep": {}, "grain": {"S": 1}}, "nothing of it is kept"),
+    ],
+)
+def test_what_cannot_be_kept(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(PanewiseError, match=said):
+        engine(**options)

@@ -1,0 +1,144 @@
+"""Kept panes: every index answers as merging does, whatever comes, goes or comes late; and the planner's choices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from panewise.aggregate import Count, First, Items, Max, Median, Objects, Quantile, Sum
+from panewise.engine import archive as archives
+from panewise.engine.archive import Archive
+from panewise.errors import StateProblem
+from panewise.plan.lookup_choice import Choice, Usage, chosen
+from panewise.stores.dense import Base, Landmarked, Running
+from panewise.stores.indexes import Index, Merging, Tree
+from panewise.stores.pane import Pane
+from panewise.stores.ranked import Ranked
+from panewise.time import Domain
+
+pytestmark = pytest.mark.slow
+
+GROUPS = 4
+COLUMNS = [
+    Count(pa.int64()).columns(),
+    Sum(pa.int64()).columns(),
+    Max(pa.int64()).columns(),
+    Median(pa.int64()).columns(),
+    Quantile(pa.int64(), phi="0.3").columns(),
+]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Some items of one group in one pane of width 2."""
+
+    number: int
+    group: int
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Question:
+    """Panes `first` to `last`, of some groups."""
+
+    first: int
+    last: int
+    groups: tuple[int, ...]
+
+
+GROUP = st.integers(0, GROUPS - 1)
+CELLS = st.builds(Cell, st.integers(0, 20), GROUP, st.lists(st.integers(-9, 9), min_size=1).map(tuple))
+SOME = st.sets(GROUP, min_size=1).map(sorted).map(tuple)
+QUESTIONS = st.builds(Question, st.integers(0, 22), st.integers(0, 22), SOME)
+
+
+def pane(cell: Cell) -> Pane:
+    items = Items((pa.array(cell.values, pa.int64()),), *(np.zeros(len(cell.values), np.int64) for _ in range(2)))
+    states = tuple(column.gather(np.zeros(len(cell.values), np.int64), items, 1) for column in COLUMNS)
+    return Pane(2 * cell.number, 2 * cell.number + 2, np.array([cell.group]), states)
+
+
+def answers(archive: Archive, questions: list[Question], groups: tuple[int, ...]) -> list[Any]:
+    lows = np.array([2 * q.first for q in questions], np.int64)
+    highs = np.maximum(lows, np.array([2 * q.last for q in questions], np.int64))
+    found = archive.answers(lows, highs, np.array(groups), GROUPS, (), Domain.INTEGER)
+    return [column.lower(words).to_pylist() for column, words in zip(COLUMNS, found, strict=True)]
+
+
+def played(steps: list[Cell | list[Question]], keep: int | None, kind: type[Index]) -> list[Any]:
+    """What an archive answers whose indexes are all of one kind, where laws allow it."""
+
+    def forced(column: Any, usage: Usage, panes: int, cells: int, current: Choice | None = None) -> Choice:
+        if isinstance(column, Objects):
+            return Choice(kind if kind.__name__ in ("Merging", "Tree") else Ranked, "it is tested")
+        return Choice(kind if kind is not Running or column.exact else Base, "it is tested")
+
+    archive, found = Archive(COLUMNS, keep), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(archives, "chosen", forced)
+        for step in steps:
+            if isinstance(step, Cell):
+                archive.take(pane(step))
+                continue
+            try:
+                found += answers(archive, step, step[0].groups)
+            except StateProblem as problem:
+                found.append(str(problem))
+    return found
+
+
+STEPS = st.lists(st.one_of(CELLS, CELLS, st.lists(QUESTIONS, min_size=1, max_size=3)), max_size=25)
+
+
+@settings(max_examples=50)
+@given(STEPS, st.sampled_from([None, 12]))
+def test_every_index_answers_as_merging_does(steps: list[Cell | list[Question]], keep: int | None) -> None:
+    expected = played(steps, keep, Merging)
+    for kind in (Tree, Base, Landmarked, Running):
+        assert played(steps, keep, kind) == expected
+
+
+@pytest.mark.parametrize(
+    ("column", "lookups", "updates", "widths", "expected"),
+    [
+        (Count(pa.int64()).columns(), 1, 0, [3], Merging),
+        (Count(pa.int64()).columns(), 10_000, 10, [100, 900], Running),
+        (Max(pa.int64()).columns(), 10_000, 10, range(1, 900), Base),
+        (Max(pa.int64()).columns(), 100_000, 10, [500], Landmarked),
+        (Max(pa.int64()).columns(), 1, 10_000, [4], Merging),
+        (Median(pa.int64()).columns(), 10_000, 10, range(100, 900), Ranked),
+        (First(pa.string()).columns(), 10_000, 10, [800], Tree),
+    ],
+)
+def test_the_planner_weighs_laws_widths_and_what_is_asked(
+    column: Any, lookups: int, updates: int, widths: Any, expected: type[Index]
+) -> None:
+    usage = Usage(updates=updates)
+    every = np.resize(np.array(list(widths), np.int64), lookups)
+    usage.asked(every, 1)
+    assert chosen(column, usage, 1000, 1000).index is expected
+
+
+def test_the_planner_changes_its_mind_while_running() -> None:
+    """Panes come and nobody asks; then many ask; then hardly anybody does any more."""
+    archive, seen = Archive(COLUMNS, None), []
+    for number in range(200):
+        archive.take(pane(Cell(number, 0, (1,))))
+    answers(archive, [Question(0, 3, (0,))], (0,))
+    seen.append(archive.choices[1].index)
+    for _ in range(20):
+        answers(archive, [Question(n, 150, (0,)) for n in range(100)], (0,))
+    seen.append(archive.choices[1].index)
+    for number in range(200, 40_000):
+        archive.take(pane(Cell(number, 0, (1,))))
+        if number % 1000 == 0:
+            answers(archive, [Question(number - 1, number, (0,))], (0,))
+    seen.append(archive.choices[1].index)
+    assert seen == [Merging, Running, Merging]
+    assert "recompute" in archive.choices[1].reason

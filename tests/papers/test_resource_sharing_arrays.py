@@ -1,0 +1,243 @@
+"""Paper "Resource sharing", sections 3 and 5, of the stores over arrays: their intervals, and what they cost.
+
+Costs are counted in states combined, not in time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from math import log2
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from panewise.aggregate import Columns, Items, Longs, Sum, Words
+from panewise.stores.arrays import ArrayStore, BaseArrays, LandmarkArrays, QuantileArrays, RunningArrays
+from panewise.stores.landmark_intervals import SPREAD, partitioned
+
+from .test_resource_sharing_stores import Interval, adjoin, base_cover, is_base, is_landmark_interval
+
+
+class Spans(Columns):
+    """The first and last position of a part; subtracting takes away its beginning. Remembers what it is given."""
+
+    exact = True
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Interval, Interval]] = []
+
+    def identity(self, size: int) -> Words:
+        return np.full(size, 10**9, np.int64), np.zeros(size, np.int64)
+
+    def combine(self, left: Words, right: Words) -> Words:
+        self._remember(left, right)
+        return np.minimum(left[0], right[0]), np.maximum(left[1], right[1])
+
+    def invert(self, whole: Words, part: Words) -> Words:
+        self._remember(whole, part)
+        return part[1] + 1, whole[1]
+
+    def lower(self, words: Words) -> pa.Array:
+        raise NotImplementedError
+
+    def _gather(self, slots: Longs, items: Items, into: Words) -> None:
+        raise NotImplementedError
+
+    def _remember(self, left: Words, right: Words) -> None:
+        self.calls += zip(_intervals(left), _intervals(right), strict=True)
+
+
+def _intervals(words: Words) -> list[Interval]:
+    return list(zip(words[0].tolist(), words[1].tolist(), strict=True))
+
+
+def fill(store: ArrayStore, length: int, batches: Random | None = None) -> int:
+    """Position after position, in batches of any size; how many states were combined."""
+    column: Any = store.column
+    column.calls.clear()
+    while store.length < length:
+        count = min(batches.choice([1, 2, 7, 100, 1000]) if batches else 1000, store.reach, length - store.length)
+        positions = np.arange(store.length + 1, store.length + count + 1)
+        store.append((positions, positions))
+    done = len(column.calls)
+    column.calls.clear()
+    return done
+
+
+def parts_of(store: ArrayStore, first: int, last: int) -> list[Interval]:
+    """The kept intervals that one lookup puts together, oldest first."""
+    column: Any = store.column
+    column.calls.clear()
+    assert _intervals(store.lookup(np.array([first]), np.array([last]))) == [(first, last)]
+    given = [part for pair in column.calls for part in pair]
+    # What a lookup has put together so far overlaps what it puts in next; its parts are those that hold no other.
+    if isinstance(store, LandmarkArrays):
+        return [(first, last)] if (first, last) in given else sorted(given)
+    return sorted(part for _, part in column.calls)
+
+
+def windows(store: ArrayStore, count: int, width: int | None = None) -> Iterator[Interval]:
+    random = Random(store.reach)
+    for _ in range(count):
+        wide = width or random.randint(1, store.reach)
+        last = random.randint(store.forgotten + wide, store.length)
+        yield last - wide + 1, last
+
+
+# ---- 3.1.1: base intervals -------------------------------------------------------------------------------------------
+
+
+def test_definition_3_1_the_level_7_base_interval_is_kept_whole() -> None:
+    store = BaseArrays(Spans(), 512)
+    fill(store, 600)
+    assert parts_of(store, 385, 512) == [(385, 512)]
+    assert parts_of(store, 386, 513)[-1] == (513, 513)
+
+
+def test_example_3_1_the_interval_1_43() -> None:
+    """The paper names eight parts; four do, and are what a lookup puts together."""
+    store = BaseArrays(Spans(), 50)
+    fill(store, 43)
+    assert parts_of(store, 1, 43) == [(1, 32), (33, 40), (41, 42), (43, 43)]
+
+
+@settings(max_examples=40)
+@given(reach=st.integers(1, 300), length=st.integers(1, 700), data=st.data())
+def test_theorem_3_1_a_lookup_puts_few_disjoint_base_intervals_together(
+    reach: int, length: int, data: st.DataObject
+) -> None:
+    store = BaseArrays(Spans(), reach)
+    fill(store, length, Random(length))
+    first = data.draw(st.integers(store.forgotten + 1, length))
+    last = data.draw(st.integers(first, length))
+    parts = parts_of(store, first, last)
+    assert parts == base_cover(first, last)
+    assert all(map(is_base, parts))
+    assert adjoin(parts, first, last)
+    assert len(parts) <= 2 * log2(last - first + 1) + 1
+
+
+@pytest.mark.parametrize("reach", [1, 16, 100, 1000])
+def test_theorem_3_2_costs_of_base_intervals(reach: int) -> None:
+    """O(N_max) space, O(1) amortised updates in any batches, and lookups in O(log W) whatever N_max is."""
+    store, length = BaseArrays(Spans(), reach), 5000
+    assert fill(store, length, Random(reach)) < length
+    assert store.held <= 4 * reach
+    for first, last in windows(store, 50):
+        assert len(parts_of(store, first, last)) <= 2 * log2(last - first + 1) + 1
+
+
+# ---- 3.1.2: landmark intervals ---------------------------------------------------------------------------------------
+
+
+def test_example_3_2_the_interval_3257_5164() -> None:
+    store = LandmarkArrays(Spans(), 3000, widths=(1000, 1908, 2000))
+    fill(store, 5500)
+    assert parts_of(store, 3257, 5164) == [(3257, 3999), (4000, 5164)]
+
+
+def test_definition_3_2_a_window_that_is_a_landmark_interval_is_kept_whole() -> None:
+    store = LandmarkArrays(Spans(), 3000, widths=(1000, 1543, 2000))
+    fill(store, 7000)
+    assert parts_of(store, 5000, 6542) == [(5000, 6542)]
+
+
+@settings(max_examples=40)
+@given(narrowest=st.integers(1, 40), spread=st.floats(1, SPREAD), more=st.integers(0, 100), data=st.data())
+def test_theorem_3_3_a_lookup_puts_at_most_two_landmark_intervals_together(
+    narrowest: int, spread: float, more: int, data: st.DataObject
+) -> None:
+    widest = int(narrowest * spread)
+    store = LandmarkArrays(Spans(), widest + more, widths=range(narrowest, widest + 1))
+    fill(store, 2 * store.reach + 3, Random(more))
+    width = data.draw(st.integers(narrowest, widest))
+    last = data.draw(st.integers(store.forgotten + width, store.length))
+    parts = parts_of(store, last - width + 1, last)
+    assert len(parts) <= 2
+    assert adjoin(parts, last - width + 1, last)
+    assert all(is_landmark_interval(part, narrowest, widest) for part in parts)
+
+
+@pytest.mark.parametrize(("narrowest", "reach"), [(1, 4), (5, 10), (50, 100), (50, 1000), (500, 1000)])
+def test_theorem_3_4_costs_of_landmark_intervals(narrowest: int, reach: int) -> None:
+    """O(N_max) space, O(1) amortised updates and O(1) lookups, of suffix and historical windows."""
+    widths, length = range(narrowest, SPREAD * narrowest + 1), 5000
+    store = LandmarkArrays(Spans(), reach, widths=widths)
+    assert len(store.partitions) == 1
+    assert fill(store, length, Random(reach)) <= 2 * (SPREAD + 2) * length
+    assert store.held <= 14 * (reach + 1)
+    for width in (widths[0], widths[len(widths) // 2], widths[-1]):
+        for first, last in windows(store, 20, width):
+            assert len(parts_of(store, first, last)) <= 2
+
+
+def test_landmark_intervals_in_the_general_case() -> None:
+    """gamma partitions: O(gamma) updates, O(1) lookups, O(gamma * N_max) space; suffixes share O(N_max) of it."""
+    widths, reach, length = [2**level for level in range(11)], 1024, 4000
+    gamma = len(partitioned(widths))
+    anywhere = LandmarkArrays(Spans(), reach, widths=widths)
+    suffixes = LandmarkArrays(Spans(), reach, widths=widths, suffix=True)
+    for store, most in ((anywhere, 14 * gamma * (reach + 1)), (suffixes, 28 * (reach + 1))):
+        assert len(store.partitions) == gamma == 6
+        assert fill(store, length, Random(gamma)) <= 2 * gamma * (SPREAD + 2) * length
+        assert store.held <= most
+        for width in widths:
+            assert len(parts_of(store, length - width + 1, length)) <= 2
+
+
+# ---- 3.2: running intervals ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reach", [1, 10, 1000])
+def test_costs_of_running_intervals(reach: int) -> None:
+    """Any interval is the difference of two running ones; O(1) update and lookup, O(N_max) space."""
+    column, length = Spans(), 5000
+    store = RunningArrays(column, reach)
+    assert fill(store, length, Random(reach)) <= 3 * length
+    assert store.held <= 2 * (reach + 1)
+    for first, last in windows(store, 30):
+        column.calls.clear()
+        assert store.one(first, last)[1] == last
+        ((whole, before),) = column.calls
+        assert (whole[1], before[1]) == (last, first - 1)
+
+
+# ---- 3.3: quantiles --------------------------------------------------------------------------------------------------
+
+
+def test_quantiles_with_different_parameters_in_one_lookup() -> None:
+    """Section 3.3: operators may differ in phi; the answer is the element at position floor(phi * N)."""
+    store = QuantileArrays(100)
+    store.append(np.ones(100, np.int64), np.arange(100, 0, -1))
+    shares = [Fraction("0.29"), Fraction(1, 2), Fraction(1), Fraction(1, 1000)]
+    values, found = store.lookup(np.full(4, 1), np.full(4, 100), shares)
+    assert values.tolist() == [29, 50, 100, 1]
+    assert found.all()
+
+
+@pytest.mark.parametrize("reach", [1, 16, 100, 1000])
+def test_space_of_quantiles(reach: int) -> None:
+    """Figure 1: O(N_max log N_max)."""
+    store = QuantileArrays(reach)
+    store.append(np.ones(3000, np.int64), np.arange(3000))
+    assert store.held <= 2 * reach * (log2(reach) + 1)
+
+
+# ---- 5: arrays -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [RunningArrays, BaseArrays])
+def test_space_depends_on_the_reach_and_not_on_the_stream(kind: type[ArrayStore]) -> None:
+    """Section 5: circular arrays; what is allocated for N_max positions is never allocated again."""
+    store = kind(Sum(pa.int64()).columns(), 100)
+    store.append(tuple(np.ones(100, np.int64) for _ in range(3)))
+    before = store.nbytes
+    for _ in range(50):
+        store.append(tuple(np.ones(37, np.int64) for _ in range(3)))
+    assert store.nbytes == before
