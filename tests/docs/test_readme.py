@@ -14,7 +14,14 @@ README = ROOT / "README.md"
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/engine.md", "docs/lookups.md", pytest.param("docs/spark.md", marks=pytest.mark.slow)]
+    "page",
+    [
+        "README.md",
+        "docs/engine.md",
+        "docs/lookups.md",
+        "docs/serving.md",
+        pytest.param("docs/spark.md", marks=pytest.mark.slow),
+    ],
 )
 def test_the_python_examples_print_what_their_comments_say(page: str) -> None:
     """The blocks of a page are one program."""
