@@ -24,6 +24,7 @@ from panewise.plan import Aggregation
 from panewise.plan.covering import uncovered
 from panewise.runtime.pane_log import Header, PaneLog, rows_of
 from panewise.stores.pane import Pane
+from panewise.window import LogicalWindow
 
 log = logging.getLogger("panewise.serve")
 
@@ -65,7 +66,10 @@ class Followed:
             return self.standing.aggregation
         if query not in self._understood:
             plan = self.pool.understood("lookup", query).aggregation
-            if reason := uncovered(self.standing.aggregation, plan):
+            reason = uncovered(self.standing.aggregation, plan)
+            if not all(isinstance(window, LogicalWindow) for _, window in plan.levels):
+                reason = "its window is not decided by time alone"
+            if reason:
                 raise BindProblem(
                     f"the panes of {self.header.name!r} cannot answer this: {reason}",
                     fix="ask for the rows, groups and aggregates of a query whose panes are logged",
