@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import time
 import uuid
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ from panewise.runtime.whole import create_whole
 
 FORMAT = 1
 HEADER = "_panewise.json"
+#: Nanoseconds within which two changes of a folder may look like one.
+RECENT = 2_000_000_000
 _BATCH = re.compile(r"batch_*=(\d+)")
 
 
@@ -118,6 +121,15 @@ class PaneLog:
                 fix="read it with the version that wrote it",
             )
         return found
+
+    @property
+    def changed(self) -> int | None:
+        """When a batch last came or was replaced; None where nobody knows, or so recently that more may come unseen."""
+        try:
+            found = self.folder.stat().st_mtime_ns
+        except OSError:
+            return None
+        return found if time.time_ns() - found > RECENT else None
 
     def batches(self) -> dict[int, Batch]:
         """The batches that are there, oldest first."""

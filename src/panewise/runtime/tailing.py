@@ -6,6 +6,7 @@ wrong. Whoever follows a log keeps nothing of his own; after a restart the log i
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,7 @@ from panewise.window import LogicalWindow
 
 log = logging.getLogger("panewise.serve")
 
+_SERIALS = itertools.count()
 #: So many texts are understood without being read again.
 REMEMBERED = 256
 
@@ -45,6 +47,12 @@ class Followed:
         #: The newest batch that has been read, and which of its versions.
         self.batch = -1
         self.version: object = None
+        self._serial = next(_SERIALS)
+
+    @property
+    def edition(self) -> tuple[int, int]:
+        """Another one whenever there may be other answers."""
+        return self._serial, self.batch
 
     @property
     def standing(self) -> Standing:
@@ -94,6 +102,8 @@ class Tail:
         #: Why the log cannot be followed any further; None while all is well.
         self.problem: PanewiseError | None = None
         self._followed: Followed | None = None
+        #: When the folder had last changed before all of it was read; None where something may be left.
+        self._complete: object = None
         self._lock = threading.Lock()
 
     @property
@@ -108,17 +118,27 @@ class Tail:
 
     def poll(self) -> bool:
         """Read what is new; whether anything was."""
+        before, changed = self._edition, self.source.changed
+        if changed is not None and changed == self._complete:
+            return False
+        self._complete = None
         try:
-            changed = self._read()
+            if self._read():
+                self._complete = changed
             self.problem = None
         except PanewiseError as problem:
             if str(problem) != str(self.problem):
                 log.warning("%s", problem)
             self.problem = problem
-            changed = False
-        return changed
+        return self._edition != before
+
+    @property
+    def _edition(self) -> object:
+        """What has been read so far."""
+        return self._followed.edition if self._followed is not None else None
 
     def _read(self) -> bool:
+        """Read on; whether nothing is left."""
         header = self.source.header()
         if header is None:
             return False
@@ -137,26 +157,24 @@ class Tail:
         """Read a log from its start; until that is done, whoever asks is answered from what was there before."""
         fresh = Followed(header, self.keep)
         try:
-            self._continued(fresh)
+            return self._continued(fresh)
         finally:
             # As far as it could be read.
             with self._lock:
                 self._followed = fresh
-        return True
 
     def _continued(self, followed: Followed) -> bool:
-        before = followed.batch
         for number, batch in self.source.batches().items():
             if number <= followed.batch:
                 continue
             version, table = batch.version, batch.read(followed.rows.schema)
             if table is None:
-                break  # It is just being replaced; the next turn finds it.
+                return False  # It is just being replaced; the next turn finds it.
             found = followed.rows.read(table)
             with self._lock:
                 followed.take(*found)
                 followed.batch, followed.version = number, version
-        return followed.batch > before
+        return True
 
     @contextmanager
     def held(self) -> Iterator[Followed]:

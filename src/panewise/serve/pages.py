@@ -54,7 +54,7 @@ class Pages:
         """
         if keys is None or list(keys) != followed.rows.keys or not pageable(followed):
             return None
-        at = (id(followed), followed.batch, instants)
+        at = (followed.edition, instants)
         page = self._pages.get(at)
         if page is None:
             if not self._often(at):

@@ -23,6 +23,8 @@ from panewise.serve.limits import Limits
 
 #: Seconds that requests may still take once the server stops.
 GRACE = 5
+#: Clients at once; more are told to come back.
+CONNECTIONS = 2048
 
 
 class LookupServer:
@@ -119,6 +121,8 @@ class LookupServer:
             access_log=False,  # paths hold keys, which may be anybody's
             log_level="warning",
             server_header=False,
+            proxy_headers=False,
+            limit_concurrency=CONNECTIONS,
             timeout_graceful_shutdown=GRACE,
             lifespan="on",
         )
