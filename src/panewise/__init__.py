@@ -14,7 +14,9 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """`pw.spark` is found when first used: Panewise works without PySpark."""
+    """`pw.spark` and `pw.serve` are found when first used: Panewise works without PySpark and FastAPI."""
+    if name == "serve":
+        return import_module("panewise.serve")
     if name != "spark":
         raise AttributeError(f"module 'panewise' has no attribute {name!r}")
     try:

@@ -223,7 +223,7 @@ STATEMENTS: st.SearchStrategy[Statement] = st.one_of(
         st.one_of(st.none(), STRINGS.filter(bool)),
     ),
     st.builds(CreateView, NAMES, QUERIES),
-    st.builds(CreateQuery, NAMES, QUERIES, st.one_of(st.none(), STRINGS.filter(bool))),
+    st.builds(CreateQuery, NAMES, QUERIES, *[st.one_of(st.none(), STRINGS.filter(bool))] * 2),
     QUERIES,
 )
 
@@ -348,7 +348,7 @@ def test_a_script_survives() -> None:
         CREATE VIEW dear AS SELECT * FROM trades WHERE price > 100;
         CREATE QUERY momentum AS SELECT symbol, AVG(price) AS mean
           FROM dear [RANGES 30 MINUTES, 5 MINUTES SLIDES 1 MINUTE, 10 SECONDS] GROUP BY symbol
-          INTO 'parquet:out/it\\'s/';
+          INTO 'parquet:out/it\\'s/' PANES INTO 'parquet:panes/momentum';
         SELECT ISTREAM symbol FROM trades [RANGE 1 HOUR START AT '07:00:00'];
     """
     script = parse_script(text)

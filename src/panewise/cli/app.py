@@ -1,4 +1,4 @@
-"""The command: `run`, `explain`, `register`, `revoke`, `list`, `plot` and `demo`."""
+"""The command: `run`, `explain`, `register`, `revoke`, `list`, `serve`, `lookup`, `plot` and `demo`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from panewise import __version__
 from panewise.cli.demo import demo as run_demo
 from panewise.cli.pipelines import listed, request, run_on_spark
 from panewise.cli.plotting import plotted
+from panewise.cli.serving import looked_up, served, token_of
 from panewise.cli.show import show_answer
 from panewise.errors import PanewiseError
 from panewise.plan import explain as explain_query
@@ -24,6 +25,9 @@ console = Console()
 errors = Console(stderr=True)
 
 Folder = Annotated[Path, typer.Argument(help="The checkpoint of the pipeline.", show_default=False)]
+TokenFile = Annotated[
+    Path | None, typer.Option(help="A file with the token; without it, the variable PANEWISE_TOKEN is used.")
+]
 Script = Annotated[Path, typer.Argument(help="A .cql script.", show_default=False)]
 
 
@@ -94,6 +98,37 @@ def revoke(
 def list_(checkpoint: Folder) -> None:
     """Show the queries of a pipeline."""
     listed(console, checkpoint)
+
+
+@app.command()
+def serve(
+    logs: Annotated[list[Path], typer.Argument(help="Folders that PANES INTO writes.", show_default=False)],
+    host: Annotated[str, typer.Option(help="Where to listen; other machines need a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0 for any free one.", min=0, max=65535)] = 8765,
+    token_file: TokenFile = None,
+    keep: Annotated[
+        str | None, typer.Option(help="How far back lookups reach, such as '1 day'; all by default.")
+    ] = None,
+    poll: Annotated[float, typer.Option(help="Seconds between looks at the logs.", min=0.01)] = 0.5,
+) -> None:
+    """Answer lookups over HTTP from the panes that pipelines have finished."""
+    served(console, logs, host, port, token_of(token_file), keep, poll)
+
+
+@app.command()
+def lookup(
+    place: Annotated[str, typer.Argument(help="The address of a server, or the folder of a log.", show_default=False)],
+    query: Annotated[str | None, typer.Option(help="The name of a query, or any text over the same panes.")] = None,
+    at: Annotated[
+        list[str] | None, typer.Option(help="An instant; may be given several times. The newest if none.")
+    ] = None,
+    window: Annotated[str | None, typer.Option(help="How far back, instead of the query's own window.")] = None,
+    key: Annotated[list[str] | None, typer.Option(help="A group; may be given several times.")] = None,
+    output: Annotated[str, typer.Option(help="table, json or arrow.")] = "table",
+    token_file: TokenFile = None,
+) -> None:
+    """Look up any window of a query whose panes are logged, with a server or without."""
+    looked_up(console, place, query, at or [], window, key or [], output, token_of(token_file))
 
 
 @app.command()

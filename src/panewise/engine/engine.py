@@ -184,6 +184,10 @@ class Engine:
         intake = self._intake(stream)
         return None if intake.newest == NO_MARK else intake.newest
 
+    def family(self, name: str) -> Family | None:
+        """The family of a query; None where it has none, or none yet."""
+        return self._families.get(self._homes.get(name, (None, None)))
+
     def lookup(
         self,
         query: str,

@@ -18,6 +18,7 @@ from panewise.engine.lateness import Ledger
 from panewise.engine.rowwise import passed
 from panewise.engine.snapshot import Tree
 from panewise.plan import Aggregation
+from panewise.stores.pane import Pane
 from panewise.stores.stairs import NEVER
 from panewise.time import FIRST_TICK, LAST_TICK, Boundary
 from panewise.window import Window
@@ -51,6 +52,8 @@ class Family(Grouping, ABC):
         #: Every instant up to this one has been answered.
         self.passed = NEVER
         self.said: list[Chunk] = []
+        #: Panes that have been finished and not been fetched yet; None where nobody asks for them.
+        self.shed: list[Pane] | None = None
         self._live = FEW
         #: Whoever remembers groups by code and must hear when codes change.
         self.recoded: Callable[[Longs], None] = lambda codes: None

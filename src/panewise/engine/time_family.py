@@ -258,8 +258,11 @@ class TimeFamily(Family):
                 holder.take(pane)
 
     def _kept(self, pane: Pane) -> None:
+        """A pane is finished, or a late part of it: whoever keeps panes may have it."""
         if self.archive is not None:
             self.archive.take(pane)
+        if self.shed is not None:
+            self.shed.append(pane)
 
     def _refuse_endless(self, limit: int | None) -> None:
         """Absurd times would be reported at billions of instants; nothing has changed yet when that is said."""
@@ -315,6 +318,7 @@ class TimeFamily(Family):
         yield from self.coming
         if self.archive is not None:
             yield from self.archive.every()
+        yield from self.shed or ()
         for holder in self.holders:
             yield from holder.waiting
             yield from holder.panes()
@@ -332,6 +336,7 @@ class TimeFamily(Family):
 
     def recode(self, codes: Longs) -> None:
         self.open.recode(codes)
+        self.shed = self.shed and [pane.recoded(codes) for pane in self.shed]
         self.late = [Late(late.visible, [pane.recoded(codes) for pane in late.panes]) for late in self.late]
         if self.archive is not None:
             self.archive.recode(codes)

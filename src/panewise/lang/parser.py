@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import Token, TokenType
 
@@ -61,8 +61,8 @@ def _statement(source: Source, tokens: list[Token]) -> Statement:
         return CreateView(name, _query(source, tokens[cursor.at :], place), place)
     if cursor.take("QUERY"):
         name = _named(cursor, "a query name")
-        body, into = _without_into(source, tokens[cursor.at :])
-        return CreateQuery(name, _query(source, body, place), into, place)
+        body, said = _targets(source, tokens[cursor.at :])
+        return CreateQuery(name, _query(source, body, place), said.into, said.panes, place, said.place)
     raise cursor.problem("expected STREAM, VIEW or QUERY after CREATE", "write CREATE STREAM, VIEW or QUERY")
 
 
@@ -105,14 +105,40 @@ def _column(cursor: Cursor, taken: list[str]) -> tuple[str, str]:
     return name, kind
 
 
-def _without_into(source: Source, tokens: list[Token]) -> tuple[list[Token], str | None]:
-    for at, depth in _depths(tokens):
-        if not depth and word(tokens[at]) == "INTO":
-            cursor = Cursor(source, tokens[at + 1 :], tokens[-1].end + 1, "INTO")
-            target = cursor.string("a target such as 'parquet:out/'")
+@dataclass
+class _Targets:
+    """Where results and panes go, and where PANES INTO stands."""
+
+    into: str | None = None
+    panes: str | None = None
+    place: Place | None = None
+
+
+def _targets(source: Source, tokens: list[Token]) -> tuple[list[Token], _Targets]:
+    """The tokens without INTO and PANES INTO at their end, and what those said."""
+    said = _Targets()
+    cut = next((at for at, depth in _depths(tokens) if not depth and _begins_target(tokens, at)), len(tokens))
+    cursor = Cursor(source, tokens[cut:], tokens[-1].end + 1, "INTO")
+    while cursor.token is not None:
+        place = cursor.place()
+        if said.into is None and cursor.take("INTO"):
+            said.into = cursor.string("a target such as 'parquet:out/'")
+        elif said.panes is None and cursor.take("PANES", "INTO"):
+            cursor.clause = "PANES INTO"
+            said.panes, said.place = (
+                cursor.string("a target such as 'parquet:panes/'"),
+                replace(place, clause="PANES INTO"),
+            )
+        else:
             cursor.done()
-            return tokens[:at], target
-    return tokens, None
+    return tokens[:cut], said
+
+
+def _begins_target(tokens: list[Token], at: int) -> bool:
+    """Whether INTO or PANES INTO starts here; a stream may be called panes."""
+    named = at > 0 and word(tokens[at - 1]) in ("FROM", "JOIN", ",", "AS")
+    ahead = word(tokens[at + 1]) if at + 1 < len(tokens) else ""
+    return word(tokens[at]) == "INTO" or (word(tokens[at]) == "PANES" and ahead == "INTO" and not named)
 
 
 def _query(source: Source, tokens: list[Token], place: Place) -> QuerySyntax:

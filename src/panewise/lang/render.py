@@ -42,8 +42,10 @@ def render(script: Script | Statement) -> str:
             return text + (f" DELAY {delay}" if delay else "") + (f" FROM {string_text(source)}" if source else "")
         case CreateView(name, query):
             return f"CREATE VIEW {name_text(name)} AS {render(query)}"
-        case CreateQuery(name, query, into):
-            return f"CREATE QUERY {name_text(name)} AS {render(query)}{f' INTO {string_text(into)}' if into else ''}"
+        case CreateQuery(name, query, into, panes):
+            text = f"CREATE QUERY {name_text(name)} AS {render(query)}"
+            text += f" INTO {string_text(into)}" if into is not None else ""
+            return text + (f" PANES INTO {string_text(panes)}" if panes is not None else "")
         case QuerySyntax(body, emit, empty, revise, unbounded):
             text = f"{emit}({_body(body)})" if emit else _body(body)
             text += (" EMIT EMPTY" if empty else "") + (f" LATE REVISE {revise}" if revise else "")

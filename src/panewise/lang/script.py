@@ -49,6 +49,9 @@ class NamedQuery:
     #: The text with views written out, which can be read without the script.
     alone: str
     into: str | None = None
+    #: Where finished panes are logged, and where the script says so.
+    panes: str | None = None
+    panes_place: Place | None = None
 
 
 @dataclass
@@ -83,10 +86,18 @@ def bind_script(text: str, describe: Describe) -> Pipeline:
                     _fresh(name, found, views)
                     Binder(found.streams, views, describe).query(query)
                     views[name] = query
-                case CreateQuery(name, query, into):
+                case CreateQuery(name, query):
                     _fresh(name, found, views)
                     bound = Binder(found.streams, views, describe).query(query)
-                    found.queries[name] = NamedQuery(name, bound, render(query), alone(query, views), into)
+                    found.queries[name] = NamedQuery(
+                        name,
+                        bound,
+                        render(query),
+                        alone(query, views),
+                        statement.into,
+                        statement.panes,
+                        statement.panes_place,
+                    )
                 case QuerySyntax():
                     name = f"query_{len(found.queries) + 1}"
                     bound = Binder(found.streams, views, describe).query(statement)

@@ -184,7 +184,10 @@ class CreateQuery:
     name: str
     query: QuerySyntax
     into: str | None = None
+    panes: str | None = None
     place: Place | None = field(default=None, compare=False, repr=False)
+    #: Where PANES INTO stands.
+    panes_place: Place | None = field(default=None, compare=False, repr=False)
 
 
 Statement = CreateStream | CreateView | CreateQuery | QuerySyntax

@@ -1,1 +1,22 @@
-"""Lookups over HTTP: a server that follows the panes a pipeline writes. The only user of FastAPI and uvicorn."""
+"""Lookups for running pipelines over HTTP: `pw.serve.LookupServer` follows the pane logs that they write."""
+
+from importlib import import_module
+from typing import Any
+
+from panewise.errors import PanewiseError
+from panewise.serve.limits import Limits
+
+
+def __getattr__(name: str) -> Any:
+    """The server is found when first used: logs can be read, and looked up in, without FastAPI."""
+    if name != "LookupServer":
+        raise AttributeError(f"module 'panewise.serve' has no attribute {name!r}")
+    try:
+        return import_module("panewise.serve.server").LookupServer
+    except ModuleNotFoundError as problem:
+        raise PanewiseError(
+            f"pw.serve.LookupServer needs the package {problem.name!r}", fix="pip install 'panewise[serve]'"
+        ) from None
+
+
+__all__ = ["Limits", "LookupServer"]

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from panewise.accounting import Outcome
 from panewise.engine import Engine, Pool
+from panewise.engine.pane_log import Tap
 from panewise.engine.pool import answerable
-from panewise.errors import SourceProblem
+from panewise.errors import BindProblem, SourceProblem
 from panewise.lang import NamedQuery, Pipeline, bind_script
 from panewise.runtime.local.embedded import execute, fed
 from panewise.runtime.local.files import read, write
 from panewise.runtime.local.host import DuckDBHost
+from panewise.runtime.pane_log import Header, PaneLog, log_of, refuse_log
 from panewise.schema import Stream
 
 
@@ -63,7 +65,7 @@ def answer(
         progress(f"reading {name}")
         table = read(pipeline.sources[name], declared, base)
         streams[name] = Stream(table, declared.time, declared.delay)
-    outcomes = _together(pipeline, streams, host, boundary, until, progress)
+    outcomes = _together(pipeline, streams, base, host, boundary, until, progress)
     found = []
     for query in pipeline.queries.values():
         heard = partial(_percent, progress, query.name)
@@ -78,6 +80,7 @@ def answer(
 def _together(
     pipeline: Pipeline,
     streams: Mapping[str, Stream],
+    base: Path,
     host: DuckDBHost,
     boundary: str,
     until: str | int | None,
@@ -86,12 +89,17 @@ def _together(
     """All queries that the engine answers, in one pass over each stream."""
     pool = shared(pipeline, host, boundary)
     engine = Engine(pool)
+    logs = _logs(pipeline, pool, base)
+    tap = Tap(engine, logs)
     read = sorted({stream for standing in pool.queries.values() for stream in standing.streams})
     for name in read:
         for done in fed(engine, name, streams[name]):
             progress(f"feeding {name}: {done:,} rows")
     progress("answering")
+    tap.open()
     results = engine.finish(until)
+    for name, panes in tap.drawn().items():
+        logs[name].write(panes, 0)
     late = {name: engine.late(name) for name in read}
     return {
         name: Outcome(
@@ -99,6 +107,22 @@ def _together(
         )
         for name, standing in pool.queries.items()
     }
+
+
+def _logs(pipeline: Pipeline, pool: Pool, base: Path) -> dict[str, PaneLog]:
+    """Where finished panes go, by query; a script that is run again replaces its own."""
+    found = {}
+    for name, query in pipeline.queries.items():
+        if query.panes is None:
+            continue
+        if name not in pool.queries:
+            fix = "log the panes of a query that the engine answers"
+            raise BindProblem(f"query {name!r} has no panes to log", fix=fix, place=query.panes_place)
+        standing = replace(pool.queries[name], text=query.alone)
+        refuse_log(standing, query.panes, query.panes_place)
+        found[name] = log_of(query.panes, base)
+        found[name].claim(Header.of(standing, pool, "panewise run"))
+    return found
 
 
 def drawn(pool: Pool, svg: Path) -> list[Path]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import reduce
+from functools import partial, reduce
 from itertools import groupby
 from typing import Any
 
@@ -91,5 +91,5 @@ class Answering:
             shard = Shard(self.course.engine((q.name, q.text, q.since) for q in self.course.known.values()))
             take(shard, self.course, [opened(payload.as_buffer()) for _, payload in mine])
             until: Any = self.until
-            for frame in said(shard, self.course, label, shard.engine.finish(until)):
+            for frame in said(shard, self.course, label, partial(shard.engine.finish, until)):
                 yield pa.RecordBatch.from_pandas(frame, preserve_index=False)

@@ -25,6 +25,8 @@ class Channel:
     #: The query; None where several share the channel, and a first column says whose each row is.
     query: str | None
     schema: pa.Schema
+    #: Whether these are finished panes instead of results.
+    panes: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +76,14 @@ class Course:
         found = self.known.get(name)
         return replace(found, since=since) if found and found.text == text else pool.understood(name, text, since)
 
+    @property
+    def logged(self) -> list[str]:
+        """The queries whose panes are logged."""
+        return [str(channel.query) for channel in self.channels if channel.panes]
+
     def channel_of(self, name: str, schema: pa.Schema) -> int | None:
         """Where the results of a query go; None where nobody wants them."""
-        own = [number for number, channel in enumerate(self.channels) if channel.query == name]
+        own = [n for n, channel in enumerate(self.channels) if channel.query == name and not channel.panes]
         shared = [n for n, channel in enumerate(self.channels) if channel.query is None and channel.schema == schema]
         return next(iter(own + shared), None)
 

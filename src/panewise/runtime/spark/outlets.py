@@ -11,13 +11,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from panewise.engine import Pool
+from panewise.engine.pane_log import logged_plan
 from panewise.engine.pool import Standing
 from panewise.engine.snapshot import fingerprint
-from panewise.errors import BindProblem, did_you_mean
+from panewise.errors import BindProblem, StateProblem, did_you_mean
 from panewise.runtime.checkpoint import Checkpoint
+from panewise.runtime.pane_log import Header, log_of, rows_of
 from panewise.runtime.spark.course import Channel, Course, result_schemas, shared_schema
 from panewise.runtime.spark.run import Sinks
-from panewise.runtime.spark.sinks import Delta, Files, Target, batch_column, sinks_of
+from panewise.runtime.spark.sinks import Delta, Files, Sink, Target, batch_column, sinks_of
 from panewise.runtime.spark.types import spark_schema
 
 #: All queries that have no sink of their own.
@@ -31,15 +33,30 @@ class Outlets:
     targets: Mapping[str, Target]
     checkpoint: Checkpoint
     base: Path
+    #: Queries whose finished panes are logged, and where.
+    panes: Mapping[str, str]
 
     @classmethod
-    def of(cls, sinks: Target | Mapping[str, Target], pool: Pool, checkpoint: Checkpoint, base: Path) -> Outlets:
+    def of(
+        cls,
+        sinks: Target | Mapping[str, Target],
+        pool: Pool,
+        checkpoint: Checkpoint,
+        base: Path,
+        panes: Mapping[str, str],
+    ) -> Outlets:
         named = dict(sinks) if isinstance(sinks, Mapping) else {OTHERS: sinks}
         for name in named:
             if name != OTHERS and name not in pool.queries:
                 fix = did_you_mean(name, pool.queries)
                 raise BindProblem(f"there is a sink for {name!r}, but no such query", fix=fix)
-        return cls(named, checkpoint, base)
+        for name, address in panes.items():
+            if name not in pool.queries:
+                fix = did_you_mean(name, pool.queries)
+                raise BindProblem(f"there is a pane log for {name!r}, but no such query", fix=fix)
+            logged_plan(pool.queries[name])
+            log_of(address, base)
+        return cls(named, checkpoint, base, dict(panes))
 
     def channels(self, pool: Pool) -> list[Channel]:
         """One for each query with its own sink, then one for each set of columns among all others."""
@@ -51,12 +68,16 @@ class Outlets:
                 channel = Channel(None, shared_schema(schema))
                 if name not in self.targets and channel not in shared:
                     shared.append(channel)
-        return own + shared
+        logged = [Channel(n, rows_of(pool, n).schema, panes=True) for n in self.panes if n in pool.queries]
+        return own + shared + logged
 
     def sinks(self, course: Course, writer: str) -> Sinks:
         """The sinks of each channel; `writer` names the pipeline to those that remember who wrote."""
-        found = []
+        found: list[tuple[Sink, ...]] = []
         for channel in course.channels:
+            if channel.panes:
+                found.append((self._log(course.known[str(channel.query)], course, writer),))
+                continue
             name = channel.query or _folder(channel)
             target = self.targets[channel.query or OTHERS]
             memory = self.checkpoint.results(name)
@@ -65,6 +86,26 @@ class Outlets:
         for path in {path for path in paths if paths.count(path) > 1}:
             raise BindProblem(f"several queries would write to '{path}'", fix="give each a folder of its own")
         return tuple(found)
+
+    def _log(self, standing: Standing, course: Course, writer: str) -> Files:
+        """The log of a query, begun or continued by this pipeline."""
+        log = log_of(self.panes[standing.name], self.base)
+        if log.header() is None and any(self.checkpoint.spark.glob("offsets/[0-9]*")):
+            raise StateProblem(
+                f"the panes of {standing.name!r} that are finished already cannot be logged any more",
+                fix="log panes from the start, with an empty checkpoint",
+            )
+        log.claim(Header.of(standing, Pool(course.streams, course.boundary), writer))
+        return Files("parquet", str(log.folder))
+
+    def admit(self, standing: Standing, pool: Pool) -> None:
+        """Refuse a query that would log its panes beside those of an earlier one of its name."""
+        if standing.name in self.panes:
+            found = log_of(self.panes[standing.name], self.base).header()
+            if found is not None and Header.of(standing, pool, found.writer) != found:
+                raise BindProblem(
+                    f"the pane log of {standing.name!r} holds the panes of another query", fix="choose another name"
+                )
 
     def serve(self, standing: Standing, pool: Pool, course: Course) -> bool:
         """Whether the channels of a run can take the results of one more query."""

@@ -47,6 +47,7 @@ def stream(
     max_skew: str | None = "1 hour",
     state: str = "rocksdb",
     base: str | Path = ".",
+    panes: Mapping[str, str] | None = None,
 ) -> Pipeline:
     """Start a pipeline that answers the queries of a pool over streaming DataFrames, and return it running.
 
@@ -56,13 +57,14 @@ def stream(
     checkpoint is new; it defaults to `spark.sql.shuffle.partitions`. Times further than `max_skew` after the wall
     clock are rejected. `state` says where shards keep theirs: in Spark's own state store (`"rocksdb"`), or in files of
     the checkpoint (`"files"`), which serves one stream and lets Spark itself cut rows into panes: about twice as fast.
+    `panes` maps queries to where their finished panes are logged, from which `pw.serve` answers lookups.
     """
     skew = None if max_skew is None else Duration.parse(max_skew).ticks(Domain.TIMESTAMP)
     frames = {name: _streaming(name, streams, pool) for name in pool.streams if name in streams}
     if not frames:
         raise SchemaProblem("there is no DataFrame for any stream", fix=f"give one for {', '.join(pool.streams)}")
     folder = Checkpoint(checkpoint)
-    outlets = Outlets.of(sinks, pool, folder, Path(base))
+    outlets = Outlets.of(sinks, pool, folder, Path(base), panes or {})
     pipeline = Pipeline(pool, frames, folder, outlets, dict(trigger or {}), shards, skew, state)
     pipeline.start()
     return pipeline
@@ -209,6 +211,7 @@ class Pipeline:
         standing = self._pool.understood(command["name"], command["text"], since)
         for stream in sorted(standing.streams - set(self._setting.frames)):
             raise SchemaProblem(f"there is no DataFrame for stream {stream!r}", fix="restart with one")
+        self._outlets.admit(standing, self._pool)
         return standing
 
     def _prepared(self, standing: Standing) -> bool:

@@ -231,7 +231,7 @@ class Delivery:
         kept = said.persist()
         try:
             (row,) = kept.agg(
-                *_totals(), F.collect_set(F.when(F.col("rows") > 0, F.col("channel"))).alias("spoken")
+                *_totals(), F.collect_set(F.when(F.length("payload") > 0, F.col("channel"))).alias("spoken")
             ).collect()
             self._written(kept, batch, sorted(row["spoken"]))
             return row.asDict()

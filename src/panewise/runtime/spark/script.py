@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from panewise.engine import Pool
 from panewise.errors import SourceProblem
 from panewise.lang import Pipeline as Script
+from panewise.runtime.pane_log import refuse_log
 from panewise.runtime.spark.outlets import OTHERS
 from panewise.runtime.spark.pipeline import Pipeline, stream
 from panewise.runtime.spark.sinks import Target
@@ -32,6 +33,7 @@ def launched(
 ) -> Pipeline:
     """Start a script. Queries without a target keep their results in the checkpoint; `sinks` replaces targets."""
     pool = pooled(script, boundary)
+    panes = {name: query.panes for name, query in script.queries.items() if query.panes is not None}
     used = sorted({stream for standing in pool.queries.values() for stream in standing.streams})
     for name in used:
         if name not in script.sources:
@@ -52,6 +54,7 @@ def launched(
         max_skew=None if "availableNow" in (trigger or {}) else "1 hour",
         state=state,
         base=base,
+        panes=panes,
     )
 
 
@@ -59,6 +62,8 @@ def pooled(script: Script, boundary: str = "(]") -> Pool:
     """The queries of a script; one the engine does not answer is refused with its place in the script."""
     pool = Pool(script.streams, boundary)
     for name, query in script.queries.items():
-        pool.understood(name, query.query)
+        standing = pool.understood(name, query.query)
+        if query.panes is not None:
+            refuse_log(standing, query.panes, query.panes_place)
         pool.register(name, query.alone)
     return pool

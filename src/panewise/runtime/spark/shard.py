@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
@@ -20,6 +20,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from panewise.engine import Engine
 from panewise.engine.emission import Emission
 from panewise.engine.lateness import Tally
+from panewise.engine.pane_log import Tap
 from panewise.engine.parts import Parts, read_note, read_parts
 from panewise.engine.relational import Inflow
 from panewise.engine.snapshot import Tree, table_bytes, unframed
@@ -156,7 +157,7 @@ def work(shard: Shard, course: Course, label: int, messages: Sequence[Tree]) -> 
         shard.engine.late(stream)
         if (delay := course.delay(stream)) is not None:
             shard.engine.promise(stream, max(message["seen"][1] for message in sent) - delay)
-    yield from said(shard, course, label, shard.engine.advance())
+    yield from said(shard, course, label, shard.engine.advance)
 
 
 def _follow(shard: Shard, course: Course, label: int, command: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
@@ -174,11 +175,13 @@ def _follow(shard: Shard, course: Course, label: int, command: Mapping[str, Any]
             if course.layout.covers(standing.plan):
                 pool.adopt(standing)
         case "revoke" if command["name"] in pool.queries:
+            if (family := shard.engine.family(command["name"])) is not None:
+                family.shed = None
             pool.revoke(command["name"])
             shard.channels.pop(command["name"], None)
         case "finish":
             shard.finished = True
-            yield from said(shard, course, label, shard.engine.finish(command.get("until")))
+            yield from said(shard, course, label, lambda: shard.engine.finish(command.get("until")))
 
 
 def take(shard: Shard, course: Course, messages: Sequence[Tree]) -> None:
@@ -230,12 +233,19 @@ def _cast(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     return values.cast(kind)
 
 
-def said(shard: Shard, course: Course, label: int, emission: Emission) -> Iterator[pd.DataFrame]:
-    """Results by channel."""
+def said(shard: Shard, course: Course, label: int, speak: Callable[[], Emission]) -> Iterator[pd.DataFrame]:
+    """What becomes final by speaking, by channel: results, and the panes that are logged."""
+    tap = Tap(shard.engine, course.logged)
+    tap.open()
+    emission, panes = speak(), tap.drawn()
     for name in emission:
         if name not in shard.channels:
             shard.channels[name] = course.channel_of(name, shared_schema(emission[name].schema))
     for number, channel in enumerate(course.channels):
+        if channel.panes:
+            if (logged := panes.get(str(channel.query))) is not None and logged.num_rows:
+                yield _row(channel=number, shard=label, payload=table_bytes(logged))
+            continue
         names = [name for name, at in shard.channels.items() if at == number]
         own = channel.query is not None and channel.query in emission
         table = emission[str(channel.query)] if own else emission.together(names)

@@ -1,0 +1,189 @@
+"""How long clients of the lookup server wait, when a thousand of them ask every second."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter, sleep
+
+import numpy as np
+import pyarrow as pa
+
+import panewise as pw
+from benchmarks.bench import Figure, Finding, Points, Row
+from panewise.engine.pane_log import Tap
+from panewise.runtime.pane_log import Header, PaneLog
+
+HALF, MOST, PROMISED = "p50", "p99", "promised p99"
+NEWEST, GROWING, ANY = "newest instant", "newest, log grows", "any instant"
+#: Milliseconds.
+BOUND = 10.0
+PANE, RANGE = 10, 600
+SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
+QUERY = (
+    f"SELECT k, SUM(v) AS s, MAX(v) AS top, COUNT(*) AS n FROM S [RANGE {RANGE} SLIDE {PANE}] GROUP BY k"  # 60 panes
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    keys: int
+    #: Requests a second, and for how long.
+    rate: int
+    seconds: float
+    repeats: int
+    connections: int = 32
+    #: Rows of every pane.
+    rows: int = 40_000
+
+
+def measure(settings: Settings) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory(prefix="panewise-") as name:
+        log, coming = logged(Path(name), settings)
+        for case in (NEWEST, ANY, GROWING):
+            found = []
+            with served(log.folder) as port:
+                asyncio.run(loaded(port, settings, case, 1.0))  # warm
+                for _ in range(settings.repeats):
+                    fresh = coming if case == GROWING else []
+                    found.append(asyncio.run(loaded(port, settings, case, settings.seconds, fresh, log)))
+            yield Row(HALF, case, median(float(np.percentile(each, 50)) for each in found))
+            yield Row(MOST, case, median(float(np.percentile(each, 99)) for each in found))
+            yield Row(PROMISED, case, BOUND)
+
+
+def logged(folder: Path, settings: Settings) -> tuple[PaneLog, list[pa.Table]]:
+    """A log with two ranges of panes, and further batches of one pane each that are not there yet."""
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, "t", 0)})
+    pool.register("q", QUERY)
+    engine, log = pw.Engine(pool), PaneLog(folder / "panes")
+    log.claim(Header.of(pool.queries["q"], pool, "the benchmark"))
+    tap, coming = Tap(engine, ["q"]), []
+    rng = np.random.default_rng(7)
+    names = pa.array([f"card-{n:06d}" for n in range(settings.keys)])
+    later = int(2 * settings.seconds * settings.repeats) + 2
+    for number in range(2 * RANGE // PANE + later):
+        times = np.sort(rng.integers(number * PANE, (number + 1) * PANE, settings.rows)) + 1
+        keys = names.take(pa.array(rng.integers(0, settings.keys, settings.rows)))
+        engine.feed("S", pa.table({"t": times, "k": keys, "v": rng.integers(0, 1000, settings.rows)}, schema=SCHEMA))
+        tap.open()
+        engine.advance()
+        panes = tap.drawn()["q"]
+        if number < 2 * RANGE // PANE:
+            log.write(panes, number)
+        else:
+            coming.append(panes)
+    return log, coming
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[int]:
+    """The server, in a process of its own."""
+    code = "from panewise.cli import main; main()"
+    command = [sys.executable, "-c", code, "serve", str(folder), "--port", "0"]
+    environment = {**os.environ, "COLUMNS": "300"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    assert process.stdout is not None
+    try:
+        yield int(process.stdout.readline().rpartition(":")[2])
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+async def loaded(
+    port: int,
+    settings: Settings,
+    case: str,
+    seconds: float,
+    coming: list[pa.Table] | None = None,
+    log: PaneLog | None = None,
+) -> list[float]:
+    """Milliseconds from the moment each request was due to its answer: who is late in asking waits all the same."""
+    free: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
+    for _ in range(settings.connections):
+        free.put_nowait(await connected(port))
+    chance, count = random.Random(1), int(settings.rate * seconds)
+    waits: list[float] = []
+
+    async def asked(due: float) -> None:
+        at = f"at={chance.randrange(RANGE, 2 * RANGE - PANE, PANE)}&" if case == ANY else ""
+        path = f"/queries/q/lookup?{at}key=card-{chance.randrange(settings.keys):06d}"
+        request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        reader, writer = await free.get()
+        writer.write(request.encode())
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0])
+        body = await reader.readexactly(length)
+        waits.append(1e3 * (perf_counter() - due))
+        assert head.startswith(b"HTTP/1.1 200"), body[:200]
+        free.put_nowait((reader, writer))
+
+    gc.disable()
+    growing = asyncio.create_task(grown(log, coming)) if log is not None and coming else None
+    start, tasks = perf_counter() + 0.05, []
+    for number in range(count):
+        due = start + number / settings.rate
+        if (early := due - perf_counter()) > 0:
+            await asyncio.sleep(early)
+        tasks.append(asyncio.create_task(asked(due)))
+    await asyncio.gather(*tasks)
+    if growing is not None:
+        growing.cancel()
+    gc.enable()
+    while not free.empty():
+        _, writer = free.get_nowait()
+        writer.close()
+    return waits
+
+
+async def connected(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection; the server may still be reading its log."""
+    while True:
+        try:
+            return await asyncio.open_connection("127.0.0.1", port)
+        except ConnectionRefusedError:
+            sleep(0.05)
+
+
+async def grown(log: PaneLog, coming: list[pa.Table]) -> None:
+    """One more pane of all groups every second."""
+    while coming:
+        await asyncio.to_thread(log.write, coming.pop(0), max(log.batches()) + 1)
+        await asyncio.sleep(1)
+
+
+def findings(points: Points) -> Iterator[Finding]:
+    for case in (NEWEST, ANY, GROWING):
+        half, most = points.get(HALF, case) or 0.0, points.get(MOST, case) or 0.0
+        yield Finding(f"{case}: p99 under {BOUND:.0f} ms", f"p99 {most:.1f} ms, p50 {half:.1f} ms", most < BOUND)
+
+
+FIGURE = Figure(
+    title="The lookup server: what Panewise promises",
+    claim="a thousand lookups a second of single groups are answered within ten milliseconds",
+    paper="no paper: the bound is our own. Windows of 60 panes with SUM, MAX and COUNT, 120 panes kept; one group of "
+    "one instant a request, over 32 connections on loopback. Requests are sent when they are due, whatever became of "
+    "those before, and waiting is counted from then. Load and server are two processes on 2 cores; "
+    "where the log grows, it does by a pane of all groups every second",
+    x="what is asked for",
+    y="milliseconds",
+    baseline=PROMISED,
+    sizes={
+        "smoke": Settings(keys=50, rate=50, seconds=0.5, repeats=1, rows=200),
+        "seconds": Settings(keys=10_000, rate=1000, seconds=4.0, repeats=3),
+        "full": Settings(keys=10_000, rate=1000, seconds=20.0, repeats=5),
+    },
+    measure=measure,
+    findings=findings,
+)

@@ -1,0 +1,150 @@
+"""`panewise serve` and `panewise lookup`: pane logs over HTTP, and lookups in them, with a server or without."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+import pyarrow as pa
+from rich.console import Console
+from rich.markup import escape
+
+import panewise
+from panewise.cli.show import result_table
+from panewise.errors import PanewiseError, SourceProblem
+from panewise.runtime.tailing import Tails
+from panewise.serve.asking import Ask, Asked
+from panewise.serve.encoding import ARROW, arrow_bytes, json_bytes, json_rows
+from panewise.serve.limits import Limits
+
+#: The environment variable that holds the token, so that no list of processes shows it.
+TOKEN = "PANEWISE_TOKEN"
+
+#: Whoever reads a log himself may ask for anything.
+_ANYTHING = Limits(windows=1 << 40, keys=1 << 40, cells=1 << 40, rows=1 << 40, bytes=1 << 60)
+
+
+def token_of(file: Path | None) -> str | None:
+    """The token in a file, or else in the environment."""
+    if file is None:
+        return os.environ.get(TOKEN)
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) else "it is not text"
+        raise SourceProblem(f"the token in '{file}' cannot be read: {reason}", fix="check the path") from None
+
+
+def served(
+    console: Console, logs: Sequence[Path], host: str, port: int, token: str | None, keep: str | None, poll: float
+) -> None:
+    """Serve pane logs until interrupted."""
+    server = panewise.serve.LookupServer(*logs, host=host, port=port, token=token, keep=keep, poll=poll)
+    server.listen()
+    names = ", ".join(str(log) for log in logs)
+    console.print(f"serving {escape(names)} at {server.url}", soft_wrap=True, highlight=False)
+    server.run()
+
+
+def looked_up(
+    console: Console,
+    place: str,
+    query: str | None,
+    at: Sequence[str],
+    window: str | None,
+    keys: Sequence[str],
+    output: str,
+    token: str | None,
+) -> None:
+    """Ask a server, or a log itself, and show what was found."""
+    if output not in ("table", "json", "arrow"):
+        raise PanewiseError(f"output {output!r} is unknown", fix="use table, json or arrow")
+    remote = place.startswith(("http://", "https://"))
+    ask = Ask(query or "", list(at) or None, window, texts=list(keys) or None)
+    table = _asked(place, ask, token) if remote else _read(Path(place), ask)
+    if output == "table":
+        console.print(result_table(query or place, table))
+        return
+    found = arrow_bytes(table) if output == "arrow" else json_bytes(json_rows(table)) + b"\n"
+    sys.stdout.buffer.write(found)
+    sys.stdout.buffer.flush()
+
+
+def _read(folder: Path, ask: Ask) -> pa.Table:
+    """What a log holds, without a server."""
+    tails = Tails([folder])
+    tails.poll()
+    for problem in tails.problems:
+        raise problem
+    (tail,) = tails.tails
+    if tail.followed is None:
+        raise SourceProblem(f"'{folder}' is no pane log", fix="name the folder that PANES INTO writes")
+    named = ask if ask.query else Ask(str(tail.name), ask.at, ask.window, texts=ask.texts)
+    return Asked(named, tails, _ANYTHING).answer().table
+
+
+def _asked(url: str, ask: Ask, token: str | None) -> pa.Table:
+    """What a server answers."""
+    name = ask.query or _only(url, token)
+    if len(name.split()) > 1:
+        if ask.texts is not None:
+            raise PanewiseError("--key goes with the name of a query, not with its text", fix="leave one of them out")
+        body = {"query": name, "at": ask.at and [_number(str(each)) for each in ask.at], "window": ask.window}
+        return pa.ipc.open_stream(_fetched(f"{_base(url)}/lookup", token, body)).read_all()
+    asked = {"at": ask.at, "window": ask.window, "key": ask.texts}
+    parameters = urlencode({key: value for key, value in asked.items() if value is not None}, doseq=True)
+    path = f"{_base(url)}/queries/{quote(name, safe='')}/lookup{'?' if parameters else ''}{parameters}"
+    return pa.ipc.open_stream(_fetched(path, token)).read_all()
+
+
+def _number(text: str) -> int | str:
+    return int(text) if text.lstrip("-").isdecimal() else text
+
+
+def _only(url: str, token: str | None) -> str:
+    """The query of a server that has one only."""
+    names = [query["name"] for query in json.loads(_fetched(f"{_base(url)}/queries", token))["queries"]]
+    if len(names) != 1:
+        known = ", ".join(names) or "none yet"
+        raise PanewiseError(f"the server has {len(names)} queries", fix=f"name one of them with --query: {known}")
+    return str(names[0])
+
+
+def _base(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+
+
+def _fetched(url: str, token: str | None, body: Any = None) -> bytes:
+    headers = {"Accept": f"{ARROW}, application/json"}
+    headers |= {"Authorization": f"Bearer {token}"} if token else {}
+    headers |= {"Content-Type": "application/json"} if body is not None else {}
+    request = urllib.request.Request(url, None if body is None else json_bytes(body), headers)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as reply:
+            found: bytes = reply.read()
+            return found
+    except urllib.error.HTTPError as problem:
+        with problem:
+            said = _said(problem.read())
+        raise PanewiseError(f"the server refuses: {said.get('error', problem.reason)}", fix=said.get("fix")) from None
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "reason", problem)
+        raise SourceProblem(
+            f"the server at {_base(url)} cannot be reached: {reason}", fix="check its address"
+        ) from None
+
+
+def _said(body: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

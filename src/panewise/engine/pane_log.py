@@ -1,0 +1,194 @@
+"""Finished panes as rows of a table: what a pane log holds, and what a reader makes panes of again.
+
+A log has one row for each pane and group: where the pane begins and ends, the keys, how many items it has, and the
+states of all aggregates, word by word; states that are objects are text. Panes are *partial*: a late item is one more
+small pane, which readers combine with what they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from panewise.aggregate import Longs, Words, runs
+from panewise.algebra import Project
+from panewise.engine.codec import from_text, to_text
+from panewise.engine.engine import Engine
+from panewise.engine.grouping import Grouping, arrays_of
+from panewise.engine.keys import Keys
+from panewise.engine.pool import Standing
+from panewise.engine.time_family import TimeFamily
+from panewise.errors import BindProblem
+from panewise.plan import Aggregation
+from panewise.stores.pane import Pane
+from panewise.time import UNITS
+from panewise.window import Rows, Session
+
+
+def logged_plan(standing: Standing) -> Aggregation:
+    """The plan of a query whose panes can be logged; refuses any other."""
+    plan, reason = standing.plan, None
+    if not isinstance(plan, Aggregation):
+        reason = "it is not answered from panes, but from rows"
+    elif isinstance(plan.window, Rows | Session):
+        reason = "its windows do not follow time alone"
+    elif plan.anchored(0) != plan.anchored(UNITS["DAY"]):
+        reason = "its window starts at a time of day, whose date a reader cannot know"
+    if reason is not None or not isinstance(plan, Aggregation):
+        fix = "log the panes of a grouped aggregate over a window of time, whose instants have dates"
+        raise BindProblem(f"query {standing.name!r} has no panes to log: {reason}", fix=fix)
+    return plan
+
+
+class Tap:
+    """Collects the panes that an engine finishes for some queries, as rows of their logs."""
+
+    def __init__(self, engine: Engine, names: Collection[str]) -> None:
+        self._engine, self._names = engine, names
+
+    def open(self) -> None:
+        """From now on panes are collected; to be called before time moves on, since queries come and go."""
+        for _, family in self._families():
+            family.shed = [] if family.shed is None else family.shed
+
+    def drawn(self) -> dict[str, pa.Table]:
+        """What has been finished since this was last asked."""
+        found = {name: self._rows(name).table(family.keys, family.shed or []) for name, family in self._families()}
+        for _, family in self._families():
+            family.shed = []
+        return found
+
+    def _rows(self, name: str) -> PaneRows:
+        plan = self._engine.pool.queries[name].aggregation
+        return PaneRows(plan, self._engine.pool.streams[plan.source.stream].instants)
+
+    def _families(self) -> Iterator[tuple[str, TimeFamily]]:
+        for name in self._names:
+            if isinstance(family := self._engine.family(name), TimeFamily):
+                yield name, family
+
+
+class PaneRows:
+    """The columns of the pane log of a query, and the way from panes to rows and back."""
+
+    def __init__(self, plan: Aggregation, instants: pa.DataType) -> None:
+        grouping = Grouping(plan)
+        self._columns, self._instants = grouping.columns, instants
+        #: The types of the keys.
+        self.types = grouping.keys.types
+        #: The keys under the names that the query selects them by, to which all other names give way.
+        self.keys = _key_names(plan)
+        self._words = {
+            "count" if number == 0 else f"s{number}_{place}": word.dtype
+            for number, column in enumerate(self._columns)
+            for place, word in enumerate(column.identity(0))
+        }
+        fields = [(_free(name, self.keys), instants) for name in ("pane_start", "pane_end")]
+        fields += zip(self.keys, self.types, strict=True)
+        fields += [(_free(name, self.keys), _stored_type(dtype)) for name, dtype in self._words.items()]
+        self.schema = pa.schema(fields)
+
+    def table(self, keys: Keys, panes: Sequence[Pane]) -> pa.Table:
+        """Panes as rows; their codes are those of `keys`."""
+        if not panes:
+            return self.schema.empty_table()
+        sizes = [len(pane.codes) for pane in panes]
+        bounds = [np.repeat(np.array(ticks, np.int64), sizes) for ticks in _bounds(panes)]
+        codes = np.concatenate([pane.codes for pane in panes])
+        states = [
+            np.concatenate([pane.states[number][place] for pane in panes])
+            for number, column in enumerate(self._columns)
+            for place in range(len(column.identity(0)))
+        ]
+        columns = [*(pa.array(b).cast(self._instants) for b in bounds), *keys.take(codes), *map(_stored, states)]
+        return pa.table(columns, schema=self.schema)
+
+    def read(self, table: pa.Table) -> tuple[list[pa.Array], list[Pane]]:
+        """Keys, and panes whose codes count them. Rows of the same pane and group become panes of their own."""
+        arrays = list(arrays_of(table.select(self.schema.names).cast(self.schema)).values())
+        keys = Keys(self.types)
+        starts, ends = (array.cast(pa.int64()).to_numpy() for array in arrays[:2])
+        first = 2 + len(self.types)
+        codes = keys.encode(arrays[2:first], table.num_rows)
+        order, turns = _ordered(starts, ends, codes)
+        words = iter([_loaded(a, dtype)[order] for a, dtype in zip(arrays[first:], self._words.values(), strict=True)])
+        states: list[Words] = [tuple(next(words) for _ in column.identity(0)) for column in self._columns]
+        panes = []
+        for low, high in zip(*runs(turns), strict=True):
+            where = slice(int(low), int(high))
+            part = tuple(tuple(word[where] for word in each) for each in states)
+            panes.append(Pane(int(starts[order[low]]), int(ends[order[low]]), codes[order[where]], part))
+        return keys.take(np.arange(len(keys))), panes
+
+
+def _bounds(panes: Sequence[Pane]) -> tuple[list[int], list[int]]:
+    return [pane.start for pane in panes], [pane.end for pane in panes]
+
+
+def _ordered(starts: Longs, ends: Longs, codes: Longs) -> tuple[Longs, Longs]:
+    """The order of rows by pane and group, and for each place in it the number of its pane.
+
+    A group that occurs several times in a pane is there in several turns, each of which counts as a pane.
+    """
+    order = np.lexsort((codes, starts, ends))
+    places = np.arange(len(order))
+    first = np.where(_changes(starts[order], ends[order], codes[order]), places, 0)
+    turn = places - np.maximum.accumulate(first)
+    again = np.lexsort((codes[order], turn, starts[order], ends[order]))
+    order, turn = order[again], turn[again]
+    return order, np.cumsum(_changes(starts[order], ends[order], turn))
+
+
+def _changes(*columns: Longs) -> npt.NDArray[np.bool_]:
+    """Where any column differs from the row before."""
+    found = np.zeros(len(columns[0]), bool)
+    for column in columns:
+        found[1:] |= column[1:] != column[:-1]
+    return found
+
+
+def _key_names(plan: Aggregation) -> list[str]:
+    """Keys as the query selects them, otherwise as they are called in the stream."""
+    last = plan.after[-1] if plan.after else None
+    selected = {scalar.column: name for name, scalar in reversed(last.items)} if isinstance(last, Project) else {}
+    names: list[str] = []
+    for key in plan.group.keys:
+        names.append(_free(selected.get(key) or key.rpartition(".")[2], names))
+    return names
+
+
+def _free(name: str, taken: Sequence[str]) -> str:
+    while name.lower() in (other.lower() for other in taken):
+        name += "_"
+    return name
+
+
+#: Numbers without a sign, which Spark does not know.
+_SIGNED = {np.dtype(np.uint8): pa.int16(), np.dtype(np.uint16): pa.int32(), np.dtype(np.uint32): pa.int64()}
+
+
+def _stored_type(dtype: Any) -> pa.DataType:
+    if dtype.hasobject:
+        return pa.string()
+    if dtype == np.uint64:
+        return pa.int64()
+    return _SIGNED.get(dtype) or pa.from_numpy_dtype(dtype)
+
+
+def _stored(word: Any) -> pa.Array:
+    if word.dtype.hasobject:
+        return pa.array([to_text(state) for state in word], pa.string())
+    return pa.array(word.view(np.int64) if word.dtype == np.uint64 else word).cast(_stored_type(word.dtype))
+
+
+def _loaded(array: pa.Array, dtype: Any) -> Any:
+    if dtype.hasobject:
+        out = np.empty(len(array), object)
+        out[:] = [from_text(text) for text in array.to_pylist()]
+        return out
+    found = array.to_numpy(zero_copy_only=False)
+    return found.view(np.uint64) if dtype == np.uint64 else found.astype(dtype)

@@ -1,0 +1,244 @@
+"""Pane logs as they are followed: what the pipelines that write them have finished, ready to be asked about.
+
+A log is read batch by batch and never beyond a batch that cannot be read: its answers may be old, but they are never
+wrong. Whoever follows a log keeps nothing of his own; after a restart the log is read again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+
+from panewise.engine import Pool
+from panewise.engine.keys import Keys
+from panewise.engine.pane_log import PaneRows
+from panewise.engine.pane_lookups import PaneLookups
+from panewise.engine.pool import Standing
+from panewise.errors import BindProblem, PanewiseError, StateProblem, did_you_mean
+from panewise.plan import Aggregation
+from panewise.plan.covering import uncovered
+from panewise.runtime.pane_log import Header, PaneLog, rows_of
+from panewise.stores.pane import Pane
+from panewise.window import LogicalWindow
+
+log = logging.getLogger("panewise.serve")
+
+_SERIALS = itertools.count()
+#: So many texts are understood without being read again.
+REMEMBERED = 256
+
+
+class Followed:
+    """A log that has been begun: its query, and the panes of it that have been read."""
+
+    def __init__(self, header: Header, keep: int | str | None) -> None:
+        self.header = header
+        self.pool: Pool = header.read()
+        self.rows: PaneRows = rows_of(self.pool, header.name)
+        self.lookups = PaneLookups(self.pool, keep)
+        self._understood: dict[str, Aggregation] = {}
+        self._keys = Keys(self.rows.types)
+        #: The newest batch that has been read, and which of its versions.
+        self.batch = -1
+        self.version: object = None
+        self._serial = next(_SERIALS)
+
+    @property
+    def edition(self) -> tuple[int, int]:
+        """Another one whenever there may be other answers."""
+        return self._serial, self.batch
+
+    @property
+    def standing(self) -> Standing:
+        return self.pool.queries[self.header.name]
+
+    @property
+    def groups(self) -> int:
+        """How many groups have been seen, or one more."""
+        return len(self._keys)
+
+    @property
+    def final(self) -> int | None:
+        """Every instant up to this one is final: all panes of a batch are finished together."""
+        return self.lookups.newest(self.header.name)
+
+    def understood(self, query: str) -> Aggregation:
+        """How a query is answered, by its name or its text; refuses what these panes cannot answer."""
+        if query == self.header.name:
+            return self.standing.aggregation
+        if query not in self._understood:
+            plan = self.pool.understood("lookup", query).aggregation
+            reason = uncovered(self.standing.aggregation, plan)
+            if not all(isinstance(window, LogicalWindow) for _, window in plan.levels):
+                reason = "its window is not decided by time alone"
+            if reason:
+                raise BindProblem(
+                    f"the panes of {self.header.name!r} cannot answer this: {reason}",
+                    fix="ask for the rows, groups and aggregates of a query whose panes are logged",
+                )
+            if len(self._understood) >= REMEMBERED:
+                self._understood.clear()
+            self._understood[query] = plan
+        return self._understood[query]
+
+    def take(self, keys: Sequence[pa.Array], panes: Sequence[Pane]) -> None:
+        """Keep some panes more."""
+        if panes:
+            self._keys.encode(keys, len(keys[0]) if keys else 1)
+            self.lookups.take(self.header.name, keys, panes)
+
+
+class Tail:
+    """One log, which need not be there yet. Safe to be polled and asked from different threads."""
+
+    def __init__(self, source: PaneLog, keep: int | str | None = None) -> None:
+        self.source, self.keep = source, keep
+        #: Why the log cannot be followed any further; None while all is well.
+        self.problem: PanewiseError | None = None
+        self._followed: Followed | None = None
+        #: When the folder had last changed before all of it was read; None where something may be left.
+        self._complete: object = None
+        self._lock = threading.Lock()
+
+    @property
+    def followed(self) -> Followed | None:
+        """The log as it was last read; None before it has been begun."""
+        return self._followed
+
+    @property
+    def name(self) -> str | None:
+        """The name of its query."""
+        return self._followed.header.name if self._followed is not None else None
+
+    def poll(self) -> bool:
+        """Read what is new; whether anything was."""
+        before, changed = self._edition, self.source.changed
+        if changed is not None and changed == self._complete:
+            return False
+        self._complete = None
+        try:
+            if self._read():
+                self._complete = changed
+            self.problem = None
+        except PanewiseError as problem:
+            if str(problem) != str(self.problem):
+                log.warning("%s", problem)
+            self.problem = problem
+        return self._edition != before
+
+    @property
+    def _edition(self) -> object:
+        """What has been read so far."""
+        return self._followed.edition if self._followed is not None else None
+
+    def _read(self) -> bool:
+        """Read on; whether nothing is left."""
+        header = self.source.header()
+        if header is None:
+            return False
+        known = self._followed
+        if known is None or header != known.header or self._rewritten(known):
+            return self._begun(header)
+        return self._continued(known)
+
+    def _rewritten(self, known: Followed) -> bool:
+        """Whether the newest batch has been written again, as after a crash: what it replaces must be forgotten."""
+        newest = self.source.batches().get(known.batch)
+        version = newest.version if newest is not None else None
+        return version is not None and version != known.version
+
+    def _begun(self, header: Header) -> bool:
+        """Read a log from its start; until that is done, whoever asks is answered from what was there before."""
+        fresh = Followed(header, self.keep)
+        try:
+            return self._continued(fresh)
+        finally:
+            # As far as it could be read.
+            with self._lock:
+                self._followed = fresh
+
+    def _continued(self, followed: Followed) -> bool:
+        for number, batch in self.source.batches().items():
+            if number <= followed.batch:
+                continue
+            version, table = batch.version, batch.read(followed.rows.schema)
+            if table is None:
+                return False  # It is just being replaced; the next turn finds it.
+            found = followed.rows.read(table)
+            with self._lock:
+                followed.take(*found)
+                followed.batch, followed.version = number, version
+        return True
+
+    @contextmanager
+    def held(self) -> Iterator[Followed]:
+        """The log for as long as somebody looks at it."""
+        with self._lock:
+            if self._followed is None:
+                raise Unknown("the pane log has not been begun yet", fix="start the pipeline that writes it")
+            yield self._followed
+
+    @property
+    def free(self) -> bool:
+        """Whether it can be asked without waiting for anybody."""
+        return not self._lock.locked()
+
+
+class Tails:
+    """Several logs together, and further queries over what they hold."""
+
+    def __init__(self, folders: Sequence[Path | str], keep: int | str | None = None) -> None:
+        self.tails = [Tail(PaneLog(Path(folder)), keep) for folder in folders]
+        #: Queries that are answered under a name of their own, by their text.
+        self.named: dict[str, str] = {}
+
+    def poll(self) -> bool:
+        """Read what is new in any of them; whether anything was."""
+        changed = [tail.poll() for tail in self.tails]
+        return any(changed)
+
+    @property
+    def problems(self) -> list[PanewiseError]:
+        """What keeps logs from being followed."""
+        names = [tail.name for tail in self.tails if tail.name is not None]
+        twice = {name for name in names if names.count(name) > 1}
+        same = [StateProblem(f"several logs hold a query {name!r}", fix="serve them apart") for name in sorted(twice)]
+        return [*same, *(tail.problem for tail in self.tails if tail.problem is not None)]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all queries that can be asked for."""
+        own = [tail.name for tail in self.tails if tail.name is not None]
+        return list(dict.fromkeys([*own, *self.named]))
+
+    def found(self, query: str) -> tuple[Tail, str]:
+        """The log that answers a query, and what it is to be asked: a name that is known, or a text."""
+        for tail in self.tails:
+            if tail.name == query:
+                return tail, query
+        text = self.named.get(query, query)
+        if len(text.split()) < 2:
+            raise Unknown(f"there is no query {query!r}", fix=did_you_mean(query, self.names or ["a query of a log"]))
+        return self.answering(text), text
+
+    def answering(self, text: str) -> Tail:
+        """The first log whose panes can answer a text; the refusal of the first one where there is none."""
+        problem: PanewiseError | None = None
+        for tail in self.tails:
+            try:
+                with tail.held() as followed:
+                    followed.understood(text)
+                return tail
+            except PanewiseError as found:
+                problem = problem or found
+        raise problem or Unknown("there is no pane log", fix="name one")
+
+
+class Unknown(BindProblem):
+    """There is no such query."""

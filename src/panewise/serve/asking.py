@@ -1,0 +1,228 @@
+"""A lookup as clients ask for it, and its answer, within the limits of the server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.engine.pane_log import PaneRows
+from panewise.errors import BindProblem, SchemaProblem, StateProblem
+from panewise.plan import Aggregation
+from panewise.runtime.tailing import Followed, Tails
+from panewise.serve.limits import Limits, TooLarge
+from panewise.serve.pages import Pages
+from panewise.time import Domain, Duration, Instant, Ticks, instant_text
+from panewise.window import Sliding
+
+When = int | str
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A query by its name or text, the instants it is asked for, and for which groups."""
+
+    query: str
+    #: The newest final instant where none is given.
+    at: Sequence[When] | None = None
+    #: How far back each window reaches, instead of the query's own.
+    window: When | None = None
+    #: Where each window begins; it ends at the instant.
+    since: Sequence[When] | None = None
+    #: Values of the key columns, row by row.
+    keys: Mapping[str, Sequence[Any]] | None = None
+    #: The same as text: one value, or a JSON list of them where there are several keys.
+    texts: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of it: a table, and the instant up to which everything is final."""
+
+    query: str
+    table: pa.Table
+    final: int
+    domain: Domain
+
+
+#: So many windows of groups are looked up while others wait; more are looked up beside them.
+LIGHT = 4096
+
+
+class Asked:
+    """An ask that has found its log."""
+
+    def __init__(self, ask: Ask, tails: Tails, limits: Limits, pages: Pages | None = None) -> None:
+        self.ask, self.limits, self.pages = ask, limits, pages
+        self.tail, self.text = tails.found(ask.query)
+
+    @property
+    def light(self) -> bool:
+        """Whether it is answered sooner than somebody else could be asked to do it."""
+        followed = self.tail.followed
+        if not self.tail.free or followed is None or self.text != followed.header.name:
+            return False
+        groups = len(self.ask.texts) if self.ask.texts else followed.groups
+        return len(self.ask.at or (0,)) * groups <= LIGHT
+
+    def answer(self, instant: int | None = None) -> Answer:
+        """Look it up, as it was asked for or at one instant."""
+        with self.tail.held() as followed:
+            plan, final = followed.understood(self.text), followed.final
+            if final is None:
+                raise StateProblem("nothing is final yet", fix="wait for the first panes")
+            domain = plan.query.domain
+            keys = self._keys(followed.rows)
+            arguments = self._instants(final, domain) if instant is None else {"at": np.array([instant], np.int64)}
+            groups = len(next(iter(keys.values()), ())) if keys is not None else followed.groups
+            self._refuse_many(plan, arguments, groups)
+            table = self._table(followed, keys, arguments)
+        self._refuse_large(table)
+        return Answer(self.ask.query, table, final, domain)
+
+    def _table(self, followed: Followed, keys: dict[str, pa.Array] | None, arguments: dict[str, Any]) -> pa.Table:
+        """From a page, where many ask for the same instant; otherwise for these groups alone."""
+        found = None
+        if self.pages is not None and self.text == followed.header.name and _windows(arguments) == 1:
+            windows = tuple((name, repr(value)) for name, value in arguments.items())
+            found = self.pages.found(followed, windows, keys, lambda: followed.lookups.lookup(self.text, **arguments))
+        return followed.lookups.lookup(self.text, keys=keys, **arguments) if found is None else found
+
+    def _instants(self, final: int, domain: Domain) -> dict[str, Any]:
+        """The instants that are asked for, none of them later than what is final."""
+        if self.ask.at is None:
+            if self.ask.window is None and self.ask.since is None:
+                return {}
+            ends = np.array([final], np.int64)
+        else:
+            ends = ticks(self.ask.at, domain)
+        if len(ends) and int(ends.max()) > final:
+            raise StateProblem(
+                f"{instant_text(int(ends.max()), domain)} is not final yet",
+                fix=f"ask for instants up to {instant_text(final, domain)}",
+            )
+        if self.ask.since is not None and self.ask.window is not None:
+            raise BindProblem("since and window are both given", fix="give one of them")
+        if self.ask.since is not None:
+            starts = ticks(self.ask.since, domain)
+            if len(starts) != len(ends):
+                raise BindProblem("there are not as many beginnings as instants", fix="give one for each")
+            return {"between": (starts, ends)}
+        if self.ask.window is not None:
+            length = Duration.parse(self.ask.window).ticks(domain)
+            if length <= 0:
+                raise BindProblem(f"window {self.ask.window!r} is not above zero", fix="use a longer one")
+            return {"between": (ends - length, ends)}
+        return {"at": ends}
+
+    def _keys(self, rows: PaneRows) -> dict[str, pa.Array] | None:
+        kinds = dict(zip(rows.keys, rows.types, strict=True))
+        given = self.ask.keys
+        if self.ask.texts:
+            given = _columns(self.ask.texts, rows.keys)
+        if given is None:
+            return None
+        if not given:
+            raise SchemaProblem("no key is given", fix="name the keys of GROUP BY, or leave keys out")
+        return {name: typed(name, values, kinds[name]) if name in kinds else values for name, values in given.items()}
+
+    def _refuse_many(self, plan: Aggregation, arguments: Mapping[str, Any], groups: int) -> None:
+        limits, windows = self.limits, _windows(arguments)
+        _refuse("windows", windows, limits.windows)
+        if self.ask.keys is not None or self.ask.texts:
+            _refuse("groups", groups, limits.keys)
+        _refuse("windows of groups", windows * max(groups, 1) * len(plan.levels), limits.cells)
+        if limits.reach is None:
+            return
+        spans = [window.range for _, window in plan.levels if isinstance(window, Sliding)]
+        if "between" in arguments:
+            starts, ends = arguments["between"]
+            spans = [int((ends - starts).max())] if len(ends) else []
+        if not spans or max(spans) > limits.reach:
+            raise BindProblem(
+                "the window reaches over more time than this server allows", fix=f"use at most {limits.reach} ticks"
+            )
+
+    def _refuse_large(self, table: pa.Table) -> None:
+        if table.num_rows > self.limits.rows:
+            raise TooLarge(
+                f"the answer has {table.num_rows:,} rows, more than {self.limits.rows:,}",
+                fix="ask for fewer windows or groups",
+            )
+        if table.num_rows > LIGHT and table.nbytes > self.limits.bytes:
+            raise TooLarge(
+                f"the answer has more than {self.limits.bytes:,} bytes", fix="ask for fewer windows or groups"
+            )
+
+
+def _windows(arguments: Mapping[str, Any]) -> int:
+    """For how many windows a lookup asks."""
+    return len(arguments["between"][1] if "between" in arguments else arguments.get("at", (0,)))
+
+
+def _refuse(what: str, count: int, most: int) -> None:
+    if count > most:
+        raise BindProblem(f"{count:,} {what} are too many for one lookup", fix=f"ask for at most {most:,}")
+
+
+def ticks(instants: Sequence[When], domain: Domain) -> Ticks:
+    """Instants as clients write them."""
+    found = [Instant.parse(each, domain) for each in instants]
+    for instant, text in zip(found, instants, strict=True):
+        if instant.of_day:
+            raise BindProblem(f"instant {text!r} has no date", fix="write a date and a time")
+    return np.array([instant.tick for instant in found], np.int64)
+
+
+def _columns(texts: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]]:
+    """Keys written as text, by column."""
+    if not names:
+        raise SchemaProblem("the query has no groups", fix="leave key out")
+    if len(names) == 1:
+        return {names[0]: list(texts)}
+    rows = [_listed(text, len(names)) for text in texts]
+    return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+
+
+def _listed(text: str, size: int) -> list[Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, list) or len(found) != size:
+        raise SchemaProblem(f"key {text!r} is no JSON list of {size} values", fix='write one such as ["a", 1]')
+    return found
+
+
+def typed(name: str, values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Values of a key, which may be written as text."""
+    try:
+        if not pa.types.is_string(kind) and all(isinstance(value, str | None) for value in values):
+            return pa.array(values, pa.string()).cast(kind)
+        return pa.array(values, kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise SchemaProblem(f"the values of key {name!r} are no {kind}", fix="give values of its type") from None
+
+
+def info(tails: Tails, name: str) -> dict[str, Any]:
+    """What can be said of a query."""
+    tail, text = tails.found(name)
+    with tail.held() as followed:
+        return _described(followed, name, text)
+
+
+def _described(followed: Followed, name: str, text: str) -> dict[str, Any]:
+    plan = followed.understood(text)
+    return {
+        "name": name,
+        "query": followed.standing.text if text == followed.header.name else text,
+        "stream": plan.source.stream,
+        "boundary": followed.pool.boundary.value,
+        "keys": [{"name": n, "type": str(k)} for n, k in zip(followed.rows.keys, followed.rows.types, strict=True)],
+        "final": followed.final,
+        "domain": plan.query.domain,
+    }

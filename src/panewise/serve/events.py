@@ -1,0 +1,164 @@
+"""Continuous results as server-sent events: the answer of a query at each instant that becomes final.
+
+Clients are told instants, not answers: what waits for a slow one is a few numbers. One that lets too many wait, or
+takes too long to accept one, is sent away, and nobody else notices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from typing import Any
+
+import numpy as np
+from starlette.responses import Response
+
+from panewise.errors import BindProblem, PanewiseError
+from panewise.runtime.tailing import Followed, Tails
+from panewise.serve.limits import Limits
+from panewise.time import floor_to_grid
+
+log = logging.getLogger("panewise.serve")
+
+#: Seconds between signs of life, and seconds that a client may take to accept an event.
+HEARTBEAT, PATIENCE = 15.0, 10.0
+
+
+class Listener:
+    """One client: the instants it has still to be told of."""
+
+    def __init__(self, query: str, since: int | None, waiting: int) -> None:
+        self.query, self.told = query, since
+        #: None ends it.
+        self.instants: asyncio.Queue[int | None] = asyncio.Queue(waiting)
+        #: Set once it is of no use to send anything more.
+        self.over = asyncio.Event()
+        self.slow = False
+
+    def tell(self, instant: int | None) -> None:
+        """Let an instant wait for it, or give it up."""
+        try:
+            self.instants.put_nowait(instant)
+            self.told = instant
+        except asyncio.QueueFull:
+            self.drop()
+
+    def drop(self) -> None:
+        """Send it away."""
+        self.slow = True
+        self.over.set()
+
+
+class Hub:
+    """All who listen, and what they are told."""
+
+    def __init__(self, tails: Tails, limits: Limits) -> None:
+        self._tails, self._limits = tails, limits
+        self.listeners: set[Listener] = set()
+        self._closed = False
+
+    async def join(self, query: str, since: int | None) -> Listener:
+        """A client begins to listen; `since` is the last instant that it has heard of."""
+        if len(self.listeners) >= self._limits.listeners or self._closed:
+            raise BindProblem("too many clients are listening", fix="try again later")
+        listener = Listener(query, since, self._limits.waiting)
+        self.listeners.add(listener)
+        await self._tell([listener])
+        return listener
+
+    def leave(self, listener: Listener) -> None:
+        self.listeners.discard(listener)
+
+    async def publish(self) -> None:
+        """Time has moved on: tell everybody."""
+        await self._tell(list(self.listeners))
+
+    def close(self) -> None:
+        """Let everybody go."""
+        self._closed = True
+        for listener in list(self.listeners):
+            listener.tell(None)
+
+    async def _tell(self, listeners: Sequence[Listener]) -> None:
+        """Beside the loop, since a log may be busy."""
+        found = await asyncio.to_thread(lambda: [self._instants(listener) for listener in listeners])
+        for listener, instants in zip(listeners, found, strict=True):
+            for instant in instants:
+                listener.tell(instant)
+
+    def _instants(self, listener: Listener) -> Sequence[int | None]:
+        """What a listener is to be told; None where its query is not there any more."""
+        try:
+            tail, text = self._tails.found(listener.query)
+            with tail.held() as followed:
+                return _fresh(followed, text, listener.told, self._limits.waiting)
+        except PanewiseError:
+            return [None]
+
+
+def _fresh(followed: Followed, text: str, told: int | None, most: int) -> list[int]:
+    """The instants that have become final since the one told last, at most so many; the newest where none was told."""
+    final = followed.final
+    if final is None:
+        return []
+    grids = [window.grid for _, window in followed.understood(text).levels]
+    origin, step = min((grid for grid in grids if grid is not None), key=lambda grid: grid[1], default=(0, 0))
+    if not step:
+        return [final] if told is None or told < final else []
+    newest = int(floor_to_grid(np.array([final]), origin, step)[0])
+    if told is None:
+        return [newest]
+    first = int(floor_to_grid(np.array([told]), origin, step)[0]) + step
+    return list(range(max(first, newest - (most - 1) * step), newest + 1, step))
+
+
+class EventStream(Response):
+    """The events of one client, for as long as it listens."""
+
+    def __init__(
+        self, hub: Hub, listener: Listener, encode: Callable[[int], Awaitable[bytes]], heartbeat: float
+    ) -> None:
+        super().__init__(media_type="text/event-stream", headers={"cache-control": "no-store"})
+        self._hub, self._listener, self._encode, self._heartbeat = hub, listener, encode, heartbeat
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        headers = [(name, value) for name, value in self.raw_headers if name != b"content-length"]
+        gone = asyncio.ensure_future(self._gone(receive))
+        over = asyncio.ensure_future(self._listener.over.wait())
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            more = True
+            while more and not over.done():
+                body, more = await self._next(over)
+                await self._sent(send({"type": "http.response.body", "body": body, "more_body": more}), over)
+        finally:
+            gone.cancel()
+            over.cancel()
+            self._hub.leave(self._listener)
+            if self._listener.slow:
+                log.info("a client that listened to %s was too slow and is sent away", self._listener.query)
+
+    async def _next(self, over: asyncio.Future[Any]) -> tuple[bytes, bool]:
+        """The next event, or a sign of life; and whether more may come."""
+        waiting = asyncio.ensure_future(self._listener.instants.get())
+        await asyncio.wait({waiting, over}, timeout=self._heartbeat, return_when=asyncio.FIRST_COMPLETED)
+        if not waiting.done():
+            waiting.cancel()
+            return b": still here\n\n", True
+        instant = waiting.result()
+        return (b"", False) if instant is None else (await self._encode(instant), True)
+
+    async def _sent(self, sending: Awaitable[None], over: asyncio.Future[Any]) -> None:
+        """Wait until the client takes what is sent, but not for ever."""
+        task = asyncio.ensure_future(sending)
+        await asyncio.wait({task, over}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            task.cancel()
+            self._listener.drop()
+
+    async def _gone(self, receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> None:
+        """Wait until the client hangs up."""
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._listener.over.set()

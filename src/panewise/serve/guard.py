@@ -1,0 +1,118 @@
+"""Who may ask: the door that every request passes before anything of it is read."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from panewise.errors import PanewiseError
+from panewise.serve.encoding import json_bytes
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+#: A token that can be guessed is none.
+SHORTEST = 16
+_WRITES = ("PUT", "DELETE", "PATCH")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def checked_token(token: str | None, host: str) -> str | None:
+    """The token, if there is one; refuses to be reached from elsewhere without, and tokens that can be guessed."""
+    if token is None:
+        if not is_loopback(host):
+            raise PanewiseError(
+                f"{host!r} can be reached from other machines, and there is no token",
+                fix="give one, or listen on 127.0.0.1",
+            )
+        return None
+    if len(token) < SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
+        raise PanewiseError(
+            f"the token is not made of {SHORTEST} or more plain characters",
+            fix="make one with: python -c 'import secrets; print(secrets.token_urlsafe())'",
+        )
+    return token
+
+
+class Guard:
+    """Lets a request in or answers it: by its token, its host and its size.
+
+    Reading needs a token only where other machines can reach the server, changing anything always does. A page in a
+    browser must not reach a server on this machine under another name, so there the host is checked as well.
+    """
+
+    def __init__(self, app: App, token: str | None, host: str, body: int) -> None:
+        self._app, self._body = app, body
+        self._token = token.encode() if token is not None else None
+        self._local = is_loopback(host)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        if refusal := self._refusal(scope, headers):
+            await _answer(send, *refusal)
+            return
+        await self._sized(scope, receive, send)
+
+    def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str, str] | None:
+        if self._local and not is_loopback(_host_of(headers.get(b"host", b"localhost"))):
+            return 421, "this server is reached by another name", "use localhost or 127.0.0.1"
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > self._body:
+            return 413, f"the request is larger than {self._body} bytes", "ask for less at once"
+        writes = scope["method"] in _WRITES
+        if scope["path"] == "/health" or (self._local and not writes):
+            return None
+        if self._token is None:
+            return 403, "this server has no token, so that nothing can be changed", "start it with a token"
+        kind, _, given = headers.get(b"authorization", b"").partition(b" ")
+        if kind.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self._token):
+            return 401, "the token is missing or wrong", "send the header Authorization: Bearer TOKEN"
+        return None
+
+    async def _sized(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Stop reading a body that turns out to be longer than it may be, whatever the application makes of that."""
+        read = 0
+
+        async def counted() -> MutableMapping[str, Any]:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            return message if read <= self._body else {"type": "http.request", "body": b"", "more_body": False}
+
+        async def unless_oversized(message: MutableMapping[str, Any]) -> None:
+            if read <= self._body:
+                await send(message)
+
+        await self._app(scope, counted, unless_oversized)
+        if read > self._body:
+            await _answer(send, 413, f"the request is larger than {self._body} bytes", "ask for less at once")
+
+
+def _host_of(value: bytes) -> str:
+    """The host without its port."""
+    text = value.decode("latin-1")
+    return text[1:].partition("]")[0] if text.startswith("[") else text.partition(":")[0]
+
+
+async def _answer(send: Send, status: int, error: str, fix: str) -> None:
+    headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+    if status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": json_bytes({"error": error, "fix": fix})})

@@ -1,0 +1,89 @@
+"""What requests and answers look like, for FastAPI to check and for the OpenAPI document to say."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
+
+#: An instant: a number on integer time, ISO text on timestamps.
+When = StrictInt | Annotated[StrictStr, Field(max_length=64)]
+Text = Annotated[str, Field(min_length=1, max_length=20_000)]
+Scalar = StrictStr | StrictInt | float | bool | None
+
+
+class Health(BaseModel):
+    """How the server is: `waiting` for a log to begin, or `degraded` where one cannot be read on."""
+
+    status: Literal["ok", "waiting", "degraded"]
+    #: Clients that listen to events.
+    listeners: int
+
+
+class Column(BaseModel):
+    """A column and its Arrow type."""
+
+    name: str
+    type: str
+
+
+class QueryInfo(BaseModel):
+    """A query that can be looked up."""
+
+    name: str
+    query: str
+    stream: str
+    boundary: str
+    keys: list[Column]
+    #: The instant up to which everything is final; null before there is one.
+    final: int | str | None
+
+
+class Queries(BaseModel):
+    """All queries, and what keeps logs from being followed."""
+
+    queries: list[QueryInfo]
+    problems: list[str]
+
+
+class Registration(BaseModel):
+    """A query to be answered under a name of its own."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: Text
+
+
+class Lookup(BaseModel):
+    """A query by its name or its text, instants, and groups."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: Text
+    #: One instant or several; the newest final one where none is given.
+    at: When | list[When] | None = None
+    #: How far back each window reaches, instead of the query's own: a number, or a duration such as "10 minutes".
+    window: When | None = None
+    #: Where each window begins.
+    since: When | list[When] | None = None
+    #: For each key column the values asked for, row by row; all groups where none is given.
+    keys: dict[str, list[Scalar]] | None = None
+
+
+class Found(BaseModel):
+    """The rows that a lookup found."""
+
+    query: str
+    final: int | str
+    columns: list[Column]
+    rows: list[dict[str, Any]]
+
+
+class Problem(BaseModel):
+    """Why a request is refused, and what to do about it."""
+
+    error: str
+    fix: str | None = None
+    #: Where in a text of CQL.
+    line: int | None = None
+    column: int | None = None

@@ -1,0 +1,86 @@
+"""Answers for all groups at once, kept while they are asked for again and again.
+
+Most clients ask for the newest instant, each for a group of its own. Looking up all groups costs a few times as much as
+looking up one, and then every group is found by its key alone, until new panes come.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+
+import pyarrow as pa
+
+from panewise.algebra import Project
+from panewise.runtime.tailing import Followed
+
+#: Looking up all groups costs as much as looking up one so many times.
+OFTEN = 8
+#: Rows of all answers that are kept together, and windows whose askers are counted.
+ROWS, COUNTED = 2_000_000, 1024
+
+
+class Page:
+    """All rows of one answer, and where those of each group are."""
+
+    def __init__(self, table: pa.Table, keys: list[str]) -> None:
+        self.table = table
+        self._places: dict[tuple[object, ...], list[int]] = {}
+        for place, key in enumerate(zip(*(table[name].to_pylist() for name in keys), strict=True)):
+            self._places.setdefault(key, []).append(place)
+
+    def of(self, keys: Mapping[str, pa.Array]) -> pa.Table:
+        """The rows of some groups, in the order of the whole."""
+        wanted = set(zip(*(values.to_pylist() for values in keys.values()), strict=True))
+        places = sorted(place for key in wanted for place in self._places.get(key, ()))
+        if len(places) == 1:
+            return self.table.slice(places[0], 1)
+        return self.table.take(pa.array(places, pa.int64()))
+
+
+class Pages:
+    """The answers that are kept, of one server."""
+
+    def __init__(self) -> None:
+        self._pages: OrderedDict[Hashable, Page] = OrderedDict()
+        self._asked: OrderedDict[Hashable, int] = OrderedDict()
+
+    def found(
+        self, followed: Followed, instants: Hashable, keys: Mapping[str, pa.Array] | None, whole: Callable[[], pa.Table]
+    ) -> pa.Table | None:
+        """Rows of the log's own query for some groups; None the first times, and where pages are of no use.
+
+        `instants` says which windows are meant, and `whole` looks them up for all groups.
+        """
+        if keys is None or list(keys) != followed.rows.keys or not pageable(followed):
+            return None
+        at = (followed.edition, instants)
+        page = self._pages.get(at)
+        if page is None:
+            if not self._often(at):
+                return None
+            page = Page(whole(), followed.rows.keys)
+        self._remember(at, page)
+        return page.of(keys)
+
+    def _often(self, at: Hashable) -> bool:
+        """Count one who asks; whether there have been many."""
+        self._asked[at] = self._asked.pop(at, 0) + 1
+        if len(self._asked) > COUNTED:
+            self._asked.popitem(last=False)
+        return self._asked[at] > OFTEN
+
+    def _remember(self, at: Hashable, page: Page) -> None:
+        """Keep a page, and let those go that nobody has asked for longest."""
+        self._pages[at] = page
+        self._pages.move_to_end(at)
+        while len(self._pages) > 1 and sum(each.table.num_rows for each in self._pages.values()) > ROWS:
+            self._pages.popitem(last=False)
+
+
+def pageable(followed: Followed) -> bool:
+    """Whether rows of the query can be told apart by their keys: these are selected, and equal where Python says so."""
+    plain = all(pa.types.is_string(kind) or pa.types.is_integer(kind) for kind in followed.rows.types)
+    after = followed.standing.aggregation.after
+    selected = {scalar.column for _, scalar in after[-1].items} if after and isinstance(after[-1], Project) else set()
+    return plain and followed.groups <= ROWS // 4 and selected >= set(followed.standing.aggregation.group.keys)

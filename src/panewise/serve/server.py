@@ -1,0 +1,147 @@
+"""`pw.serve.LookupServer`: follows pane logs and answers lookups over HTTP."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import uvicorn
+
+from panewise.errors import PanewiseError, SourceProblem, StateProblem
+from panewise.runtime.signals import signals
+from panewise.runtime.tailing import Tails
+from panewise.serve.app import application
+from panewise.serve.events import HEARTBEAT, Hub
+from panewise.serve.guard import Guard, checked_token
+from panewise.serve.limits import Limits
+
+#: Seconds that requests may still take once the server stops.
+GRACE = 5
+#: Clients at once; more are told to come back.
+CONNECTIONS = 2048
+
+
+class LookupServer:
+    """A server for one or more pane logs. As a context manager it runs in a thread of its own.
+
+    `keep` is how far back lookups may reach, a duration; everything by default. Logs are looked at every `poll`
+    seconds, and need not be there yet. It listens on this machine alone; `token` is needed to register queries, and for
+    everything where other machines can reach `host`. Port 0 is any free one.
+    """
+
+    def __init__(
+        self,
+        *logs: str | Path,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        token: str | None = None,
+        keep: int | str | None = None,
+        poll: float = 0.5,
+        limits: Limits | None = None,
+        heartbeat: float = HEARTBEAT,
+    ) -> None:
+        if not logs:
+            raise PanewiseError("there is no pane log to serve", fix="name the folder that PANES INTO writes")
+        if poll <= 0 or heartbeat <= 0:
+            raise PanewiseError("poll and heartbeat are not above zero", fix="use seconds such as 0.5")
+        self._token, self._limits = checked_token(token, host), limits or Limits()
+        self._address = (host, port)
+        self._tails = Tails(logs, keep)
+        self._hub = Hub(self._tails, self._limits)
+        app = application(self._tails, self._hub, self._limits, poll, heartbeat)
+        self._app = Guard(app, self._token, host, self._limits.body)
+        self._socket: socket.socket | None = None
+        self._server: _Server | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        if self._socket is None:
+            raise StateProblem("the server does not listen", fix="start it first")
+        host, port = self._socket.getsockname()[:2]
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    def listen(self) -> socket.socket:
+        """Take the address, so that it is known; nothing is answered yet."""
+        if self._socket is not None:
+            raise StateProblem("the server listens already", fix="stop it first")
+        host, port = self._address
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            self._socket = socket.create_server((host, port), family=family, backlog=1024)
+        except OSError as problem:
+            raise SourceProblem(
+                f"{host}:{port} cannot be listened on: {problem.strerror}", fix="choose another port"
+            ) from None
+        return self._socket
+
+    def run(self) -> None:
+        """Serve until SIGINT or SIGTERM."""
+        listening = self._socket or self.listen()
+        self._prepared().run([listening])
+
+    def start(self) -> LookupServer:
+        """Serve in a thread of its own; it listens, and has read its logs, when this returns."""
+        listening, server = self.listen(), self._prepared()
+        self._thread = threading.Thread(target=server.run, args=([listening],), name="panewise-serve", daemon=True)
+        self._thread.start()
+        while not server.started:
+            if not self._thread.is_alive():
+                raise StateProblem("the server did not start", fix="see its log")
+            time.sleep(0.01)
+        return self
+
+    def stop(self) -> None:
+        """Let running requests end, and stop."""
+        if self._server is not None and self._thread is not None:
+            self._server.should_exit = True
+            self._thread.join(2 * GRACE)
+        if self._socket is not None:
+            self._socket.close()
+        self._server = self._thread = self._socket = None
+
+    def __enter__(self) -> LookupServer:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _prepared(self) -> _Server:
+        config = uvicorn.Config(
+            self._app,
+            access_log=False,  # paths hold keys, which may be anybody's
+            log_level="warning",
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=CONNECTIONS,
+            timeout_graceful_shutdown=GRACE,
+            lifespan="on",
+        )
+        self._server = _Server(config, self._hub)
+        return self._server
+
+
+class _Server(uvicorn.Server):
+    """Lets those who listen to events go first, who would stay for ever, and ends in peace when asked to stop."""
+
+    def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
+        super().__init__(config)
+        self._hub = hub
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        with signals(self.handle_exit):
+            yield
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        self._hub.close()
+        await super().shutdown(sockets)
