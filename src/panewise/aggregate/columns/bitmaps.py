@@ -56,7 +56,7 @@ class Bitmaps(Occurrences):
         told, lexicon = self._told(words)
         sizes = [_size(what) for what in told]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        many = offsets[-1] >= MANY * len(told)
+        many = bool(told) and offsets[-1] >= MANY * len(told)
         places, values = _by_marks(told, lexicon) if many else _by_sorting(told, lexicon, offsets)
         return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values.take(pa.array(places)))
 
