@@ -18,6 +18,7 @@ README = ROOT / "README.md"
     [
         "README.md",
         "docs/engine.md",
+        "docs/filters.md",
         "docs/lookups.md",
         "docs/serving.md",
         pytest.param("docs/spark.md", marks=pytest.mark.slow),

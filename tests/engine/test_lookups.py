@@ -140,3 +140,25 @@ def test_what_cannot_be_asked(ask: Any, problem: type[PanewiseError], said: str)
 def test_what_cannot_be_kept(options: dict[str, Any], said: str) -> None:
     with pytest.raises(PanewiseError, match=said):
         engine(**options)
+
+
+@pytest.mark.parametrize("condition", ["COUNT(*) > 2", "SUM(v) > 9", "MAX(v) >= 8", "MIN(v) < 3", "COUNT(*) < 3"])
+def test_who_enters_and_leaves_is_the_difference_of_two_lookups(condition: str) -> None:
+    """The continuous form of a substream filter, ISTREAM and DSTREAM, beside the filter asked at every instant."""
+    text = f"k FROM S [RANGE 6 SLIDE 1] GROUP BY k HAVING {condition}"
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, time="t", delay=0)})
+    pool.register("all", "SELECT k, COUNT(*) n, SUM(v) s, MAX(v) m, MIN(v) l FROM S [RANGE 6 SLIDE 1] GROUP BY k")
+    pool.register("enter", f"SELECT ISTREAM {text}")
+    pool.register("leave", f"SELECT DSTREAM {text}")
+    running, rng, before, met = pw.Engine(pool, keep=20), np.random.default_rng(3), set[str](), set[str]()
+    for now in range(1, 40):
+        rows = [(now, f"k{rng.integers(6)}", int(rng.integers(10))) for _ in range(rng.integers(4))]
+        if rows:
+            running.feed("S", batch(rows))
+        results = running.advance(now)
+        found = set(running.lookup(f"SELECT {text}", at=now).column("k").to_pylist())
+        assert set(results["enter"].column("k").to_pylist()) == found - before
+        assert set(results["leave"].column("k").to_pylist()) == before - found
+        before = found
+        met |= found
+    assert len(met) == 6

@@ -199,7 +199,8 @@ CALLS = (
     *("VAR_SAMP(v)", "VAR_POP(x)", "VARIANCE(d)", "STDDEV(v)", "STDDEV_POP(x)"),
     *("FIRST(v)", "LAST(v)", "FIRST(k)", "LAST(k)", "FIRST(x)", "LAST(x)", "FIRST(d)", "LAST(i)", "FIRST(i)"),
     *("MEDIAN(v)", "MEDIAN(x)", "QUANTILE(v, 0.29)", "QUANTILE(x, 0.7)", "QUANTILE(k, 1)", "MEDIAN(d)"),
-    *("REGR_SLOPE(v, x)", "REGR_INTERCEPT(v, x)", "REGR_SLOPE(v)", "REGR_INTERCEPT(x)"),
+    *("REGR_SLOPE(v, x)", "REGR_INTERCEPT(v, x)", "REGR_SLOPE(v)", "REGR_INTERCEPT(x)", "REGR_R2(v, x)", "REGR_R2(x)"),
+    *("APPROX_DISTINCT(v)", "APPROX_DISTINCT(k)", "APPROX_DISTINCT(x)", "TOP_K(v, 2)", "TOP_K(k, 1)", "TOP_K(d, 3)"),
 )
 _GROUPINGS = ("k", "v", "x", "d", "k, x", "v % 2, k", "k, v, x", "k IS NULL", "v > 0, x")
 _FILTERS = ("v > 0", "k <> 'a'", "x < 1 OR v IS NULL", "i % 3 = 1", "k IS NULL OR v < 2", "false")

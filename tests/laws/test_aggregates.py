@@ -25,7 +25,7 @@ from panewise.values import to_arrow
 from .strategies import ARGUMENTS
 
 #: Values for the literal parameters an aggregate may have; one that needs another is asked for it here.
-LITERALS: dict[str, tuple[str, ...]] = {"phi": ("0.29", "0.5")}
+LITERALS: dict[str, tuple[str, ...]] = {"phi": ("0.29", "0.5"), "k": ("1",), "ahead": ("2",)}
 
 
 def variants() -> list[Aggregate[Any]]:

@@ -444,6 +444,9 @@ AGGREGATES = {
     "QUANTILE(k, 1)": "max(k)",
     "REGR_SLOPE(v, x)": "CASE WHEN regr_sxx(v, x) > 0 THEN regr_slope(v, x) END",
     "REGR_INTERCEPT(v, x)": "CASE WHEN regr_sxx(v, x) > 0 THEN regr_intercept(v, x) END",
+    "REGR_R2(v, x)": "CASE WHEN regr_sxx(v, x) > 0 THEN regr_r2(v, x) END",
+    "REGR_R2(x)": "CASE WHEN regr_sxx(x, t) > 0 THEN CASE WHEN min(x) = max(x) THEN 1.0 ELSE regr_r2(x, t) END END",
+    "APPROX_DISTINCT(v)": "count(DISTINCT v)",
     "REGR_SLOPE(v)": "CASE WHEN regr_sxx(v, t) > 0 THEN regr_slope(v, t) END",
     "REGR_INTERCEPT(x)": "CASE WHEN regr_sxx(x, t) > 0 THEN regr_intercept(x, t) END",
 }

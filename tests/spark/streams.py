@@ -31,6 +31,9 @@ QUERIES = {
     "rows": "SELECT k, MAX(v) AS s FROM S [ROWS 20] GROUP BY k",
     "aged": "SELECT k, AGED_SUM(v) AS s FROM S [RANGES 20, 7 SLIDES 5, 2] GROUP BY k",
     "recurring": "SELECT RECURRING(k) AS s, RECURRING_COUNTS(w, 3) AS n FROM S [RANGES 16, 8, 4 SLIDES 4, 2, 1]",
+    "lines": "SELECT k, REGR_SLOPE(v) AS s, REGR_R2(x) AS r FROM S [RANGES 40, 10 SLIDES 5, 2] GROUP BY k",
+    "series": "SELECT REGR_SLOPE(v, 'FILLED') AS s, REGR_FORECAST(v, 5) AS r FROM S [RANGES 40, 10 SLIDES 5, 2]",
+    "sketches": "SELECT k, APPROX_DISTINCT(w) AS s, TOP_K(w, 2) AS n FROM S [RANGES 20, 8 SLIDES 4, 2] GROUP BY k",
     "revised": "SELECT k, SUM(v) AS s FROM S [RANGE 10 SLIDE 3] GROUP BY k LATE REVISE 5",
 }
 

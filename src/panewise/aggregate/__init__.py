@@ -11,7 +11,8 @@ from panewise.aggregate.extremes import Max, Min
 from panewise.aggregate.positional import Positional
 from panewise.aggregate.quantile import Median, Quantile
 from panewise.aggregate.recurring import Recurring, RecurringCounts
-from panewise.aggregate.regression import RegrIntercept, RegrSlope
+from panewise.aggregate.regression import RegrForecast, RegrIntercept, RegrR2, RegrSlope
+from panewise.aggregate.sketches import ApproxDistinct, TopK
 from panewise.aggregate.total import Sum
 from panewise.aggregate.variance import StddevPop, StddevSamp, VarPop, VarSamp
 from panewise.aggregate.view import View
@@ -22,6 +23,7 @@ __all__ = [
     "AgedCount",
     "AgedSum",
     "Aggregate",
+    "ApproxDistinct",
     "Avg",
     "Columns",
     "Count",
@@ -42,11 +44,14 @@ __all__ = [
     "Quantile",
     "Recurring",
     "RecurringCounts",
+    "RegrForecast",
     "RegrIntercept",
+    "RegrR2",
     "RegrSlope",
     "StddevPop",
     "StddevSamp",
     "Sum",
+    "TopK",
     "VarPop",
     "VarSamp",
     "View",

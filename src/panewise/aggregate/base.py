@@ -29,12 +29,14 @@ class Laws:
     invertible: a part can be taken out of a whole (running intervals, subtract on evict).
     idempotent: a part may be counted twice (overlapping cover of a window).
     bounded: the state has constant size (distributive and algebraic aggregates; holistic ones grow).
+    approximate: answers are within a stated error of the meaning once there are many values, and exact before.
     """
 
     commutative: bool = True
     invertible: bool = False
     idempotent: bool = False
     bounded: bool = True
+    approximate: bool = False
 
     @property
     def ordered(self) -> bool:
@@ -42,7 +44,7 @@ class Laws:
         return not self.commutative
 
     def __str__(self) -> str:
-        words = ("commutative", "invertible", "idempotent")
+        words = ("commutative", "invertible", "idempotent", "approximate")
         kept = [word for word in words if getattr(self, word)]
         return ", ".join(["associative", *kept, "constant state" if self.bounded else "growing state"])
 
@@ -64,6 +66,8 @@ class Aggregate(ABC, Generic[S]):
     options: ClassVar[tuple[str, ...]] = ()
     #: The name of literal parameters of which any number may follow; they come together, as a tuple of texts.
     rest: ClassVar[str | None] = None
+    #: Whether its last column is the time of items, which nobody writes.
+    timed: ClassVar[bool] = False
     skip_nulls: ClassVar[bool] = True
     #: Whether the answer depends on where in the window items lie: see `aggregate.positional`.
     positional: ClassVar[bool] = False
@@ -78,6 +82,11 @@ class Aggregate(ABC, Generic[S]):
     def __init__(self, *types: pa.DataType) -> None:
         self.types = types
         self.result = self.result_type()
+
+    @classmethod
+    def variant(cls, literals: Sequence[str]) -> type[Aggregate[Any]]:
+        """The aggregate that a call with these literals means, where it is not this one."""
+        return cls
 
     @abstractmethod
     def result_type(self) -> pa.DataType:

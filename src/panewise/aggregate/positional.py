@@ -31,5 +31,9 @@ class Positional(Aggregate[S]):
     def check(self, levels: int, domain: Domain) -> None:
         """Refuse a window with that many levels, or such a time, that the literal parameters do not fit."""
 
+    def grain(self, domain: Domain) -> int | None:
+        """How many ticks the instants have that it tells apart, where a pane must not span several."""
+        return None
+
     @abstractmethod
     def columns(self) -> PositionalColumns: ...

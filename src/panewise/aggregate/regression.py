@@ -1,6 +1,6 @@
-"""REGR_SLOPE and REGR_INTERCEPT: the least-squares line through (x, y), by default over time.
+"""REGR_SLOPE, REGR_INTERCEPT, REGR_R2 and REGR_FORECAST: the least-squares line through (x, y), by default over time.
 
-Paper: "Multi-granular windows" section IV.B, equations 6 and 7.
+Paper: "Multi-granular windows" section IV.B. Here every item is a point; `series` has one point an instant.
 """
 
 from __future__ import annotations
@@ -8,77 +8,170 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from panewise.aggregate.base import Invertible, Laws, numeric
+from panewise.aggregate.base import Aggregate, Invertible, Laws, numeric
+from panewise.aggregate.columns import Columns
+from panewise.aggregate.columns.regression import Anchored, Asked, Forecasts, Question, Real, Whole, whole
+from panewise.aggregate.lines import Line, finite, line, plain
+from panewise.aggregate.positional import Positional
+from panewise.aggregate.series import Length, Series, SeriesForecast, SeriesIntercept, SeriesR2, SeriesSlope
 from panewise.aggregate.total import nearest
+from panewise.aggregate.view import View
+from panewise.time import Domain
 
-#: Count, sums of x, y, x*x and x*y over finite points, and how many points were not finite.
-State = tuple[int, Fraction, Fraction, Fraction, Fraction, int]
+#: Count, sums of x, y, x*x, x*y and y*y over finite points, and how many points were not finite.
+State = tuple[int, Fraction, Fraction, Fraction, Fraction, Fraction, int]
+_NOTHING: State = (0, Fraction(0), Fraction(0), Fraction(0), Fraction(0), Fraction(0), 0)
 
 
-class RegrSlope(Invertible[State]):
-    """Algebraic: the line comes from five sums, all distributive, so every level of a hierarchy can share them.
+class Regression(Invertible[State]):
+    """Algebraic: the line comes from sums, all distributive, so every level of a hierarchy can share them.
 
     Values are (y, x). With one argument x is the item's time: seconds on timestamps, ticks on integers.
     """
 
-    names = ("REGR_SLOPE",)
     arity = 2
     laws = Laws(invertible=True)
+    #: What a call with a literal means: the same over a series.
+    series: ClassVar[type[Series]]
 
     def result_type(self) -> pa.DataType:
         numeric(self, 0)
-        numeric(self, 1)
+        if not pa.types.is_timestamp(self.types[1]):
+            numeric(self, 1)
         return pa.float64()
 
+    @property
+    def unit(self) -> int:
+        """Ticks to the unit of x."""
+        return 1_000_000 if pa.types.is_timestamp(self.types[1]) else 1
+
     def meaning(self, values: Sequence[tuple[Any, Any]]) -> float | None:
-        if not all(math.isfinite(y) and math.isfinite(x) for y, x in values):
+        found = self._line(values)
+        return found if found is None or isinstance(found, float) else nearest(self._shaped(found))
+
+    def _line(self, values: Sequence[tuple[Any, Any]]) -> Line | float | None:
+        """The line through points; NaN where some are not finite."""
+        if not all(finite(y) and finite(x) for y, x in values):
             return math.nan
-        points = [(Fraction(y), Fraction(x)) for y, x in values]
-        count = len(points)
-        if count < 2 or len({x for _, x in points}) < 2:
-            return None
-        mean_y, mean_x = sum(y for y, _ in points) / Fraction(count), sum(x for _, x in points) / Fraction(count)
-        slope = sum((x - mean_x) * y for y, x in points) / sum((x - mean_x) * x for _, x in points)
-        return self._shaped(Fraction(slope), mean_x, mean_y)
+        return line([(plain(y), plain(x) / self.unit) for y, x in values])
 
     def identity(self) -> State:
-        return 0, Fraction(0), Fraction(0), Fraction(0), Fraction(0), 0
+        return _NOTHING
 
     def lift(self, value: tuple[Any, Any]) -> State:
         y, x = value
-        if not (math.isfinite(y) and math.isfinite(x)):
-            return 1, Fraction(0), Fraction(0), Fraction(0), Fraction(0), 1
-        fy, fx = Fraction(y), Fraction(x)
-        return 1, fx, fy, fx * fx, fx * fy, 0
+        if not (finite(y) and finite(x)):
+            return (1, *_NOTHING[1:6], 1)
+        fy, fx = plain(y), plain(x) / self.unit
+        return 1, fx, fy, fx * fx, fx * fy, fy * fy, 0
 
     def combine(self, left: State, right: State) -> State:
-        (n, x, y, xx, xy, odd), (m, u, v, uu, uv, more) = left, right
-        return n + m, x + u, y + v, xx + uu, xy + uv, odd + more
+        (n, x, y, xx, xy, yy, odd), (m, u, v, uu, uv, vv, more) = left, right
+        return n + m, x + u, y + v, xx + uu, xy + uv, yy + vv, odd + more
 
     def invert(self, whole: State, part: State) -> State:
-        (n, x, y, xx, xy, odd), (m, u, v, uu, uv, fewer) = whole, part
-        return n - m, x - u, y - v, xx - uu, xy - uv, odd - fewer
+        (n, x, y, xx, xy, yy, odd), (m, u, v, uu, uv, vv, fewer) = whole, part
+        return n - m, x - u, y - v, xx - uu, xy - uv, yy - vv, odd - fewer
 
     def lower(self, state: State) -> float | None:
-        count, x, y, xx, xy, odd = state
+        count, x, y, xx, xy, yy, odd = state
         if odd:
             return math.nan
         if count < 2 or count * xx == x * x:
             return None
-        return self._shaped((count * xy - x * y) / (count * xx - x * x), x / count, y / count)
+        found = Line(x / count, y / count, xx - x * x / count, xy - x * y / count, yy - y * y / count)
+        return nearest(self._shaped(found))
 
-    def _shaped(self, slope: Fraction, mean_x: Fraction, mean_y: Fraction) -> float:
-        return nearest(slope)
+    def columns(self) -> Columns:
+        question = Question(self.series.asked, self.unit)
+        y, x = self.types
+        if question.asked is not Asked.FIT and whole(x):
+            if whole(y):
+                return Whole(question)
+            if pa.types.is_floating(y):
+                return Real(question)
+        # Also where a y that does not vary must be told from one that varies little.
+        if all(whole(kind) or pa.types.is_floating(kind) for kind in self.types):
+            return Anchored(y, x, question)
+        return super().columns()
+
+    def _shaped(self, found: Line) -> Fraction:
+        raise NotImplementedError
+
+
+class RegrSlope(Regression):
+    """How much y grows with x."""
+
+    names = ("REGR_SLOPE",)
+    options = ("series", "step")
+    series: ClassVar[type[Series]] = SeriesSlope
+
+    @classmethod
+    def variant(cls, literals: Sequence[str]) -> type[Aggregate[Any]]:
+        return cls.series if literals else cls
+
+    def _shaped(self, found: Line) -> Fraction:
+        return found.slope
 
 
 class RegrIntercept(RegrSlope):
     """Where the line of REGR_SLOPE meets x = 0."""
 
     names = ("REGR_INTERCEPT",)
+    series = SeriesIntercept
 
-    def _shaped(self, slope: Fraction, mean_x: Fraction, mean_y: Fraction) -> float:
-        return nearest(mean_y - slope * mean_x)
+    def _shaped(self, found: Line) -> Fraction:
+        return found.value(Fraction(0))
+
+
+class RegrR2(RegrSlope):
+    """How well the line fits, from 0 to 1: the square of the correlation. 1 where y does not vary, as in SQL."""
+
+    names = ("REGR_R2",)
+    series = SeriesR2
+
+    def _shaped(self, found: Line) -> Fraction:
+        return found.fit
+
+
+class RegrForecast(Positional[State], Regression):
+    """Where the line over time is some time after the window's end."""
+
+    names = ("REGR_FORECAST",)
+    parameters = ("ahead",)
+    options = ("series", "step")
+    timed = True
+    series = SeriesForecast
+
+    def __init__(self, *types: pa.DataType, ahead: str) -> None:
+        super().__init__(*types)
+        self.ahead = Length.parse(self.names[0], "horizon", ahead)
+
+    @classmethod
+    def variant(cls, literals: Sequence[str]) -> type[Aggregate[Any]]:
+        return cls.series if len(literals) > 1 else cls
+
+    def check(self, levels: int, domain: Domain) -> None:
+        self.ahead.check(self.names[0], "horizon", domain)
+
+    def seen(self, items: Sequence[tuple[int, Any]], view: View) -> float | None:
+        found = self._line([value for _, value in items])
+        at = Fraction(view.front + self.ahead.ticks, self.unit)
+        return found if found is None or isinstance(found, float) else nearest(found.value(at))
+
+    def columns(self) -> Forecasts:
+        question = Question(Asked.VALUE, self.unit)
+        return Forecasts(Whole(question) if whole(self.types[0]) else Real(question), self.ahead.ticks)
+
+    def _shaped(self, found: Line) -> Fraction:
+        return found.value(Fraction(self.ahead.ticks, self.unit))
+
+    def text(self, arguments: Sequence[str]) -> str:
+        return f"REGR_FORECAST({arguments[0]}, '{self.ahead.duration}')"
+
+    def _key(self) -> tuple[Any, ...]:
+        return (*super()._key(), self.ahead)

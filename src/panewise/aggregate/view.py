@@ -25,6 +25,8 @@ class View:
     slides: tuple[int, ...]
     origin: int = 0
     domain: Domain = Domain.INTEGER
+    #: How many ticks positions are later than times.
+    shift: int = 0
 
     @cached_property
     def edges(self) -> tuple[int, ...]:

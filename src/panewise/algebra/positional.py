@@ -17,6 +17,8 @@ class Views:
 
     levels: tuple[Sliding, ...]
     domain: Domain
+    #: How many ticks positions are later than times.
+    shift: int
 
     @property
     def lag(self) -> int:
@@ -31,16 +33,16 @@ class Views:
         """What is seen at an instant of a level."""
         seen = self.levels[: level + 1]
         ranges, slides = tuple(each.range for each in seen), tuple(each.step for each in seen)
-        return View(instant - self.lag, ranges, slides, self.origin, self.domain)
+        return View(instant - self.lag, ranges, slides, self.origin, self.domain, self.shift)
 
 
-def views(window: Window, domain: Domain) -> Views | None:
-    """The views of a window; None where it has no tiers."""
+def views(window: Window, domain: Domain, shift: int = 0) -> Views | None:
+    """The views of a window; None where it has no tiers. `shift` is that of its boundary."""
     match window:
         case Sliding() if window.periodic:
-            return Views((window,), domain)
+            return Views((window,), domain, shift)
         case MultiGranular(levels=levels):
-            return Views(levels, domain)
+            return Views(levels, domain, shift)
     return None
 
 

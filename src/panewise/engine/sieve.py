@@ -90,6 +90,6 @@ def made(aggregate: Aggregate[object]) -> Filter | None:
     if isinstance(aggregate, Count) or (isinstance(aggregate, Sum) and pa.types.is_integer(kind)):
         return CISum()
     numeric = fits(kind) and (pa.types.is_floating(kind) or pa.types.is_integer(kind)) and kind != pa.uint64()
-    if isinstance(aggregate, Max | Min) and numeric:
-        return MaxIndex() if isinstance(aggregate, Max) else MinIndex()
+    if isinstance(aggregate, Max) and numeric:  # a Min is a Max of the other end
+        return MinIndex() if isinstance(aggregate, Min) else MaxIndex()
     return None

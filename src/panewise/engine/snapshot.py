@@ -234,20 +234,26 @@ def _words(column: Columns, cells: Iterator[pa.ChunkedArray]) -> Words:
     nothing = column.identity(0)
     if (written := column.written(nothing)) is not None:
         return column.read([next(cells).combine_chunks() for _ in written])
-    return tuple(_word(next(cells), word.dtype) for word in nothing)
+    return tuple(_word(next(cells), word) for word in nothing)
 
 
 def _word_array(word: Any) -> pa.Array:
-    return pa.array([to_text(state) for state in word], pa.large_string()) if word.dtype.hasobject else pa.array(word)
+    if word.dtype.hasobject:
+        return pa.array([to_text(state) for state in word], pa.large_string())
+    if word.ndim == 1:
+        return pa.array(word)
+    return pa.FixedSizeListArray.from_arrays(pa.array(word.ravel()), word.shape[1])
 
 
-def _word(array: pa.ChunkedArray, dtype: Any) -> Any:
-    if dtype.hasobject:
+def _word(array: pa.ChunkedArray, like: Any) -> Any:
+    if like.dtype.hasobject:
         out = np.empty(len(array), object)
         out[:] = [from_text(text) for text in array.to_pylist()]
         return out
     # Copied, because states are written in place and Arrow's memory is not ours.
-    return np.array(array.to_numpy(), dtype)
+    if like.ndim == 1:
+        return np.array(array.to_numpy(), like.dtype)
+    return np.array(array.combine_chunks().flatten().to_numpy(), like.dtype).reshape(len(array), *like.shape[1:])
 
 
 # ---- names -----------------------------------------------------------------------------------------------------

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
 from panewise.aggregate import Words, joined, placed
-from panewise.algebra.positional import Views
 from panewise.engine.shelf import Chosen, PaneShelf, bounds_of, scope_of
 from panewise.engine.tiers import granule_of
 from panewise.errors import BindProblem
@@ -24,7 +25,7 @@ class TierShelf(PaneShelf):
         tables = []
         for number, window in enumerate(plan.views.levels):
             seen = floor_to_grid(instants, window.start, window.step)
-            every = [self._states(plan.views, number, int(at), window) for at in seen]
+            every = [self._states(plan, number, int(at), window) for at in seen]
             found = [joined([placed(states[n], codes) for states in every]) for n in range(len(self.groups.columns))]
             level = number if len(plan.views.levels) > 1 else None
             tables.append(self._table(plan, found, codes, bounds_of(window, instants, self.instants), level))
@@ -33,11 +34,12 @@ class TierShelf(PaneShelf):
     def between(self, plan: Aggregation, starts: Ticks, ends: Ticks, keys: Chosen | None) -> pa.Table:
         raise BindProblem("a stretch of time has no tiers to look at", fix="ask for the window of the query")
 
-    def _states(self, views: Views, level: int, at: int, window: Sliding) -> list[Words]:
+    def _states(self, plan: Aggregation, level: int, at: int, window: Sliding) -> list[Words]:
         """What every group holds at an instant of a level."""
+        views, grains = replace(plan.views, shift=self.boundary.shift), plan.grains
         lows, highs = scope_of(window, np.array([at], np.int64), self.boundary)
         panes = self.archive.within(max(int(lows[0]), self.since), int(highs[0]), self.coming, views.domain)
-        tiers = Tiers(self.groups.columns, [granule_of(views, number) for number in range(len(views.levels))])
+        tiers = Tiers(self.groups.columns, [granule_of(views, number, grains) for number in range(len(views.levels))])
         tiers.grow(len(self.groups.keys))
         tiers.load(views.at(at, len(views.levels) - 1), panes)
         return next(states for _, states in tiers.answers({level: views.at(at, level)}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -21,10 +21,12 @@ from panewise.time import Boundary
 class Tiered(Holder):
     """One window and the feeds of its levels. Tiers are not shared: others have edges elsewhere."""
 
-    def __init__(self, columns: Sequence[Columns], views: Views, boundary: Boundary, begins: int) -> None:
+    def __init__(
+        self, columns: Sequence[Columns], views: Views, boundary: Boundary, begins: int, grains: Iterable[int]
+    ) -> None:
         super().__init__(columns, boundary, views.lag)
         self.views, self.origin = views, views.levels[0].start
-        self.chain = Tiers(columns, [granule_of(views, level) for level in range(len(views.levels))])
+        self.chain = Tiers(columns, [granule_of(views, level, grains) for level in range(len(views.levels))])
         #: Panes that start before this position do not count.
         self.begins = begins
         #: For feeds that report changes, the groups in the last answer: each may have another at any instant.
@@ -111,9 +113,12 @@ class Tiered(Holder):
         return self.views.at(at, len(self.views.levels) - 1)
 
 
-def granule_of(views: Views, level: int) -> Granule:
-    """Where panes of a tier may be merged: across no granule, and no edge, of its own level or of a coarser one."""
+def granule_of(views: Views, level: int, grains: Iterable[int]) -> Granule:
+    """Where panes of a tier may be merged: across no granule, and no edge, of its own level or of a coarser one.
+
+    Nor across instants that an aggregate tells apart.
+    """
     coarser = views.levels[level:]
-    ends = [Edges(views.origin, each.step) for each in coarser]
+    ends = [*(Edges(views.origin, each.step) for each in coarser), *(Edges(0, grain) for grain in grains)]
     parted = cuts([*ends, *(Edges(views.origin - each.range, each.step) for each in coarser)])
     return lambda position: int(parted.numbers(np.array([position], np.int64))[0])

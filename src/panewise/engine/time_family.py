@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from panewise.aggregate import Longs
+from panewise.aggregate.columns.positional import PositionalColumns
 from panewise.algebra import Host
 from panewise.engine.accumulating import Accumulating
 from panewise.engine.archive import Archive
@@ -141,7 +142,8 @@ class TimeFamily(Family):
     def _tiered(self, since: int) -> Tiered:
         """The tiers for feeds for which items after some position count; those that come now know what comes now."""
         if since not in self.tiers:
-            holder = Tiered(self.columns, self.plan.views, self.boundary, max(self.closed, since))
+            views = replace(self.plan.views, shift=self.boundary.shift)
+            holder = Tiered(self.columns, views, self.boundary, max(self.closed, since), self.plan.grains)
             holder.grow(len(self.keys))
             if self.passed > NEVER:
                 holder.pass_to(self.passed)
@@ -153,8 +155,9 @@ class TimeFamily(Family):
         return Standpoint(origin, self.closed, self.passed, len(self.keys), self.open.panes())
 
     def _cuts(self) -> Cuts:
-        edges = [edge for feed in self.feeds.values() for edge in edges_of(feed.window)]
-        return cuts(edges if self.grain is None else [*edges, Edges(0, self.grain)])
+        grains = [*self.plan.grains, *([] if self.grain is None else [self.grain])]
+        windows = (edge for feed in self.feeds.values() for edge in edges_of(feed.window))
+        return cuts([*(Edges(0, grain) for grain in grains), *windows])
 
     # ---- rows and time -----------------------------------------------------------------------------------------
 
@@ -319,6 +322,12 @@ class TimeFamily(Family):
         for holder in self.holders:
             yield from holder.waiting
             yield from holder.panes()
+
+    def tidy(self) -> None:
+        super().tidy()
+        for number, column in enumerate(self.columns):
+            if isinstance(column, PositionalColumns) and column.crowded:
+                column.forget(pane.states[number] for pane in self._every_pane())
 
     def live(self) -> Iterable[Longs]:
         yield from (pane.codes for pane in self._every_pane())

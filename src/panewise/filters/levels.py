@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from panewise import kernels
 from panewise.errors import PlanProblem
-from panewise.filters.base import NONE, Answers, Filter, Flags, Longs
+from panewise.filters.base import NONE, Answers, Filter, Longs
 
-#: Where the answers to each lookup begin and end, all codes, and which are certain.
-Candidates: TypeAlias = tuple[Longs, Longs, npt.NDArray[np.int32], Flags]
+#: For each lookup where its codes begin and end and where its doubts do, all codes, and the places of doubtful ones.
+Candidates: TypeAlias = tuple[Longs, npt.NDArray[np.int32], npt.NDArray[np.int32]]
 
 _LARGEST_P = 1024
 _KEYS = 64
@@ -85,7 +85,7 @@ class LevelIndex(Filter):
         sizes = np.arange(61 - self.p.bit_length(), dtype=np.int64)[:, None]
         first = self.p * ((1 << sizes) - 1) + (np.arange(self.p, dtype=np.int64) << sizes) + 1
         self._starts, self._ends = first.ravel(), (first + (1 << sizes) - 1).ravel()
-        self._work = np.zeros(3, np.int64)
+        self._work, self._expected = np.zeros(3, np.int64), 1
         self._keys, self._sizes = 0, 0
         self._stamps = np.full((0, self._first + 1), NONE, np.int64)
         self._counts = np.zeros(0, np.int64)
@@ -114,25 +114,29 @@ class LevelIndex(Filter):
         return sum(array.nbytes for array in arrays)
 
     def lookup(self, cuts: Longs, limits: Longs, below: bool) -> Answers:
-        begins, ends, codes, _ = self.candidates(cuts, least_of(limits, below), below)
-        offsets = np.append(0, np.cumsum(ends - begins))
-        places = np.arange(offsets[-1]) - np.repeat(offsets[:-1] - begins, ends - begins)
+        parts, codes, _ = self.candidates(cuts, least_of(limits, below), below)
+        begins, counts = parts[:, 0], parts[:, 1] - parts[:, 0]
+        offsets = np.append(0, np.cumsum(counts))
+        places = np.arange(offsets[-1]) - np.repeat(offsets[:-1] - begins, counts)
         return offsets, codes[places].astype(np.int64)
 
     def candidates(self, cuts: Longs, least: Longs, below: bool) -> Candidates:
-        """What may have `least` or more after the cut, or less, and which of them are certain."""
+        """What may have `least` or more after the cut, or less, and which of them are not certain."""
         # Row 0 knows of everything that was seen after the cut: that has an element, or a sum of zero, or more.
         given = least <= 1 - self._first
         low = np.where(given, 0, np.searchsorted(self._ends, least, side="right") - 1 + self._first)
         high = np.where(given, 0, np.searchsorted(self._starts, least) + self._first)
         state, place = (self._stamps, *self._changes), (self.rows, self._first, self.p)
         asked, order = (low, high, cuts), np.lexsort((cuts, high, low))
-        found: Candidates = kernels.level_lookup(state, self._heaps, *place, asked, order, below, self._work)
+        how = (order, below, self._expected, self._work)
+        found: Candidates = kernels.level_lookup(state, self._heaps, *place, asked, *how)
+        self._expected = len(found[1]) + 1
         return found
 
     def forget(self, before: int) -> None:
         super().forget(before)
-        while self._sizes > 1 and self._stamps[:, self.rows - self.p].max() <= self.before:
+        # One size that nothing has reached may stay, so that none has to come back at once.
+        while self._sizes > 2 and self._stamps[:, self.rows - 2 * self.p].max() <= self.before:
             self._resize(self._keys, self._sizes - 1)
 
     def take(self, codes: Longs, times: Longs, values: Longs | None) -> None:

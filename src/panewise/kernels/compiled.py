@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
-from panewise.kernels import framing, intervals, levels, peaks, quantiles, running
+from panewise.kernels import framing, intervals, levels, moments, peaks, powers, quantiles, running
 from panewise.kernels.plain import Bytes, Chain, Doubles, Flags, Longs, Table
 
 _BODY = np.int64(0x7FFF_FFFF_FFFF_FFFF)
@@ -217,6 +217,25 @@ def meet(left: Chain, right: Chain) -> tuple[Longs, Longs]:
     return ours[:found], theirs[:found]
 
 
+@_compiled
+def interval_run(totals: Longs, rows: Longs, length: int) -> None:
+    mask = totals.shape[0] - 1
+    for i in range(len(rows)):
+        before, row = (length + i) & mask, (length + i + 1) & mask
+        for group in range(rows.shape[1]):
+            totals[row, group] = totals[before, group] + rows[i, group]
+
+
+@_compiled
+def interval_differences(totals: Longs, firsts: Longs, lasts: Longs, groups: Longs) -> Longs:
+    flat, width, mask = totals.reshape(-1), totals.shape[1], totals.shape[0] - 1
+    out = np.empty(len(firsts), np.int64)
+    for i in range(len(firsts)):
+        newer, older = (lasts[i] & mask) * width + groups[i], ((firsts[i] - 1) & mask) * width + groups[i]
+        out[i] = flat[np.uint64(newer)] - flat[np.uint64(older)]
+    return out
+
+
 frame_flags = _compiled(framing.frame_flags)
 frame_reports = _compiled(framing.frame_reports)
 frame_labels = _compiled(framing.frame_labels)
@@ -226,10 +245,9 @@ frame_reach = _compiled(framing.frame_reach)
 frame_between = _compiled(framing.frame_between)
 frame_extents = _compiled(framing.frame_extents)
 
-interval_run = _compiled(intervals.interval_run)
+interval_outside = _compiled(intervals.interval_outside)
 interval_add = _compiled(intervals.interval_add)
 interval_choose = _compiled(intervals.interval_choose)
-interval_differences = _compiled(intervals.interval_differences)
 interval_sums = _compiled(intervals.interval_sums)
 interval_sums_of_all = _compiled(intervals.interval_sums_of_all)
 interval_greatest = _compiled(intervals.interval_greatest)
@@ -248,3 +266,16 @@ peak_lookup = _compiled(peaks.peak_lookup)
 quantile_merge = _compiled(quantiles.quantile_merge)
 quantile_sizes = _compiled(quantiles.quantile_sizes)
 quantile_select = _compiled(quantiles.quantile_select)
+line_points = _compiled(moments.line_points)
+line_joined = _compiled(moments.line_joined)
+line_slopes = _compiled(moments.line_slopes)
+line_values = _compiled(moments.line_values)
+line_fits = _compiled(moments.line_fits)
+line_series = _compiled(moments.line_series)
+line_series_end = _compiled(moments.line_series_end)
+power_whole = _compiled(powers.power_whole)
+power_whole_near = _compiled(powers.power_whole_near)
+power_real = _compiled(powers.power_real)
+power_anchored = _compiled(powers.power_anchored)
+power_real_near = _compiled(powers.power_real_near)
+power_joined = _compiled(powers.power_joined)

@@ -1,6 +1,7 @@
 """The kernels of lookups: many windows at once from running totals or from base intervals.
 
-One text serves both twins, as in `framing`. States are tables, a row a place of the structure and a column a group.
+One text serves both twins, as in `framing`, but for running totals. States are tables, a row a place of the structure
+and a column a group.
 
 A *tree* has the base intervals of a circle of `size` positions, a power of two: row `size + i` holds position i, and
 row n what rows 2n and 2n + 1 hold. Level by level, positions are taken modulo what the level has room for.
@@ -20,21 +21,23 @@ _ONE = np.uint64(1)
 
 def interval_differences(totals: Longs, firsts: Longs, lasts: Longs, groups: Longs) -> Longs:
     """What running totals gained from before `first` to `last`; row r of the totals, modulo their number, is (1, r)."""
-    flat, width, mask = totals.reshape(-1), totals.shape[1], totals.shape[0] - 1
-    out = np.empty(len(firsts), np.int64)
+    mask = totals.shape[0] - 1
+    found: Longs = totals[lasts & mask, groups] - totals[(firsts - 1) & mask, groups]
+    return found
+
+
+def interval_outside(firsts: Longs, lasts: Longs, oldest: int, newest: int) -> int:
+    """The place of the first window that does not lie after the `oldest` position and up to the `newest`, or -1."""
     for i in range(len(firsts)):
-        newer, older = (lasts[i] & mask) * width + groups[i], ((firsts[i] - 1) & mask) * width + groups[i]
-        out[i] = flat[np.uint64(newer)] - flat[np.uint64(older)]
-    return out
+        if firsts[i] <= oldest or lasts[i] > newest or firsts[i] > lasts[i] + 1:
+            return i
+    return -1
 
 
 def interval_run(totals: Longs, rows: Longs, length: int) -> None:
-    """Continue running totals after row `length` by as many rows as there are new ones."""
+    """Continue running totals after row `length` by as many rows as there are new ones. They may wrap around."""
     mask = totals.shape[0] - 1
-    for i in range(len(rows)):
-        before, row = (length + i) & mask, (length + i + 1) & mask
-        for group in range(rows.shape[1]):
-            totals[row, group] = totals[before, group] + rows[i, group]
+    totals[np.arange(length + 1, length + 1 + len(rows)) & mask] = totals[length & mask] + np.cumsum(rows, axis=0)
 
 
 def interval_add(tree: Longs, before: int, now: int, oldest: int) -> None:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from numba.cpython.unsafe.numbers import leading_zeros, trailing_zeros
 from numba.extending import overload, register_jitable
 
-from panewise.kernels.plain import Flags, Longs
+from panewise.kernels.plain import Longs
 
 Ints: TypeAlias = npt.NDArray[np.int32]
 #: Timestamps by code and row; by size of level the codes whose have changed, and how often any did.
@@ -237,22 +237,25 @@ def _gather(state: Stamps, rows: tuple[Any, Any, Any], words: Longs, near: Near)
 
 
 @register_jitable
-def _emit(near: Near, count: int, cut: int, below: bool, out: Ints, sure: Flags) -> Any:
-    """Answer one lookup from the candidates near by; how many answers there are.
+def _emit(near: Near, count: int, cut: int, below: bool, out: Ints, total: Any, doubtful: Ints, doubts: Any) -> Any:
+    """Answer one lookup from the candidates near by, after `total` answers, of which so many are doubtful; both then.
 
     All are written and those are counted that hold: there is no branch to be guessed wrong.
     """
     codes, seen, lower, higher = near
-    total = 0
     if below:
         for n in range(count):
-            out[total], sure[total] = codes[n], lower[n] <= cut
-            total += (seen[n] > cut) & (higher[n] <= cut)
+            out[total], doubtful[doubts] = codes[n], total
+            answers = (seen[n] > cut) & (higher[n] <= cut)
+            total += answers
+            doubts += answers & (lower[n] > cut)
     else:
         for n in range(count):
-            out[total], sure[total] = codes[n], higher[n] > cut
-            total += seen[n] > cut
-    return total
+            out[total], doubtful[doubts] = codes[n], total
+            answers = seen[n] > cut
+            total += answers
+            doubts += answers & (higher[n] <= cut)
+    return total, doubts
 
 
 @register_jitable
@@ -276,24 +279,26 @@ def level_lookup(
     asked: tuple[Longs, Longs, Longs],
     order: Longs,
     below: bool,
+    room: int,
     work: Longs,
-) -> tuple[Longs, Longs, Longs, Flags]:
-    """For each lookup the codes, ascending, whose aggregate after a cut may be beyond a threshold, and which surely is.
+) -> tuple[Longs, Ints, Ints]:
+    """For each lookup the codes, ascending, whose aggregate after a cut may be beyond a threshold.
 
     `asked` are rows `low` and `high`, and cuts: whatever reaches the threshold has a timestamp after the cut in row
     `low`, and whatever has one in row `high` reaches it. Below it the roles change, and substreams that were not seen
     after the cut are left out.
 
     Lookups are answered in an order in which those of the same rows follow each other, widest window first: each finds
-    its candidates among those of the one before. Returned are where the answers of each begin and end.
+    its candidates among those of the one before. Returned are, for each lookup, where its codes begin and end and where
+    its doubts do; all codes; and the places of those that are doubtful. `room` is how many codes to expect.
     """
     low, high, cuts = asked
     keys = heaps[1].shape[1]
     words, found = np.zeros((keys >> 5) + 1, np.int64), np.empty(keys + 2, np.int32)
     near = (np.empty(keys, np.int32), np.empty(keys, np.int64), np.empty(keys, np.int64), np.empty(keys, np.int64))
-    begins, ends = np.zeros(len(cuts), np.int64), np.zeros(len(cuts), np.int64)
-    out, sure = np.empty(keys + 64, np.int32), np.empty(keys + 64, np.bool_)
-    total, count, last = 0, 0, -1
+    parts = np.zeros((len(cuts), 4), np.int64)
+    out, doubtful = np.empty(keys + room, np.int32), np.empty(keys + room, np.int32)
+    total, doubts, count, last = 0, 0, 0, -1
     for i in order:
         cut, row = cuts[i], 0 if below else low[i]
         if last < 0 or low[i] != low[last] or high[i] != high[last]:
@@ -304,14 +309,15 @@ def level_lookup(
                     # A row that does not exist is one that no substream has reached.
                     count = _gather(state, (row, min(low[i], rows), min(high[i], rows)), words, near)
         last = i
-        if total + count > len(out):
-            more, surer = np.empty(2 * len(out) + keys, np.int32), np.empty(2 * len(out) + keys, np.bool_)
-            more[:total], surer[:total] = out[:total], sure[:total]
-            out, sure = more, surer
-        begins[i] = total
+        if total + count >= len(out):
+            size = 2 * len(out) + keys
+            more, others = np.empty(size, np.int32), np.empty(size, np.int32)
+            more[:total], others[:doubts] = out[:total], doubtful[:doubts]
+            out, doubtful = more, others
         work[VISITED] += count
-        total += _emit(near, count, cut, below, out[total:], sure[total:])
-        ends[i] = total
-        if 2 * (total - begins[i]) < count:
+        parts[i, 0], parts[i, 2] = total, doubts
+        total, doubts = _emit(near, count, cut, below, out, total, doubtful, doubts)
+        parts[i, 1], parts[i, 3] = total, doubts
+        if 2 * (total - parts[i, 0]) < count:
             count = _narrow(near, count, cut)
-    return begins, ends, out[:total], sure[:total]
+    return parts, out[:total], doubtful[:doubts]

@@ -12,7 +12,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from panewise.kernels.levels import Ints
-from panewise.kernels.plain import Flags, Longs
+from panewise.kernels.plain import Longs
 
 #: The pool's times, and sums (none where elements are counted); then what is known of each ring.
 Rings: TypeAlias = tuple[Longs, Longs, Longs]
@@ -66,34 +66,29 @@ def _sums_to(rings: Rings, code: int, cut: int, least: int) -> Any:
 
 
 def running_confirm(
-    rings: Rings,
-    begins: Longs,
-    ends: Longs,
-    codes: Ints,
-    sure: Flags,
-    cuts: Longs,
-    least: Longs,
-    below: bool,
+    rings: Rings, parts: Longs, codes: Ints, doubtful: Ints, cuts: Longs, least: Longs, below: bool
 ) -> tuple[Longs, Longs]:
-    """Of the candidates of each lookup those that are right: the sure ones, and those that running totals confirm."""
-    offsets, out = np.zeros(len(begins) + 1, np.int64), np.empty(len(codes), np.int64)
-    doubtful = np.empty(len(codes) + 1, np.int64)
+    """Of the candidates of each lookup (see `level_lookup`) those that are right, in the order of lookups.
+
+    Checking, striking out and copying are loops of their own without branches: which candidates are right cannot be
+    guessed, and the processor waits for many places of memory at once.
+    """
+    offsets, out = np.zeros(len(parts) + 1, np.int64), np.empty(len(codes) + 1, np.int64)
+    wrong = np.empty(len(doubtful), np.bool_)
+    counted = len(rings[1]) == 0
     total = 0
-    for i in range(len(begins)):
-        cut, enough, begin, end = cuts[i], least[i], begins[i], ends[i]
-        count = 0
-        for n in range(begin, end):
-            doubtful[count] = n
-            count += not sure[n]
-        # Apart from the rest, so that the processor waits for many places of memory at once.
-        if len(rings[1]) == 0:
-            for n in range(count):
-                sure[doubtful[n]] = _counts(rings, codes[doubtful[n]], cut, enough) != below
+    for i in range(len(parts)):
+        cut, enough, first, end = cuts[i], least[i], parts[i, 2], parts[i, 3]
+        if counted:
+            for n in range(first, end):
+                wrong[n] = _counts(rings, codes[doubtful[n]], cut, enough) == below
         else:
-            for n in range(count):
-                sure[doubtful[n]] = _sums_to(rings, codes[doubtful[n]], cut, enough) != below
-        for n in range(begin, end):
-            out[total] = codes[n]
-            total += sure[n]
+            for n in range(first, end):
+                wrong[n] = _sums_to(rings, codes[doubtful[n]], cut, enough) == below
+        for n in range(first, end):
+            codes[doubtful[n]] |= -np.int32(wrong[n])
+        for place in range(parts[i, 0], parts[i, 1]):
+            out[total] = codes[place]
+            total += codes[place] >= 0
         offsets[i + 1] = total
     return offsets, out[:total]

@@ -14,11 +14,17 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
+_OURS = ("REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2", "APPROX_DISTINCT", "APPROX_COUNT_DISTINCT")
+
 
 class CQL(Spark):
-    """Spark SQL that writes QUANTILE as QUANTILE, and does not take PERCENTILE, which interpolates, for it."""
+    """Spark SQL that writes QUANTILE as QUANTILE, and does not take PERCENTILE, which interpolates, for it.
+
+    Nor does it know how many arguments our own aggregates take.
+    """
 
     class Parser(SparkParser):
+        FUNCTIONS: ClassVar = {k: v for k, v in SparkParser.FUNCTIONS.items() if k not in _OURS}
         FUNCTION_PARSERS: ClassVar = {k: v for k, v in SparkParser.FUNCTION_PARSERS.items() if k != "PERCENTILE"}
 
     class Generator(SparkGenerator):

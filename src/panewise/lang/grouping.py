@@ -145,6 +145,7 @@ class Grouping:
         columns = _columns(kind, given)
         scalars = [self._scalar(a, expr) for a in given[:columns]]
         literals = [canonical(literal).strip("'") for literal in given[columns:]]
+        kind = kind.variant(literals)
         if kind.arity == 2 and len(scalars) == 1:
             scalars.append(self._time(name, expr))
         if len(scalars) != kind.arity or not _fitting(kind, len(literals)):
@@ -181,11 +182,7 @@ class Grouping:
                 fix=f"write {name}(y, x)",
                 place=expr.place,
             )
-        time = column(self.times[0], self.scope.types[self.times[0]])
-        if self.domain is Domain.INTEGER:
-            return time
-        sql = f"UNIX_MICROS({time.sql}) / 1000000"
-        return Scalar(sql, time.inputs, self.scope.describe(sql, {time.inputs[0]: time.type}))
+        return column(self.times[0], self.scope.types[self.times[0]])
 
 
 def aggregate_name(node: exp.Expr) -> str | None:
@@ -202,6 +199,8 @@ def aggregate_name(node: exp.Expr) -> str | None:
 
 def _columns(kind: type[Aggregate[Any]], given: list[exp.Expr]) -> int:
     """How many arguments are columns; a text in quotes after the first begins the literals, where some may follow."""
+    if kind.timed:
+        return kind.arity - 1
     if kind.options or kind.rest is not None:
         texts = (n for n, a in enumerate(given) if n and isinstance(a, exp.Literal) and a.is_string)
         return min(next(texts, len(given)), kind.arity)
@@ -216,7 +215,7 @@ def _fitting(kind: type[Aggregate[Any]], literals: int) -> bool:
 
 def _form(name: str, kind: type[Aggregate[Any]]) -> str:
     """How an aggregate is called, for a person who called it otherwise."""
-    wanted = ", ".join(["column"] * kind.arity + list(kind.parameters))
+    wanted = ", ".join(["column"] * (kind.arity - kind.timed) + list(kind.parameters))
     optional = [*kind.options, *([f"{kind.rest} ..."] if kind.rest else [])]
     return f"{name}({wanted}{''.join(f' [, {each}]' for each in optional)})"
 

@@ -3,7 +3,7 @@
 from panewise.plan.aggregation import Aggregation, Rowwise, aggregation, span
 from panewise.plan.explain import explain
 from panewise.plan.explain_pool import explain_pool
-from panewise.plan.families import FamilyPlan, WindowPlan, edges_of, families, frame_of, managers, slider
+from panewise.plan.families import FamilyPlan, WindowPlan, edges_in, edges_of, families, frame_of, managers, slider
 from panewise.plan.framing import Framing, framing
 from panewise.plan.picture import picture
 from panewise.plan.relation import Relation, relation
@@ -21,6 +21,7 @@ __all__ = [
     "WindowPlan",
     "aggregation",
     "choose_store",
+    "edges_in",
     "edges_of",
     "explain",
     "explain_pool",

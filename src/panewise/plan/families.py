@@ -41,7 +41,7 @@ class FamilyPlan:
     @property
     def cuts(self) -> Cuts | None:
         """How the stream is cut; None where windows count rows or follow sessions."""
-        edges = [e for plan in self.members.values() for _, window in plan.levels for e in edges_of(window)]
+        edges = [e for plan in self.members.values() for e in edges_in(plan)]
         return cuts(edges) if edges else None
 
     def windows(self) -> list[WindowPlan]:
@@ -95,6 +95,12 @@ def slider(window: Window, revise: int | None) -> Sliding | None:
 
 def frame_of(window: Sliding) -> Frame:
     return Frame(window.range, window.step)
+
+
+def edges_in(plan: Aggregation) -> list[Edges]:
+    """Where the panes of a query end: with its windows, and with the instants that its aggregates tell apart."""
+    windows = [edge for _, window in plan.levels for edge in edges_of(window)]
+    return windows + [Edges(0, grain) for grain in sorted(plan.grains)]
 
 
 def edges_of(window: Window) -> list[Edges]:

@@ -120,7 +120,7 @@ class _Run:
         found: list[Result] = []
         anchored = self.anchored(query)
         for level, single in levels(anchored):
-            look = look_of(anchored, level or 0)
+            look = look_of(anchored, level or 0, self.boundary)
             evaluation = Evaluation(self.sources, self.boundary, self.host, query.empty, look)
             when = moments(single, evaluation.parts, self.boundary, self.until)
             if query.revise is not None:

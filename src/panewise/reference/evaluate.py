@@ -279,7 +279,7 @@ def _each_once(bags: Sequence[Bag]) -> Bag:
     return list({id(row): row for bag in bags for row in bag}.values())
 
 
-def look_of(query: Query, level: int) -> Look | None:
+def look_of(query: Query, level: int, boundary: Boundary) -> Look | None:
     """How a level of the query's only window is looked at."""
-    found = views(query.windows[0].window, query.domain) if len(query.windows) == 1 else None
+    found = views(query.windows[0].window, query.domain, boundary.shift) if len(query.windows) == 1 else None
     return None if found is None else lambda instant: found.at(instant, level)

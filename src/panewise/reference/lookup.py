@@ -38,7 +38,7 @@ def looked_up(
             # Between two instants of a window the state is that of the earlier one.
             origin, step = node.window.grid or (0, 1)
             moment = Moment(instant - (instant - origin) % step, *node.window.bounds(instant))
-            look = look_of(query, level or 0)
+            look = look_of(query, level or 0, boundary)
             evaluation = Evaluation(histories, boundary, host or default_host(), query.empty, look)
             (bag,) = evaluation.bags(single.root, [moment])
             results += [Result(row, moment, level=level) for row in bag]

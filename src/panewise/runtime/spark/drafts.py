@@ -15,7 +15,7 @@ from panewise.engine import Pool
 from panewise.engine.grouping import Grouping, Home, admitted, home_of
 from panewise.engine.relational import Inflow
 from panewise.engine.snapshot import fingerprint
-from panewise.plan import Aggregation, edges_of, span, unsliceable
+from panewise.plan import Aggregation, edges_in, span, unsliceable
 from panewise.runtime.spark.expressions import (
     EARLIEST,
     LATEST,
@@ -84,7 +84,7 @@ class _Draft:
             packed = _packed(time, lanes[0], packing, self.pool.boundary)
             select = [(PACKED, packed), *((name, sql) for sql, name in self.names.items() if sql != packing.sql)]
         sliced = [plan for lane, plans in zip(lanes, homes.values(), strict=False) if lane.cuts for plan in plans]
-        edges = [e for plan in sliced for _, window in plan.levels for e in edges_of(window)]
+        edges = [e for plan in sliced for e in edges_in(plan)]
         needed = columns_needed([*(columns_used(p) for p in homes.values()), *(r.names for r in read.values())], schema)
         usable = usable_time(time, schema.domain)
         tally = cuts(edges) if edges else None
@@ -106,7 +106,7 @@ class _Draft:
             return Lane(signature, home, plan, None, reason, columns, flag, entering, span, routed, home_shard)
         asked = dict.fromkeys([*plan.group.keys, *(a for call in plan.group.calls for a in call.arguments)])
         columns = {name: self._name(grouped[name]) for name in asked}
-        edges = [e for p in plans for _, window in p.levels for e in edges_of(window)]
+        edges = [e for p in plans for e in edges_in(p)]
         routed = tuple(map(self._name, keys))
         return Lane(signature, home, plan, cuts(edges), None, columns, flag, entering, span, routed, home_shard)
 

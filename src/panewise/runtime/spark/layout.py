@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from panewise.engine.grouping import Home, home_of
 from panewise.engine.relational import Inflow
-from panewise.plan import Aggregation, Framing, Relation, edges_of, unsliceable
+from panewise.plan import Aggregation, Framing, Relation, edges_in, unsliceable
 from panewise.schema import StreamSchema
 from panewise.slicing.cuts import Cuts
 from panewise.time import Boundary
@@ -136,5 +136,4 @@ class Layout:
             return False
         if lane.cuts is None:
             return True
-        edges = [edge for _, window in plan.levels for edge in edges_of(window)]
-        return unsliceable([plan]) is None and lane.cuts.agree(edges)
+        return unsliceable([plan]) is None and lane.cuts.agree(edges_in(plan))

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from panewise import kernels
 from panewise.aggregate import Columns, Longs, Words, bytes_of
 from panewise.errors import PlanProblem
 from panewise.stores.arrays.tables import blank, shaped, widened
@@ -44,13 +45,10 @@ class Positions(ABC):
 
     def _within(self, firsts: npt.ArrayLike, lasts: npt.ArrayLike) -> tuple[Longs, Longs]:
         """Windows as arrays, all of them within reach."""
-        starts, stops = _longs(firsts), _longs(lasts)
-        if len(starts) and len(stops):
-            widths = stops - starts
-            if not (starts.min() > self.forgotten and stops.max() <= self.length and widths.min() >= -1):
-                bad = int(np.argmax((starts <= self.forgotten) | (stops > self.length) | (widths < -1)))
-                pairs = np.broadcast_arrays(starts, stops)
-                raise outside(int(pairs[0][bad]), int(pairs[1][bad]), self.reach, self.length)
+        starts, stops = paired(_longs(firsts), _longs(lasts))
+        bad = kernels.interval_outside(starts, stops, self.forgotten, self.length)
+        if bad >= 0:
+            raise outside(int(starts[bad]), int(stops[bad]), self.reach, self.length)
         return starts, stops
 
     def _known(self, groups: npt.ArrayLike) -> Longs:
@@ -131,7 +129,7 @@ class ArrayStore(Positions):
         """The states over each window of every group, window by window; or over each pair of a window and a group."""
         firsts, lasts = self._within(firsts, lasts)
         if groups is None and self.groups > 1:
-            return self._every(*paired(firsts, lasts))
+            return self._every(firsts, lasts)
         asked = np.zeros(1, np.int64) if groups is None else self._known(groups)
         return self._pairs(*paired(firsts, lasts, asked))
 
@@ -193,11 +191,12 @@ def _longs(numbers: npt.ArrayLike) -> Longs:
 
 
 def paired(*numbers: Longs) -> list[Longs]:
-    """Windows and groups, each as long as the longest."""
-    shape = np.broadcast_shapes(*(each.shape for each in numbers))
-    return [plain(each) if each.shape == shape else np.broadcast_to(each, shape).copy() for each in numbers]
+    """Windows and groups, each as long as the longest; one goes with all."""
+    size = max(map(len, numbers)) if all(map(len, numbers)) else 0
+    return [plain(each) if len(each) == size else np.broadcast_to(each, size).copy() for each in numbers]
 
 
 def plain(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """An array as kernels expect it; for one that cannot be written or has gaps they would be compiled once more."""
-    return np.require(numbers, requirements=("C", "W"))
+    flags = numbers.flags
+    return numbers if flags.c_contiguous and flags.writeable else numbers.copy()

@@ -136,7 +136,7 @@ class Landmarks:
         oldest = self._oldest(now)
         self._make_room(min(now, self.reach))
         self._follow(rows, now, oldest)
-        self._close(rows, now, oldest)
+        self._close(rows, oldest)
         self.length = now
 
     def lookup(self, firsts: Longs, lasts: Longs, groups: Longs) -> Words:
@@ -217,7 +217,7 @@ class Landmarks:
 
     # ---- up to a landmark ----------------------------------------------------------------------------------------
 
-    def _close(self, rows: Words, now: int, oldest: int) -> None:
+    def _close(self, rows: Words, oldest: int) -> None:
         """The intervals that end just before a landmark, for each block between two landmarks that is complete."""
         begin = (self.length + 1) // self.narrowest * self.narrowest
         known = self.length + 1 - begin

@@ -133,7 +133,7 @@ class QuantileArrays(Positions):
         starts, stops = self._within(firsts, lasts)
         if groups is not None:
             return paired(starts, stops, self._known(groups))
-        starts, stops = (np.repeat(each, self.groups) for each in paired(starts, stops))
+        starts, stops = (np.repeat(each, self.groups) for each in (starts, stops))
         return [starts, stops, np.tile(np.arange(self.groups), len(starts) // self.groups)]
 
     def _sizes(self, firsts: Longs, lasts: Longs, groups: Longs) -> Longs:

@@ -25,28 +25,25 @@ class RunningArrays(ArrayStore):
 
     def __init__(self, column: Columns, reach: int, groups: int = 1) -> None:
         super().__init__(column, reach, groups)
-        self._totals = blank(column, 1, groups)
-        self._views = self._viewed()
+        self._hold(blank(column, 1, groups))
 
     @classmethod
     def accepts(cls, column: Columns) -> bool:
         return column.exact
 
-    @property
-    def _mask(self) -> int:
-        return len(self._totals[0]) - 1
-
     def one(self, first: int, last: int, group: int = 0) -> tuple[Any, ...]:
         if not self._views:
             return super().one(first, last, group)
-        self._must_have(first, last, group)
+        if not (self.forgotten < first <= last + 1 <= self.length + 1 and 0 <= group < self.groups):
+            self._must_have(first, last, group)
         mask, room = self._mask, self.room
         newer, older = (last & mask) * room + group, ((first - 1) & mask) * room + group
-        gained = tuple([view[newer] - view[older] for view in self._views])
-        # Python's numbers do not wrap around as those of the totals may have.
-        if min(gained) >= -_HALF and max(gained) < _HALF:
-            return gained
-        return tuple((number + _HALF) % (2 * _HALF) - _HALF for number in gained)
+        gained = [view[newer] - view[older] for view in self._views]
+        for number in gained:
+            if not -_HALF <= number < _HALF:
+                # Python's numbers do not wrap around as those of the totals may have.
+                return tuple([(number + _HALF) % (2 * _HALF) - _HALF for number in gained])
+        return tuple(gained)
 
     def _append(self, rows: Words, count: int) -> None:
         self._make_room(min(self.length + count, self.reach) + 1)
@@ -71,12 +68,13 @@ class RunningArrays(ArrayStore):
     def _make_room(self, rows: int) -> None:
         if rows > self._mask + 1:
             # Nothing has been overwritten yet: a row stands where its number says.
-            self._totals = lengthened(self.column, self._totals, rooms(rows))
-            self._views = self._viewed()
+            self._hold(lengthened(self.column, self._totals, rooms(rows)))
 
-    def _viewed(self) -> list[memoryview]:
-        """The totals for single lookups: a view gives one number several times faster than an array."""
-        return [word.reshape(-1).data for word in self._totals] if self.column.fused is Fused.ADDED else []
+    def _hold(self, totals: Words) -> None:
+        """Keep other tables of totals."""
+        self._totals, self._mask = totals, len(totals[0]) - 1
+        # For single lookups: a view gives one number several times faster than an array.
+        self._views = [word.reshape(-1).data for word in totals] if self.column.fused is Fused.ADDED else []
 
     def _pairs(self, firsts: Longs, lasts: Longs, groups: Longs) -> Words:
         if self.column.fused is Fused.ADDED:
@@ -94,8 +92,7 @@ class RunningArrays(ArrayStore):
             fold(self.column, self._totals, slice(start, start + count), row)
 
     def _widen(self) -> None:
-        self._totals = widened(self.column, self._totals, self.room)
-        self._views = self._viewed()
+        self._hold(widened(self.column, self._totals, self.room))
 
     def _tables(self) -> list[Words]:
         return [self._totals]

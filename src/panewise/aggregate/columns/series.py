@@ -1,0 +1,60 @@
+"""Lines over series in arrays: sums of items by instant, which become one value each when they are looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from panewise import kernels
+from panewise.aggregate.columns.base import Items, Longs, Words
+from panewise.aggregate.columns.positional import Held, PositionalColumns
+from panewise.aggregate.columns.regression import Question
+
+if TYPE_CHECKING:
+    from panewise.aggregate.view import View
+
+
+class SeriesSums(PositionalColumns):
+    """How many items, their sum as a pair, and marks of NaN and infinities. No pane spans several instants.
+
+    Settled, they are the moments of lines over the numbers of instants, and the time at which a value is asked. A pass
+    over all panes for each answer: every pane has an instant of its own, which others may yet be filled from.
+    """
+
+    apart = True
+
+    def __init__(self, question: Question, filled: bool, ahead: int | None) -> None:
+        self.question, self.filled, self.ahead = question, filled, ahead
+
+    def identity(self, size: int) -> Words:
+        return np.zeros(size, np.int64), np.zeros((size, 2)), np.zeros(size, np.uint8)
+
+    def _gather(self, slots: Longs, items: Items, into: Words) -> None:
+        values = items.arguments[0].cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        high, low = np.zeros((2, len(into[0])))
+        kernels.count(slots, into[0])
+        kernels.add_floats(slots, values, high, low, into[2])
+        into[1][:, 0], into[1][:, 1] = high, low
+
+    def combine(self, left: Words, right: Words) -> Words:
+        return left[0] + right[0], kernels.power_joined(left[1], right[1]), left[2] | right[2]
+
+    def settled(self, view: View, tiers: Sequence[Held], size: int) -> Words:
+        step = self.question.step
+        anchors = np.zeros(size, np.int64), np.zeros(size)
+        heads, sums = (np.zeros(size, np.int64), np.zeros(size, np.uint8), *anchors), np.zeros((size, 10))
+        newest = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros((size, 2))
+        groups = np.arange(size)
+        for tier in reversed(tiers):
+            for end, where, (counts, totals, odd) in tier.panes():
+                heads[1][where] |= odd > 0
+                kernels.line_series(groups[where], counts, totals, -(-end // step), self.filled, newest, heads, sums)
+        kernels.line_series_end(view.front // step + 1, self.filled, newest, heads, sums)
+        at = view.shift if self.ahead is None else view.front + self.ahead + view.shift
+        return *heads, sums, np.full(size, at)
+
+    def lower(self, words: Words) -> pa.Array:
+        return self.question.answers((words[:4], words[4]), words[5])

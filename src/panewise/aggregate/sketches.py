@@ -1,0 +1,186 @@
+"""APPROX_DISTINCT and TOP_K: answers from sketches of bounded size, with a stated error.
+
+Sketches are those of Apache DataSketches; a state is one of them as bytes, so that it means the same in every process.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, ClassVar
+
+import pyarrow as pa
+from datasketches import HLL_8, NO_FALSE_NEGATIVES, frequent_strings_sketch, hll_sketch, hll_union
+
+from panewise.aggregate.base import Aggregate, Laws, orderable
+from panewise.aggregate.columns import Columns
+from panewise.aggregate.columns.sketches import Sketches
+from panewise.aggregate.multiset import order_key
+from panewise.errors import AggregateProblem
+from panewise.values import one_nan
+
+
+class Sketched(Aggregate[bytes]):
+    """Base of both. No items are no bytes."""
+
+    def identity(self) -> bytes:
+        return b""
+
+    def lift(self, value: Any) -> bytes:
+        return self.counted({value: 1})
+
+    def gather(self, values: Sequence[Any]) -> bytes:
+        return self.counted(Counter(values))
+
+    @abstractmethod
+    def counted(self, counts: Mapping[Any, int]) -> bytes:
+        """The sketch of values that occur so often."""
+
+    def columns(self) -> Columns:
+        return Sketches(self)
+
+
+class ApproxDistinct(Sketched):
+    """How many different values there are, by HyperLogLog with 2**lg_k registers of a byte. O(1) space.
+
+    The relative standard error is 1.04 / sqrt(2**lg_k), 1.6 % unless said otherwise; up to 2**lg_k / 16 values are
+    counted exactly but for one in a million. However values are split and in whichever order parts are combined, the
+    answer is the same, because it is computed from the registers alone.
+    """
+
+    names: ClassVar[tuple[str, ...]] = ("APPROX_DISTINCT", "APPROX_COUNT_DISTINCT")
+    options = ("lg_k",)
+    laws = Laws(idempotent=True, approximate=True)
+
+    def __init__(self, *types: pa.DataType, lg_k: str | int = 12) -> None:
+        self.lg_k = _whole(self.names[0], "lg_k", lg_k, 4, 21)
+        super().__init__(*types)
+
+    def result_type(self) -> pa.DataType:
+        orderable(self)
+        return pa.int64()
+
+    def meaning(self, values: Sequence[Any]) -> int:
+        return len(set(values))
+
+    def counted(self, counts: Mapping[Any, int]) -> bytes:
+        sketch = hll_sketch(self.lg_k, HLL_8)
+        for value in counts:
+            sketch.update(_hashable(value))
+        return bytes(sketch.serialize_compact())
+
+    def combine(self, left: bytes, right: bytes) -> bytes:
+        if not (left and right):
+            return left or right
+        return bytes(self._union(left, right).get_result(HLL_8).serialize_compact())
+
+    def lower(self, state: bytes) -> int:
+        # A sketch that was never combined also remembers in which order values came; combined with itself it does not.
+        return round(self._union(state, state).get_estimate()) if state else 0
+
+    def _union(self, left: bytes, right: bytes) -> Any:
+        union = hll_union(self.lg_k)
+        union.update(hll_sketch.deserialize(left))
+        union.update(hll_sketch.deserialize(right))
+        return union
+
+    def text(self, arguments: Sequence[str]) -> str:
+        return f"{self.names[0]}({', '.join([*arguments, *([str(self.lg_k)] if self.lg_k != 12 else [])])})"
+
+    def _key(self) -> tuple[Any, ...]:
+        return (*super()._key(), self.lg_k)
+
+
+class TopK(Sketched):
+    """The k most frequent values with how often each occurs, most frequent first, equals by value. O(1) space.
+
+    A frequent-items sketch with room for 0.75 * 2**lg_size values. While no more than that are different, counts are
+    exact. Otherwise each is at most e too large, e being 3.5 / 2**lg_size of all items (0.35 % unless said otherwise),
+    and no value that is missing occurs more often than a listed one by more than e.
+    """
+
+    names: ClassVar[tuple[str, ...]] = ("TOP_K",)
+    parameters = ("k",)
+    options = ("lg_size",)
+    laws = Laws(approximate=True)
+
+    def __init__(self, *types: pa.DataType, k: str | int, lg_size: str | int = 10) -> None:
+        self.lg_size = _whole("TOP_K", "lg_size", lg_size, 3, 20)
+        self.k = _whole("TOP_K", "k", k, 1, 3 * 2**self.lg_size // 4)
+        super().__init__(*types)
+
+    def result_type(self) -> pa.DataType:
+        return pa.list_(pa.struct([("item", orderable(self)), ("count", pa.int64())]))
+
+    def meaning(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        return self._ranked(Counter(values).items())
+
+    def counted(self, counts: Mapping[Any, int]) -> bytes:
+        sketch = frequent_strings_sketch(self.lg_size)
+        for value, count in counts.items():
+            sketch.update(_written(value), count)
+        return bytes(sketch.serialize())
+
+    def combine(self, left: bytes, right: bytes) -> bytes:
+        if not (left and right):
+            return left or right
+        both = frequent_strings_sketch.deserialize(left)
+        both.merge(frequent_strings_sketch.deserialize(right))
+        return bytes(both.serialize())
+
+    def lower(self, state: bytes) -> tuple[Any, ...]:
+        if not state:
+            return ()
+        read = _reader(self.types[0])
+        entries = frequent_strings_sketch.deserialize(state).get_frequent_items(NO_FALSE_NEGATIVES)
+        return self._ranked((read(text), count) for text, count, _, _ in entries)
+
+    def _ranked(self, counts: Any) -> tuple[Any, ...]:
+        ranked = sorted(counts, key=lambda entry: (-entry[1], order_key(entry[0])))
+        return tuple((("item", value), ("count", count)) for value, count in ranked[: self.k])
+
+    def text(self, arguments: Sequence[str]) -> str:
+        size = [str(self.lg_size)] if self.lg_size != 10 else []
+        return f"TOP_K({', '.join([*arguments, str(self.k), *size])})"
+
+    def _key(self) -> tuple[Any, ...]:
+        return (*super()._key(), self.k, self.lg_size)
+
+
+def _whole(name: str, what: str, given: str | int, least: int, most: int) -> int:
+    if not str(given).isdigit() or not least <= int(given) <= most:
+        raise AggregateProblem(
+            f"{what} {given!r} of {name} is not a whole number from {least} to {most}",
+            fix=f"use one such as {least + 6}",
+        )
+    return int(given)
+
+
+def _hashable(value: Any) -> int | float | str:
+    """A value as a sketch hashes it, the same in every process. It would not count an empty text."""
+    if isinstance(value, int):
+        return (value + 2**63) % 2**64 - 2**63
+    return value if isinstance(value, float) else _written(value) or -1
+
+
+def _written(value: Any) -> str:
+    """A value as a text that no other value of its column has."""
+    return (
+        value.decode("latin-1") if isinstance(value, bytes) else str(int(value) if isinstance(value, bool) else value)
+    )
+
+
+def _reader(kind: pa.DataType) -> Callable[[str], Any]:
+    """What brings a value of a type back from its text."""
+    types = pa.types
+    if types.is_boolean(kind):
+        return lambda text: text == "1"
+    if types.is_floating(kind):
+        return lambda text: one_nan(float(text))
+    if types.is_decimal(kind):
+        return Decimal
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        return lambda text: text.encode("latin-1")
+    return int if types.is_integer(kind) or types.is_temporal(kind) else str

@@ -1,0 +1,173 @@
+"""Lines in arrays against exact rationals: however points are split, and however far from zero they lie."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from panewise import kernels
+from panewise.aggregate import Items, RegrIntercept, RegrR2, RegrSlope, Words, placed, put
+from panewise.aggregate.columns.regression import Anchored, Real, Whole
+from panewise.kernels import moments, powers
+
+#: Microseconds since 1970, small numbers, and the ends of int64.
+WHOLE = st.sampled_from([0, 1_700_000_000_000_000, -(2**63) + 2**40, 2**62]).flatmap(
+    lambda base: st.lists(st.integers(-(2**20), 2**20).map(lambda n: base + n), min_size=1, max_size=12)
+)
+WIDE = st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=8)
+REAL = st.sampled_from([0.0, 0.1, 1.7e9, -1e15]).flatmap(
+    lambda base: st.lists(
+        st.one_of(st.floats(-1e3, 1e3), st.integers(-20, 20)).map(lambda n: base + n), min_size=1, max_size=12
+    )
+)
+COLUMNS: dict[str, tuple[Any, ...]] = {
+    "whole": (pa.int64(), pa.int64(), st.one_of(WHOLE, WIDE), st.one_of(WHOLE, WIDE), Whole),
+    "timed": (pa.float64(), pa.timestamp("us"), REAL, WHOLE, Real),
+    "real": (pa.float64(), pa.float64(), REAL, REAL, Anchored),
+    "mixed": (pa.int64(), pa.float64(), WHOLE, REAL, Anchored),
+}
+
+
+def state(columns: Any, types: tuple[pa.DataType, ...], points: list[tuple[Any, Any]]) -> Words:
+    """Points gathered as the rows of one group, which is not the first."""
+    arrays = tuple(pa.array([p[n] for p in points], kind) for n, kind in enumerate(types))
+    size = np.zeros(len(points), np.int64)
+    words: Words = columns.gather(size + 1, Items(arrays, size, size), 3)
+    return words
+
+
+def allowed(kind: type, points: list[tuple[Any, Any]], unit: int) -> tuple[Fraction, Fraction]:
+    """What pairs may lose of a slope and of the line's value at zero."""
+    ys, xs = [Fraction(y) for y, _ in points], [Fraction(x) / unit for _, x in points]
+    if kind is Anchored:
+        far_x, far_y = max(xs) - min(xs), max(ys) - min(ys)
+    else:
+        far_x, far_y = max(map(abs, xs)), max(map(abs, ys))
+    mean = sum(xs, Fraction(0)) / len(xs)
+    variance = sum(((x - mean) ** 2 for x in xs), Fraction(0)) / len(xs)
+    slope = len(points) ** 2 * Fraction(1, 2**98) * far_x * far_y / variance if kind is not Whole else Fraction(0)
+    return slope, (slope + Fraction(1, 2**98) * far_y / (far_x or 1)) * max(map(abs, xs)) + far_y * Fraction(1, 2**98)
+
+
+def check(call: type[RegrSlope], name: str, points: list[tuple[Any, Any]], answer: float | None) -> None:
+    *types, _, _, kind = COLUMNS[name]
+    aggregate = call(*types)
+    wanted = aggregate.meaning(points)
+    if wanted is None or answer is None or math.isnan(wanted):
+        assert answer is wanted or (answer is not None and math.isnan(answer))
+        return
+    slope, value = allowed(kind, points, aggregate.unit)
+    loss = {RegrSlope: slope, RegrIntercept: value}.get(call)
+    if loss is None:  # r2: what may be lost of the slope, relative to it
+        loss = Fraction(2) ** -48 if kind is Anchored else Fraction(0)
+    error = abs(Fraction(answer) - Fraction(wanted))
+    assert error <= 4 * Fraction(math.ulp(wanted)) + loss, (answer, wanted, float(error))
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@settings(max_examples=40)
+@given(data=st.data())
+def test_lines_are_as_exact_as_promised(name: str, data: st.DataObject) -> None:
+    y, x, ys, xs, kind = COLUMNS[name]
+    points = list(zip(data.draw(ys), data.draw(xs), strict=False))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(points)), max_size=3)))
+    parts = [points[a:b] for a, b in zip([0, *cuts], [*cuts, len(points)], strict=True)]
+    for call in (RegrSlope, RegrIntercept, RegrR2):
+        columns = call(y, x).columns()
+        assert isinstance(columns, kind if call is not RegrR2 else Anchored)
+        whole = columns.identity(3)
+        for part in data.draw(st.permutations(parts)):
+            whole = columns.combine(whole, state(columns, (y, x), part))
+        answers = columns.lower(whole).to_pylist()
+        assert answers[::2] == [None, None]
+        check(call, name, points, answers[1])
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf, 2.0**400])
+@pytest.mark.parametrize("x", [pa.int64(), pa.float64()])
+def test_what_is_not_finite_makes_no_line(odd: float, x: pa.DataType) -> None:
+    for call in (RegrSlope, RegrIntercept, RegrR2):
+        aggregate = call(pa.float64(), x)
+        columns = aggregate.columns()
+        points = [(1.0, 1), (odd, 2), (2.0, 3)]
+        assert math.isnan(aggregate.meaning(points) or 0.0)
+        assert math.isnan(columns.lower(state(columns, (pa.float64(), x), points)).to_pylist()[1])
+
+
+def test_values_that_do_not_vary_are_explained() -> None:
+    for y, x in ((pa.float64(), pa.float64()), (pa.float64(), pa.int64()), (pa.int64(), pa.int64())):
+        columns = RegrR2(y, x).columns()
+        flat = [(0.1 if pa.types.is_floating(y) else 7, n) for n in range(5)]
+        both = columns.combine(state(columns, (y, x), flat[:2]), state(columns, (y, x), flat[2:]))
+        assert columns.lower(both).to_pylist()[1] == 1.0
+        assert columns.lower(state(columns, (y, x), flat[:1] * 3)).to_pylist()[1] is None
+
+
+def test_a_long_life_costs_no_digits() -> None:
+    """A window of 20 points slides 20,000 times over microseconds: what has left leaves nothing behind."""
+    random = Random(3)
+    slope = RegrSlope(pa.int64(), pa.timestamp("us"))
+    columns, types = slope.columns(), (pa.int64(), pa.timestamp("us"))
+    points = [(random.randrange(10**9), 1_700_000_000_000_000 + 1000 * n + random.randrange(900)) for n in range(2000)]
+    states = [state(columns, types, [point]) for point in points]
+    total = columns.identity(3)
+    for turn in range(20_000):
+        total = columns.combine(total, states[turn % 2000])
+        if turn >= 20:
+            total = columns.invert(total, states[(turn - 20) % 2000])
+    assert columns.lower(total).to_pylist()[1] == pytest.approx(slope.meaning(points[-20:]), rel=1e-15)
+
+
+@pytest.mark.parametrize("far", [0, 2**35])
+@settings(max_examples=15)
+@given(data=st.data())
+def test_both_twins_of_the_kernels_say_the_same(far: int, data: st.DataObject) -> None:
+    """One text serves both, but compiled products are fused and Python's integers do not wrap."""
+    size = data.draw(st.integers(1, 8))
+    slots = np.array(data.draw(st.lists(st.integers(0, 2), min_size=size, max_size=size)), np.int64)
+    xs = np.array(data.draw(st.lists(st.integers(-far - 9, far + 9), min_size=size, max_size=size)), np.int64)
+    ys = np.array(data.draw(st.lists(st.integers(-far - 9, far + 9), min_size=size, max_size=size)), np.int64)
+    found = []
+    for twin in (kernels, powers):
+        words, near = np.zeros((2, 3, 13), np.int64)
+        twin.power_whole(slots, xs, ys, words)
+        if not far:
+            twin.power_whole_near(slots, xs, ys, -4, near)
+        with np.errstate(over="ignore"):
+            heads, sums = twin.power_anchored(words, np.zeros(3, np.uint8), np.zeros((0, 0)))
+        lines = kernels if twin is kernels else moments
+        found.append((*heads, sums, words, near, lines.line_slopes(heads, sums, 1.0), lines.line_fits(heads, sums)))
+    for compiled, plain in zip(*found, strict=True):
+        assert np.array_equal(compiled, plain)
+
+
+def test_points_near_an_origin_count_as_any_others() -> None:
+    rng = np.random.default_rng(5)
+    slots, ys = rng.integers(0, 4, 500), rng.normal(3, 1, 500)
+    xs = 1_700_000_000_000_000 + rng.integers(-(2**30), 2**30, 500)
+    lines = []
+    for near in (True, False):
+        columns = RegrSlope(pa.float64(), pa.int64()).columns()
+        words = columns.identity(4)
+        if near:
+            kernels.power_real_near(slots, xs, ys, int(xs[0]), *words)
+        else:
+            kernels.power_real(slots, xs, ys, *words)
+        lines.append((words[0] @ np.array([1, *(2**k for k in (0, 1, 0, 1, 2, 3))]), columns.lower(words).to_pylist()))
+    assert lines[0][1] == pytest.approx(lines[1][1], rel=1e-12)
+
+
+def test_places_of_states_are_rows() -> None:
+    """A word may have several numbers for each group."""
+    columns = RegrSlope(pa.int64(), pa.int64()).columns()
+    words = columns.identity(4)
+    put(words, np.array([2]), placed(state(columns, (pa.int64(), pa.int64()), [(1, 1), (3, 2)]), np.array([1])))
+    assert columns.lower(words).to_pylist() == [None, None, 2.0, None]
