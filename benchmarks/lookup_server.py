@@ -11,10 +11,10 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from time import perf_counter, sleep
+from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,8 @@ NEWEST, GROWING, ANY = "newest instant", "newest, log grows", "any instant"
 #: Milliseconds.
 BOUND = 10.0
 PANE, RANGE = 10, 600
+#: Seconds before the clock starts: kernels are loaded, and often asked instants found.
+WARM = 1.0
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
 QUERY = (
     f"SELECT k, SUM(v) AS s, MAX(v) AS top, COUNT(*) AS n FROM S [RANGE {RANGE} SLIDE {PANE}] GROUP BY k"  # 60 panes
@@ -50,16 +52,15 @@ class Settings:
 def measure(settings: Settings) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="panewise-") as name:
         log, coming = logged(Path(name), settings)
-        for case in (NEWEST, ANY, GROWING):
-            found = []
-            with served(log.folder) as port:
-                asyncio.run(loaded(port, settings, case, 1.0))  # warm
-                for _ in range(settings.repeats):
-                    fresh = coming if case == GROWING else []
-                    found.append(asyncio.run(loaded(port, settings, case, settings.seconds, fresh, log)))
-            yield Row(HALF, case, median(float(np.percentile(each, 50)) for each in found))
-            yield Row(MOST, case, median(float(np.percentile(each, 99)) for each in found))
-            yield Row(PROMISED, case, BOUND)
+        with served(log.folder) as port:
+            for case in (NEWEST, ANY, GROWING):
+                asyncio.run(loaded(port, settings, case, WARM, [], log))
+                fresh = coming if case == GROWING else []
+                runs = range(settings.repeats)
+                found = [asyncio.run(loaded(port, settings, case, settings.seconds, fresh, log)) for _ in runs]
+                yield Row(HALF, case, median(float(np.percentile(each, 50)) for each in found))
+                yield Row(MOST, case, median(float(np.percentile(each, 99)) for each in found))
+                yield Row(PROMISED, case, BOUND)
 
 
 def logged(folder: Path, settings: Settings) -> tuple[PaneLog, list[pa.Table]]:
@@ -101,59 +102,76 @@ def served(folder: Path) -> Iterator[int]:
         process.communicate(timeout=30)
 
 
+class Client(asyncio.Protocol):
+    """One connection: as little work as can be, since load and server share two cores."""
+
+    def __init__(self, load: Load) -> None:
+        self.load, self.due, self.found = load, 0.0, b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.load.free.append(self)
+
+    def ask(self, due: float, request: bytes) -> None:
+        self.due, self.found = due, b""
+        self.transport.write(request)
+
+    def data_received(self, data: bytes) -> None:
+        self.found += data
+        head, end, body = self.found.partition(b"\r\n\r\n")
+        if end and len(body) == int(head.partition(b"content-length: ")[2].partition(b"\r")[0]):
+            assert head.startswith(b"HTTP/1.1 200"), body[:200]
+            self.load.waits.append(1e3 * (perf_counter() - self.due))
+            self.load.free.append(self)
+
+
+@dataclass(eq=False)
+class Load:
+    """Requests when they are due, each to a connection that is free, and how long each took."""
+
+    settings: Settings
+    case: str
+    waits: list[float] = field(default_factory=list)
+    free: list[Client] = field(default_factory=list)
+
+    async def run(self, port: int, seconds: float) -> list[float]:
+        """Milliseconds from the moment each request was due to its answer: who is late in asking waits all the same."""
+        loop, count, sent = asyncio.get_running_loop(), int(self.settings.rate * seconds), 0
+        for _ in range(self.settings.connections):
+            await loop.create_connection(lambda: Client(self), "127.0.0.1", port)
+        everyone = list(self.free)
+        requests = [self._request(chance) for chance in [random.Random(1)] for _ in range(count)]
+        start = perf_counter() + 0.05
+        while len(self.waits) < count:
+            due = start + sent / self.settings.rate
+            if sent < count and self.free and due <= perf_counter():
+                self.free.pop().ask(due, requests[sent])
+                sent += 1
+            else:
+                await asyncio.sleep(min(max(due - perf_counter(), 0), 0.001))
+        for client in everyone:
+            client.transport.close()
+        return self.waits
+
+    def _request(self, chance: random.Random) -> bytes:
+        at = f"at={chance.randrange(RANGE, 2 * RANGE - PANE, PANE)}&" if self.case == ANY else ""
+        path = f"/queries/q/lookup?{at}key=card-{chance.randrange(self.settings.keys):06d}"
+        return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+
+
 async def loaded(
-    port: int,
-    settings: Settings,
-    case: str,
-    seconds: float,
-    coming: list[pa.Table] | None = None,
-    log: PaneLog | None = None,
+    port: int, settings: Settings, case: str, seconds: float, coming: list[pa.Table], log: PaneLog
 ) -> list[float]:
-    """Milliseconds from the moment each request was due to its answer: who is late in asking waits all the same."""
-    free: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
-    for _ in range(settings.connections):
-        free.put_nowait(await connected(port))
-    chance, count = random.Random(1), int(settings.rate * seconds)
-    waits: list[float] = []
-
-    async def asked(due: float) -> None:
-        at = f"at={chance.randrange(RANGE, 2 * RANGE - PANE, PANE)}&" if case == ANY else ""
-        path = f"/queries/q/lookup?{at}key=card-{chance.randrange(settings.keys):06d}"
-        request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"
-        reader, writer = await free.get()
-        writer.write(request.encode())
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0])
-        body = await reader.readexactly(length)
-        waits.append(1e3 * (perf_counter() - due))
-        assert head.startswith(b"HTTP/1.1 200"), body[:200]
-        free.put_nowait((reader, writer))
-
+    """How long requests take, while the log grows or not."""
+    growing = asyncio.create_task(grown(log, coming)) if coming else None
     gc.disable()
-    growing = asyncio.create_task(grown(log, coming)) if log is not None and coming else None
-    start, tasks = perf_counter() + 0.05, []
-    for number in range(count):
-        due = start + number / settings.rate
-        if (early := due - perf_counter()) > 0:
-            await asyncio.sleep(early)
-        tasks.append(asyncio.create_task(asked(due)))
-    await asyncio.gather(*tasks)
-    if growing is not None:
-        growing.cancel()
-    gc.enable()
-    while not free.empty():
-        _, writer = free.get_nowait()
-        writer.close()
-    return waits
-
-
-async def connected(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection; the server may still be reading its log."""
-    while True:
-        try:
-            return await asyncio.open_connection("127.0.0.1", port)
-        except ConnectionRefusedError:
-            sleep(0.05)
+    try:
+        return await Load(settings, case).run(port, seconds)
+    finally:
+        gc.enable()
+        if growing is not None:
+            growing.cancel()
 
 
 async def grown(log: PaneLog, coming: list[pa.Table]) -> None:

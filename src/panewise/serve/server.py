@@ -80,6 +80,8 @@ class LookupServer:
             raise SourceProblem(
                 f"{host}:{port} cannot be listened on: {problem.strerror}", fix="choose another port"
             ) from None
+        # Heads and bodies are sent apart; without this a body would wait until its head has been acknowledged.
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return self._socket
 
     def run(self) -> None:
