@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.aggregate import Longs
+from panewise.aggregate.columns.positional import PositionalColumns
 from panewise.algebra import Host
 from panewise.engine.accumulating import Accumulating
 from panewise.engine.chains import Chains, Standpoint
@@ -293,6 +294,12 @@ class TimeFamily(Family):
         for holder in self.holders:
             yield from holder.waiting
             yield from holder.panes()
+
+    def tidy(self) -> None:
+        super().tidy()
+        for number, column in enumerate(self.columns):
+            if isinstance(column, PositionalColumns) and column.crowded:
+                column.forget(pane.states[number] for pane in self._every_pane())
 
     def live(self) -> Iterable[Longs]:
         yield from (pane.codes for pane in self._every_pane())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -31,10 +31,13 @@ class Tier:
         self.filling: Pane | None = None
         self.size = 0
         self.totals: list[Total | None] = []
+        #: The states over the whole tier while it stays the same: coarse ones change less often than they are asked.
+        self._known: dict[int, Words] = {}
         self.rebuild()
 
     def take(self, pane: Pane) -> None:
         """Accept the next pane: it joins the newest granule, or begins one."""
+        self._known.clear()
         if self.filling is not None and self.granule(self.filling.end) == self.granule(pane.end):
             self.filling = merged(self.columns, (self.filling, pane))
             return
@@ -54,6 +57,8 @@ class Tier:
         if self.filling is not None and self.filling.end <= edge:
             gone.append(self.filling)
             self.filling = None
+        if gone:
+            self._known.clear()
         return gone
 
     def insert(self, pane: Pane) -> None:
@@ -78,10 +83,16 @@ class Tier:
     def rebuild(self) -> None:
         """Totals follow from the panes."""
         self.totals = [None if getattr(column, "apart", False) else total_of(column) for column in self.columns]
-        self.grow(self.size)
+        self._known.clear()
+        for total in self.totals:
+            if total is not None:
+                total.grow(self.size)
 
     def grow(self, size: int) -> None:
+        if size == self.size:
+            return
         self.size = size
+        self._known.clear()
         for total in self.totals:
             if total is not None:
                 total.grow(size)
@@ -93,15 +104,23 @@ class Tier:
             yield self.filling
 
     def total(self, number: int, after: int | None = None) -> Words:
-        """The states of one aggregate over the tier, or over its positions after one."""
-        total, column = self.totals[number], self.columns[number]
-        if total is None or after is not None:
-            words = column.identity(self.size)
-            parts = [pane for pane in self.held() if after is None or pane.end > after]
-        else:
-            words, parts = total.total(), [self.filling] if self.filling is not None else []
-        for pane in parts:
-            words = _added(column, words, pane, number)
+        """The states of one aggregate over the tier, or over its positions after one. Not to be changed."""
+        if after is not None:
+            return self._summed(number, [pane for pane in self.held() if pane.end > after])
+        if number not in self._known:
+            total = self.totals[number]
+            if total is None:
+                self._known[number] = self._summed(number, self.held())
+            elif self.filling is None:
+                self._known[number] = total.total()
+            else:
+                self._known[number] = _added(self.columns[number], total.total(), self.filling, number)
+        return self._known[number]
+
+    def _summed(self, number: int, panes: Iterable[Pane]) -> Words:
+        words = self.columns[number].identity(self.size)
+        for pane in panes:
+            words = _added(self.columns[number], words, pane, number)
         return words
 
     def _count(self, pane: Pane) -> None:

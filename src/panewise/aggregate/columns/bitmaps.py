@@ -10,31 +10,35 @@ from operator import and_
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from panewise.aggregate.columns.base import Longs, Words
-from panewise.aggregate.columns.occurrences import SPARSE, Occurrences
+from panewise.aggregate.columns.lexicon import Lexicon
+from panewise.aggregate.columns.occurrences import Occurrences
+
+#: From so many values a list on, its values are marked instead of sorted.
+MANY = 512
 
 
 class Bitmaps(Occurrences):
     """Which values occur: an integer with a bit for each, or a set of codes where they are few."""
 
     def _made(self, codes: Longs, counts: Longs) -> int | frozenset[int]:
-        if len(codes) * SPARSE < (codes[-1] if len(codes) else 0):
-            return frozenset(codes.tolist())
-        return _bits(codes)
+        return frozenset(codes.tolist()) if self._sparse(len(codes)) else _bits(codes)
 
     def _listed(self, what: int | frozenset[int]) -> tuple[Longs, Longs]:
         codes = _codes(what)
         return codes, np.ones(len(codes), np.int64)
 
     def _united(self, left: Any, right: Any) -> Any:
-        if type(left) is not type(right):
-            return _dense(left) | _dense(right)
-        whole = left | right
-        if isinstance(whole, frozenset) and len(whole) * SPARSE > len(self.lexicon):
-            return _dense(whole)
-        return whole
+        if type(left) is type(right):
+            whole = left | right
+            return _dense(whole) if isinstance(whole, frozenset) and not self._sparse(len(whole)) else whole
+        if self._sparse(_size(left) + _size(right)):
+            # Marked while there were few values, or among few: now there are many.
+            return _set(left) | _set(right)
+        return _dense(left) | _dense(right)
 
     def _common(self, tiers: list[Any]) -> Any:
         sparse = [each for each in tiers if isinstance(each, frozenset)]
@@ -42,14 +46,44 @@ class Bitmaps(Occurrences):
         if not sparse:
             return reduce(and_, dense)
         few = reduce(and_, sparse)
-        return frozenset(code for code in few if all(bits >> code & 1 for bits in dense)) if dense else few
+        if not dense or not few:
+            return few
+        codes, marks = _codes(few), _marks(reduce(and_, dense))
+        codes = codes[codes < len(marks)]
+        return frozenset(codes[marks[codes] > 0].tolist())
 
     def lower(self, words: Words) -> pa.Array:
-        parts = [pa.array([], self.kind)]
-        parts += [s.lexicon.ascending(_codes(s.what))[1] for s in words[0] if s is not None]
-        sizes = iter([len(part) for part in parts[1:]])
-        offsets = np.cumsum([0, *(0 if state is None else next(sizes) for state in words[0])]).astype(np.int32)
-        return pa.ListArray.from_arrays(pa.array(offsets), pa.concat_arrays(parts))
+        told, lexicon = self._told(words)
+        sizes = [_size(what) for what in told]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        many = offsets[-1] >= MANY * len(told)
+        places, values = _by_marks(told, lexicon) if many else _by_sorting(told, lexicon, offsets)
+        return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values.take(pa.array(places)))
+
+
+def _by_sorting(told: list[Any], lexicon: Lexicon, offsets: Longs) -> tuple[Longs, pa.Array]:
+    """The places, ascending in each group, of all its values in some that are in order; and these."""
+    codes = [_codes(what) for what in told if what is not None]
+    places, values = lexicon.places(np.concatenate([np.zeros(0, np.int64), *codes]))
+    owners = np.repeat(np.arange(len(told)), np.diff(offsets))
+    return np.sort(owners * len(values) + places) - owners * len(values), values
+
+
+def _by_marks(told: list[Any], lexicon: Lexicon) -> tuple[Longs, pa.Array]:
+    """The same, where groups have so many values that all are looked at."""
+    codes, values = lexicon.in_order()
+    marks = np.zeros(len(lexicon) + 8, np.uint8)
+    places = []
+    for what in told:
+        if what is not None:
+            mine = _marks(_dense(what))
+            marks[: len(mine)], marks[len(mine) :] = mine[: len(marks)], 0
+            places.append(np.flatnonzero(marks[codes]))
+    return np.concatenate(places), values
+
+
+def _size(what: int | frozenset[int] | None) -> int:
+    return 0 if what is None else len(what) if isinstance(what, frozenset) else what.bit_count()
 
 
 def _bits(codes: Longs) -> int:
@@ -61,8 +95,17 @@ def _bits(codes: Longs) -> int:
 def _codes(what: int | frozenset[int]) -> Longs:
     if isinstance(what, frozenset):
         return np.sort(np.fromiter(what, np.int64, len(what)))
-    data = np.frombuffer(what.to_bytes((what.bit_length() + 7) // 8, "little"), np.uint8)
-    return np.flatnonzero(np.unpackbits(data, bitorder="little")).astype(np.int64, copy=False)
+    return np.flatnonzero(_marks(what)).astype(np.int64, copy=False)
+
+
+def _marks(bits: int) -> npt.NDArray[np.uint8]:
+    """A byte for each bit."""
+    data = np.frombuffer(bits.to_bytes((bits.bit_length() + 7) // 8, "little"), np.uint8)
+    return np.unpackbits(data, bitorder="little")
+
+
+def _set(what: int | frozenset[int]) -> frozenset[int]:
+    return what if isinstance(what, frozenset) else frozenset(_codes(what).tolist())
 
 
 def _dense(what: int | frozenset[int]) -> int:

@@ -23,7 +23,7 @@ class Lexicon:
     def __init__(self, kind: pa.DataType, generation: int = 0) -> None:
         self.kind, self.generation = kind, generation
         self._values = Values(kind)
-        #: All codes by value, ascending, and the values themselves; as many as there were at some time.
+        #: The place of each code among the values in their order, and the values; as many as there were at some time.
         self._order: tuple[Longs, pa.Array] = (np.zeros(0, np.int64), pa.array([], kind))
 
     def __len__(self) -> int:
@@ -37,20 +37,32 @@ class Lexicon:
     def take(self, codes: Longs) -> pa.Array:
         return self._values.take(codes)
 
-    def ascending(self, codes: Longs) -> tuple[Longs, pa.Array]:
-        """Different codes in the order of their values, and the values."""
-        order, values = self._order
-        if len(order) + 1 < len(self) and 4 * len(codes) >= len(self):
+    def places(self, codes: Longs) -> tuple[Longs, pa.Array]:
+        """Where the values of codes stand in some values that are in order; and these."""
+        if len(self._order[0]) == len(self):
+            places, values = self._order
+        elif 4 * len(codes) < len(self):
+            few, where = np.unique(codes, return_inverse=True)
+            places, values = self._sorted(few)
+            return places[where], values
+        else:
             # So many that all may as well be put in order, once for this and later answers.
-            order, values = self._order = self._sorted(np.arange(1, len(self)))
-        if len(order) + 1 < len(self):
-            return self._sorted(codes)
-        marks = np.zeros(len(self), bool)
-        marks[codes] = True
-        chosen = marks[order]
-        return order[chosen], values.filter(pa.array(chosen))
+            places, values = self._sorted(np.arange(1, len(self)))
+            places = np.concatenate([np.zeros(1, np.int64), places])
+            self._order = places, values
+        return places[codes], values
+
+    def in_order(self) -> tuple[Longs, pa.Array]:
+        """All codes in the order of their values, and the values."""
+        places, values = self.places(np.arange(1, len(self)))
+        codes = np.empty(len(places), np.int64)
+        codes[places] = np.arange(1, len(self))
+        return codes, values
 
     def _sorted(self, codes: Longs) -> tuple[Longs, pa.Array]:
+        """The place of each code among their values in order, and these."""
         values = self.take(codes)
-        ranks: Any = np.argsort(to_longs(values)) if fits(self.kind) else pc.sort_indices(values).to_numpy()
-        return codes[ranks], values.take(pa.array(ranks))
+        order: Any = np.argsort(to_longs(values)) if fits(self.kind) else pc.sort_indices(values).to_numpy()
+        places = np.empty(len(codes), np.int64)
+        places[order] = np.arange(len(codes))
+        return places, values.take(pa.array(order))

@@ -8,7 +8,7 @@ and one operation serves all values.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: A lexicon with fewer values is never too large.
 FEW = 1 << 16
 #: Values of a group that are fewer than one in so many are listed instead of marked.
-SPARSE = 512
+SPARSE = 64
 
 
 class Occurrence:
@@ -46,7 +46,7 @@ class Occurrences(PositionalColumns):
     def __init__(self, kind: pa.DataType) -> None:
         self.kind = kind
         self.lexicon = Lexicon(kind)
-        self.room, self.depth = FEW, 0
+        self.room = FEW
 
     def identity(self, size: int) -> Words:
         return (np.full(size, None, object),)
@@ -60,17 +60,14 @@ class Occurrences(PositionalColumns):
         return (pairwise(self._both, left[0], right[0]),)
 
     def settled(self, view: View, tiers: Sequence[Held], size: int) -> Words:
-        totals = [tier.total()[0] for tier in tiers]
-        self.depth = max(self.depth, len(tiers))
-        if len(self.lexicon) > self.room and len(tiers) == self.depth:
-            self._forget([state for total in totals for state in total if state is not None])
-        return (pairwise(self._everywhere, *totals),)
+        return (pairwise(self._everywhere, *(tier.total()[0] for tier in tiers)),)
 
     def _both(self, left: Occurrence | None, right: Occurrence | None) -> Occurrence | None:
         if left is None or right is None:
             return left if right is None else right
-        a, b = self._alike((left, right))
-        return Occurrence(a.lexicon, self._united(a.what, b.what))
+        if left.lexicon is not right.lexicon:
+            left, right = self._alike((left, right))
+        return Occurrence(left.lexicon, self._united(left.what, right.what))
 
     def _everywhere(self, *states: Occurrence | None) -> Occurrence | None:
         """What occurs in every tier."""
@@ -82,7 +79,7 @@ class Occurrences(PositionalColumns):
 
     def _alike(self, states: Sequence[Occurrence]) -> Sequence[Occurrence]:
         """The same states, all in the codes of the youngest of their lexicons."""
-        if all(state.lexicon is states[0].lexicon for state in states):
+        if len({id(state.lexicon) for state in states}) < 2:
             return states
         lexicon = max((state.lexicon for state in states), key=lambda each: each.generation)
         return [self._moved(state, lexicon) for state in states]
@@ -95,16 +92,27 @@ class Occurrences(PositionalColumns):
         order = np.argsort(fresh)
         return Occurrence(lexicon, self._made(fresh[order], counts[order]))
 
-    def _forget(self, states: list[Occurrence]) -> None:
+    @property
+    def crowded(self) -> bool:
+        return len(self.lexicon) > self.room
+
+    def forget(self, kept: Iterable[Words]) -> None:
         """Begin another lexicon if most values of this one are in no state any more."""
         live = np.zeros(len(self.lexicon), bool)
-        for state in states:
-            if state.lexicon is self.lexicon:
+        for state in (state for words in kept for state in words[0]):
+            if state is not None and state.lexicon is self.lexicon:
                 live[self._listed(state.what)[0]] = True
         alive = int(live.sum())
         if 2 * alive <= len(self.lexicon):
             self.lexicon = Lexicon(self.kind, self.lexicon.generation + 1)
         self.room = max(FEW, 4 * alive)
+
+    def _told(self, words: Words) -> tuple[list[Any], Lexicon]:
+        """What is known of each group, None where that is nothing, and the lexicon it is all told in."""
+        states = self._alike([state for state in words[0] if state is not None])
+        known = iter(states)
+        found = [None if state is None else next(known).what for state in words[0]]
+        return found, states[0].lexicon if states else self.lexicon
 
     # ---- crossing and restarts: values travel, since codes mean nothing elsewhere ------------------------------------
 
@@ -133,6 +141,10 @@ class Occurrences(PositionalColumns):
         return (out,)
 
     # ---- what a granule is ------------------------------------------------------------------------------------------
+
+    def _sparse(self, count: int) -> bool:
+        """Whether so many values are better listed than marked."""
+        return count * SPARSE < len(self.lexicon)
 
     @abstractmethod
     def _made(self, codes: Longs, counts: Longs) -> Any:

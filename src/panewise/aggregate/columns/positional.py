@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from panewise.aggregate.columns.base import Columns, Words
@@ -28,6 +28,14 @@ class PositionalColumns(Columns):
 
     #: Whether panes are asked for one by one, so that nobody need keep totals of tiers.
     apart: bool = False
+
+    @property
+    def crowded(self) -> bool:
+        """Whether it remembers so much beside its states that it is worth looking what of it they need."""
+        return False
+
+    def forget(self, kept: Iterable[Words]) -> None:
+        """Forget what no state needs: these are all there are."""
 
     @abstractmethod
     def settled(self, view: View, tiers: Sequence[Held], size: int) -> Words:

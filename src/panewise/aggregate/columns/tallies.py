@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.aggregate.columns.base import Longs, Words
-from panewise.aggregate.columns.occurrences import SPARSE, Occurrence, Occurrences, pairwise
+from panewise.aggregate.columns.occurrences import Occurrence, Occurrences, pairwise
 
 
 class Tallies(Occurrences):
@@ -22,7 +22,7 @@ class Tallies(Occurrences):
         self.most = most
 
     def _made(self, codes: Longs, counts: Longs) -> Any:
-        if len(codes) * SPARSE < (codes[-1] if len(codes) else 0):
+        if self._sparse(len(codes)):
             return dict(zip(codes.tolist(), counts.tolist(), strict=True))
         out = np.zeros(int(codes[-1]) + 1 if len(codes) else 0, np.int64)
         out[codes] = counts
@@ -55,7 +55,8 @@ class Tallies(Occurrences):
             both = left.copy()
             for code, count in right.items():
                 both[code] = both.get(code, 0) + sign * count
-            return {code: count for code, count in both.items() if count}
+            whole = {code: count for code, count in both.items() if count}
+            return whole if self._sparse(len(whole)) else _array(whole)
         a, b = _array(left), _array(right)
         out = np.zeros(max(len(a), len(b)), np.int64)
         out[: len(a)] = a
@@ -74,20 +75,22 @@ class Tallies(Occurrences):
         return self._made(common, counts)
 
     def lower(self, words: Words) -> pa.Array:
-        items, tallies, sizes = [pa.array([], self.kind)], [np.zeros(0, np.int64)], [0]
-        for state in words[0]:
-            sizes.append(0)
-            if state is not None:
-                codes, counts = self._leading(*self._listed(state.what))
-                ordered, values = state.lexicon.ascending(codes)
-                mine = counts[np.searchsorted(codes, ordered)]
-                ranks = np.argsort(-mine, kind="stable")[: self.most]
-                items.append(values.take(pa.array(ranks)))
-                tallies.append(mine[ranks])
-                sizes[-1] = len(ranks)
-        fields = [pa.concat_arrays(items), pa.array(np.concatenate(tallies))]
+        told, lexicon = self._told(words)
+        nothing = np.zeros(0, np.int64)
+        listed = [(nothing, nothing) if what is None else self._leading(*self._listed(what)) for what in told]
+        sizes = np.array([len(codes) for codes, _ in listed], np.int64)
+        places, values = lexicon.places(np.concatenate([nothing, *(codes for codes, _ in listed)]))
+        counts = np.concatenate([nothing, *(counts for _, counts in listed)])
+        owners = np.repeat(np.arange(len(sizes)), sizes)
+        ranked = np.lexsort((places, -counts, owners))
+        if self.most is not None:
+            firsts = np.cumsum(sizes) - sizes
+            ranked = ranked[np.arange(len(ranked)) - firsts[owners] < self.most]
+            sizes = np.minimum(sizes, self.most)
+        fields = [values.take(pa.array(places[ranked])), pa.array(counts[ranked])]
         entries = pa.StructArray.from_arrays(fields, ["item", "count"])
-        return pa.ListArray.from_arrays(pa.array(np.cumsum(sizes).astype(np.int32)), entries)
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+        return pa.ListArray.from_arrays(pa.array(offsets), entries)
 
     def _leading(self, codes: Longs, counts: Longs) -> tuple[Longs, Longs]:
         """Those that may be among the most frequent."""
