@@ -8,18 +8,18 @@ small pane, which readers combine with what they have.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from panewise.aggregate import Longs, Words, runs
+from panewise.aggregate import Longs, Words, joined, placed, runs
 from panewise.algebra import Project
-from panewise.engine.codec import from_text, to_text
 from panewise.engine.engine import Engine
 from panewise.engine.grouping import Grouping, arrays_of
 from panewise.engine.keys import Keys
+from panewise.engine.plain_states import from_plain, plain
 from panewise.engine.pool import Standing
 from panewise.engine.time_family import TimeFamily
 from panewise.errors import BindProblem
@@ -82,14 +82,17 @@ class PaneRows:
         self.types = grouping.keys.types
         #: The keys under the names that the query selects them by, to which all other names give way.
         self.keys = _key_names(plan)
-        self._words = {
-            "count" if number == 0 else f"s{number}_{place}": word.dtype
-            for number, column in enumerate(self._columns)
-            for place, word in enumerate(column.identity(0))
+        empty = [plain(column, column.identity(0)) for column in self._columns]
+        #: How many arrays each column of states takes.
+        self._widths = [len(arrays) for arrays in empty]
+        words = {
+            "count" if number == 0 else f"s{number}_{place}": array.type
+            for number, arrays in enumerate(empty)
+            for place, array in enumerate(arrays)
         }
         fields = [(_free(name, self.keys), instants) for name in ("pane_start", "pane_end")]
         fields += zip(self.keys, self.types, strict=True)
-        fields += [(_free(name, self.keys), _stored_type(dtype)) for name, dtype in self._words.items()]
+        fields += [(_free(name, self.keys), kind) for name, kind in words.items()]
         self.schema = pa.schema(fields)
 
     def table(self, keys: Keys, panes: Sequence[Pane]) -> pa.Table:
@@ -99,12 +102,9 @@ class PaneRows:
         sizes = [len(pane.codes) for pane in panes]
         bounds = [np.repeat(np.array(ticks, np.int64), sizes) for ticks in _bounds(panes)]
         codes = np.concatenate([pane.codes for pane in panes])
-        states = [
-            np.concatenate([pane.states[number][place] for pane in panes])
-            for number, column in enumerate(self._columns)
-            for place in range(len(column.identity(0)))
-        ]
-        columns = [*(pa.array(b).cast(self._instants) for b in bounds), *keys.take(codes), *map(_stored, states)]
+        columns = [*(pa.array(b).cast(self._instants) for b in bounds), *keys.take(codes)]
+        for number, column in enumerate(self._columns):
+            columns += plain(column, joined([pane.states[number] for pane in panes]))
         return pa.table(columns, schema=self.schema)
 
     def read(self, table: pa.Table) -> tuple[list[pa.Array], list[Pane]]:
@@ -115,8 +115,10 @@ class PaneRows:
         first = 2 + len(self.types)
         codes = keys.encode(arrays[2:first], table.num_rows)
         order, turns = _ordered(starts, ends, codes)
-        words = iter([_loaded(a, dtype)[order] for a, dtype in zip(arrays[first:], self._words.values(), strict=True)])
-        states: list[Words] = [tuple(next(words) for _ in column.identity(0)) for column in self._columns]
+        stored = iter(arrays[first:])
+        states: list[Words] = []
+        for column, width in zip(self._columns, self._widths, strict=True):
+            states.append(placed(from_plain(column, list(islice(stored, width))), order))
         panes = []
         for low, high in zip(*runs(turns), strict=True):
             where = slice(int(low), int(high))
@@ -165,30 +167,3 @@ def _free(name: str, taken: Sequence[str]) -> str:
     while name.lower() in (other.lower() for other in taken):
         name += "_"
     return name
-
-
-#: Numbers without a sign, which Spark does not know.
-_SIGNED = {np.dtype(np.uint8): pa.int16(), np.dtype(np.uint16): pa.int32(), np.dtype(np.uint32): pa.int64()}
-
-
-def _stored_type(dtype: Any) -> pa.DataType:
-    if dtype.hasobject:
-        return pa.string()
-    if dtype == np.uint64:
-        return pa.int64()
-    return _SIGNED.get(dtype) or pa.from_numpy_dtype(dtype)
-
-
-def _stored(word: Any) -> pa.Array:
-    if word.dtype.hasobject:
-        return pa.array([to_text(state) for state in word], pa.string())
-    return pa.array(word.view(np.int64) if word.dtype == np.uint64 else word).cast(_stored_type(word.dtype))
-
-
-def _loaded(array: pa.Array, dtype: Any) -> Any:
-    if dtype.hasobject:
-        out = np.empty(len(array), object)
-        out[:] = [from_text(text) for text in array.to_pylist()]
-        return out
-    found = array.to_numpy(zero_copy_only=False)
-    return found.view(np.uint64) if dtype == np.uint64 else found.astype(dtype)
