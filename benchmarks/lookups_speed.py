@@ -96,8 +96,8 @@ FIGURE = Figure(
     baseline=MERGING,
     sizes={
         "smoke": Settings(rows=2000, panes=40, keys=5, windows=20, repeats=1),
-        "seconds": Settings(rows=500_000, panes=1000, keys=100, windows=100_000, repeats=3),
-        "full": Settings(rows=5_000_000, panes=10_000, keys=100, windows=1_000_000, repeats=5),
+        "seconds": Settings(rows=50_000, panes=500, keys=20, windows=20_000, repeats=3),
+        "full": Settings(rows=1_000_000, panes=4000, keys=100, windows=200_000, repeats=5),
     },
     measure=measure,
     findings=findings,
