@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
+from panewise.engine import sieve
 from panewise.errors import BindProblem, PanewiseError, SchemaProblem, StateProblem, TimeProblem
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
@@ -162,3 +163,33 @@ def test_who_enters_and_leaves_is_the_difference_of_two_lookups(condition: str) 
         before = found
         met |= found
     assert len(met) == 6
+
+
+WIDE = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64()), ("f", pa.float32())])
+
+
+@pytest.mark.parametrize(
+    ("having", "expected"),
+    [
+        ("MAX(v) >= 1e17", ["a", "b"]),  # the host rounds 10^17 - 1 to 1e17
+        ("MAX(v) > 99999999999999998.5", ["a", "b"]),
+        ("MIN(f) <= 0.1", ["a", "c"]),  # the host rounds 0.1 to a FLOAT
+        ("SUM(v) > 5", ["a", "b", "c"]),  # more than a collective index of sums can hold
+    ],
+)
+def test_a_collective_index_leaves_nobody_out(having: str, expected: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits that hosts round, and sums beyond 2^61 (found by review)."""
+    monkeypatch.setattr(sieve, "WORTHWHILE", 1)
+    big = 10**17
+    columns = [[1, 2, 3, 4], ["a", "b", "c", "d"], [big, big - 1, 3 * 10**18, 5], [0.1, 0.3, 0.1, 0.7]]
+    rows = pa.table([pa.array(c, f.type) for c, f in zip(columns, WIDE, strict=True)], schema=WIDE)
+    if "SUM" not in having:
+        rows = rows.set_column(2, WIDE.field("v"), pa.array([big, big - 1, 5, 5]))
+    pool = pw.Pool({"S": pw.StreamSchema(WIDE, time="t", delay=0)})
+    pool.register("all", "SELECT k, MAX(v) m, SUM(v) s, MIN(f) f FROM S [RANGE 6 SLIDE 1] GROUP BY k")
+    running = pw.Engine(pool, keep=100)
+    running.feed("S", rows)
+    running.advance(10)
+    text = f"SELECT k FROM S [RANGE 20] GROUP BY k HAVING {having}"
+    assert running.lookup(text, at=10).column("k").to_pylist() == expected
+    assert pw.reference.lookup(text, {"S": pw.Stream(rows, time="t")}, 10).column("k").to_pylist() == expected
