@@ -193,3 +193,15 @@ def test_a_collective_index_leaves_nobody_out(having: str, expected: list[str], 
     text = f"SELECT k FROM S [RANGE 20] GROUP BY k HAVING {having}"
     assert running.lookup(text, at=10).column("k").to_pylist() == expected
     assert pw.reference.lookup(text, {"S": pw.Stream(rows, time="t")}, 10).column("k").to_pylist() == expected
+
+
+def test_an_empty_window_passes_a_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """EMIT EMPTY: a collective index knows nothing of windows without items (found by review)."""
+    monkeypatch.setattr(sieve, "WORTHWHILE", 1)
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, time="t", delay=2)})
+    pool.register("all", "SELECT COUNT(*) AS n FROM S [RANGE 5 SLIDE 1]")
+    running = pw.Engine(pool, keep=100)
+    running.feed("S", batch(ROWS))
+    running.advance(30)
+    text = "SELECT COUNT(*) AS n FROM S [RANGE 5 SLIDE 1] HAVING COUNT(*) < 1 EMIT EMPTY"
+    assert running.lookup(text, at=30).column("n").to_pylist() == [0]
