@@ -205,3 +205,13 @@ def test_an_empty_window_passes_a_threshold(monkeypatch: pytest.MonkeyPatch) -> 
     running.advance(30)
     text = "SELECT COUNT(*) AS n FROM S [RANGE 5 SLIDE 1] HAVING COUNT(*) < 1 EMIT EMPTY"
     assert running.lookup(text, at=30).column("n").to_pylist() == [0]
+
+
+def test_tiers_at_no_instant() -> None:
+    """No instants, no rows (found by review)."""
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, time="t", delay=2)})
+    pool.register("aged", "SELECT k, AGED_SUM(v) AS s FROM S [RANGES 6, 2 SLIDES 2, 2] GROUP BY k")
+    running = pw.Engine(pool, keep=100)
+    assert running.lookup("aged").num_rows == 0
+    running.feed("S", batch(ROWS))
+    assert running.lookup("aged", at=[]).schema.names == ["k", "s", "w_start", "w_end", "w_level"]
