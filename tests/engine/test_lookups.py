@@ -215,3 +215,17 @@ def test_tiers_at_no_instant() -> None:
     assert running.lookup("aged").num_rows == 0
     running.feed("S", batch(ROWS))
     assert running.lookup("aged", at=[]).schema.names == ["k", "s", "w_start", "w_end", "w_level"]
+
+
+def test_one_key_among_many_costs_no_arrays_of_all() -> None:
+    """Arrays have room for every group in every pane, however few are asked for (found by review)."""
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, time="t", delay=0)})
+    pool.register("sums", "SELECT k, SUM(v) AS s, MAX(v) AS m FROM S [RANGE 6 SLIDE 1] GROUP BY k")
+    running = pw.Engine(pool, keep=1000)
+    running.feed("S", batch([(n // 4, f"k{n}", n) for n in range(400)]))
+    running.advance()
+    for _ in range(6):
+        running.lookup("sums", between=(np.arange(40), np.arange(40) + 50), keys={"k": ["k9"]})
+    text = running.explain_lookups()
+    assert "R-INT" not in text
+    assert "arrays" not in text
