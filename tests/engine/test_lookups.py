@@ -113,6 +113,11 @@ def test_structures_are_explained() -> None:
         (lambda e: e.lookup("SELECT k FROM S [RANGE 5]"), BindProblem, "answered from rows"),
         (lambda e: e.lookup("sums", at="soon"), TimeProblem, "soon"),
         (lambda e: e.lookup("sums", at=datetime(2026, 1, 1)), TimeProblem, "2026"),
+        (lambda e: e.lookup("sums", at=np.array([1.7])), TimeProblem, "float64 holds no instants"),
+        (lambda e: e.lookup("sums", at=np.array(3)), TimeProblem, "0 dimensions"),
+        (lambda e: e.lookup("sums", at=np.array(["2026-01-01"], "M8[D]")), TimeProblem, "datetime64"),
+        (lambda e: e.lookup("sums", at=np.array([2**63 - 1])), TimeProblem, "outside of time"),
+        (lambda e: e.lookup("sums", keys={"k": "ab"}), SchemaProblem, "'ab' is one value"),
         (lambda e: e.lookup("sums", at=3, between=(1, 2)), BindProblem, "both given"),
         (lambda e: e.lookup("sums", between=(5, 2)), BindProblem, "ends before it begins"),
         (lambda e: e.lookup("sums", keys={"q": ["a"]}), SchemaProblem, "'q' is no key"),
@@ -177,7 +182,9 @@ WIDE = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64()), ("f"
         ("SUM(v) > 5", ["a", "b", "c"]),  # more than a collective index of sums can hold
     ],
 )
-def test_a_collective_index_leaves_nobody_out(having: str, expected: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_collective_index_leaves_nobody_out(
+    having: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Limits that hosts round, and sums beyond 2^61 (found by review)."""
     monkeypatch.setattr(sieve, "WORTHWHILE", 1)
     big = 10**17

@@ -177,6 +177,8 @@ def _array(name: str, values: Any, kind: pa.DataType) -> pa.Array:
     try:
         if isinstance(values, pa.ChunkedArray | pa.Array):
             return (values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values).cast(kind)
+        if isinstance(values, str | bytes):
+            raise TypeError(f"{values!r} is one value, not a list of values")
         return to_arrow(list(values), kind)
     except (pa.ArrowException, PanewiseError, TypeError, ValueError) as problem:
         raise SchemaProblem(f"values of key {name!r} are no {kind}: {problem}", fix="give values of its type") from None
