@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
+from panewise.engine import sieve
 from panewise.errors import BindProblem, PanewiseError, SchemaProblem, StateProblem, TimeProblem
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
@@ -112,6 +113,11 @@ def test_structures_are_explained() -> None:
         (lambda e: e.lookup("SELECT k FROM S [RANGE 5]"), BindProblem, "answered from rows"),
         (lambda e: e.lookup("sums", at="soon"), TimeProblem, "soon"),
         (lambda e: e.lookup("sums", at=datetime(2026, 1, 1)), TimeProblem, "2026"),
+        (lambda e: e.lookup("sums", at=np.array([1.7])), TimeProblem, "float64 holds no instants"),
+        (lambda e: e.lookup("sums", at=np.array(3)), TimeProblem, "0 dimensions"),
+        (lambda e: e.lookup("sums", at=np.array(["2026-01-01"], "M8[D]")), TimeProblem, "datetime64"),
+        (lambda e: e.lookup("sums", at=np.array([2**63 - 1])), TimeProblem, "outside of time"),
+        (lambda e: e.lookup("sums", keys={"k": "ab"}), SchemaProblem, "'ab' is one value"),
         (lambda e: e.lookup("sums", at=3, between=(1, 2)), BindProblem, "both given"),
         (lambda e: e.lookup("sums", between=(5, 2)), BindProblem, "ends before it begins"),
         (lambda e: e.lookup("sums", keys={"q": ["a"]}), SchemaProblem, "'q' is no key"),
@@ -162,3 +168,71 @@ def test_who_enters_and_leaves_is_the_difference_of_two_lookups(condition: str) 
         before = found
         met |= found
     assert len(met) == 6
+
+
+WIDE = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64()), ("f", pa.float32())])
+
+
+@pytest.mark.parametrize(
+    ("having", "expected"),
+    [
+        ("MAX(v) >= 1e17", ["a", "b"]),  # the host rounds 10^17 - 1 to 1e17
+        ("MAX(v) > 99999999999999998.5", ["a", "b"]),
+        ("MIN(f) <= 0.1", ["a", "c"]),  # the host rounds 0.1 to a FLOAT
+        ("SUM(v) > 5", ["a", "b", "c"]),  # more than a collective index of sums can hold
+    ],
+)
+def test_a_collective_index_leaves_nobody_out(
+    having: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Limits that hosts round, and sums beyond 2^61 (found by review)."""
+    monkeypatch.setattr(sieve, "WORTHWHILE", 1)
+    big = 10**17
+    columns = [[1, 2, 3, 4], ["a", "b", "c", "d"], [big, big - 1, 3 * 10**18, 5], [0.1, 0.3, 0.1, 0.7]]
+    rows = pa.table([pa.array(c, f.type) for c, f in zip(columns, WIDE, strict=True)], schema=WIDE)
+    if "SUM" not in having:
+        rows = rows.set_column(2, WIDE.field("v"), pa.array([big, big - 1, 5, 5]))
+    pool = pw.Pool({"S": pw.StreamSchema(WIDE, time="t", delay=0)})
+    pool.register("all", "SELECT k, MAX(v) m, SUM(v) s, MIN(f) f FROM S [RANGE 6 SLIDE 1] GROUP BY k")
+    running = pw.Engine(pool, keep=100)
+    running.feed("S", rows)
+    running.advance(10)
+    text = f"SELECT k FROM S [RANGE 20] GROUP BY k HAVING {having}"
+    assert running.lookup(text, at=10).column("k").to_pylist() == expected
+    assert pw.reference.lookup(text, {"S": pw.Stream(rows, time="t")}, 10).column("k").to_pylist() == expected
+
+
+def test_an_empty_window_passes_a_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """EMIT EMPTY: a collective index knows nothing of windows without items (found by review)."""
+    monkeypatch.setattr(sieve, "WORTHWHILE", 1)
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, time="t", delay=2)})
+    pool.register("all", "SELECT COUNT(*) AS n FROM S [RANGE 5 SLIDE 1]")
+    running = pw.Engine(pool, keep=100)
+    running.feed("S", batch(ROWS))
+    running.advance(30)
+    text = "SELECT COUNT(*) AS n FROM S [RANGE 5 SLIDE 1] HAVING COUNT(*) < 1 EMIT EMPTY"
+    assert running.lookup(text, at=30).column("n").to_pylist() == [0]
+
+
+def test_tiers_at_no_instant() -> None:
+    """No instants, no rows (found by review)."""
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, time="t", delay=2)})
+    pool.register("aged", "SELECT k, AGED_SUM(v) AS s FROM S [RANGES 6, 2 SLIDES 2, 2] GROUP BY k")
+    running = pw.Engine(pool, keep=100)
+    assert running.lookup("aged").num_rows == 0
+    running.feed("S", batch(ROWS))
+    assert running.lookup("aged", at=[]).schema.names == ["k", "s", "w_start", "w_end", "w_level"]
+
+
+def test_one_key_among_many_costs_no_arrays_of_all() -> None:
+    """Arrays have room for every group in every pane, however few are asked for (found by review)."""
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, time="t", delay=0)})
+    pool.register("sums", "SELECT k, SUM(v) AS s, MAX(v) AS m FROM S [RANGE 6 SLIDE 1] GROUP BY k")
+    running = pw.Engine(pool, keep=1000)
+    running.feed("S", batch([(n // 4, f"k{n}", n) for n in range(400)]))
+    running.advance()
+    for _ in range(6):
+        running.lookup("sums", between=(np.arange(40), np.arange(40) + 50), keys={"k": ["k9"]})
+    text = running.explain_lookups()
+    assert "R-INT" not in text
+    assert "arrays" not in text

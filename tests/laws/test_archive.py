@@ -121,7 +121,7 @@ def test_the_planner_weighs_laws_widths_and_what_is_asked(
 ) -> None:
     usage = Usage(updates=updates)
     every = np.resize(np.array(list(widths), np.int64), lookups)
-    usage.asked(every, 1)
+    usage.asked(every, 1, 1)
     assert chosen(column, usage, 1000, 1000).index is expected
 
 

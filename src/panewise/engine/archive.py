@@ -71,7 +71,7 @@ class Archive:
         """
         self._settle()
         firsts, stops = self._runs(lows, highs, domain)
-        self.usage.asked(stops - firsts, len(codes))
+        self.usage.asked(stops - firsts, len(codes), size)
         found = [self._index(number).lookup(firsts, stops, codes, size) for number in range(len(self.columns))]
         for pane in coming:
             for row in np.flatnonzero((highs > pane.start) & (lows < pane.end)).tolist():

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from panewise.engine.pool import Pool
 from panewise.engine.shelf import Chosen, Shelf
-from panewise.errors import BindProblem, SchemaProblem, StateProblem, did_you_mean
+from panewise.errors import BindProblem, SchemaProblem, StateProblem, TimeProblem, did_you_mean
 from panewise.plan import Aggregation
-from panewise.time import Domain, Instant, Ticks
+from panewise.time import FIRST_TICK, LAST_TICK, Domain, Instant, Ticks
 from panewise.window import LogicalWindow, MultiGranular, Rows
 
 #: An instant as users write it.
@@ -112,9 +112,26 @@ class Lookups(ABC):
 def ticks_at(when: When | Sequence[When] | Ticks, domain: Domain) -> Ticks:
     """Instants as users write them, one or many."""
     if isinstance(when, np.ndarray):
-        return when.astype("datetime64[us]").astype(np.int64) if when.dtype.kind == "M" else when.astype(np.int64)
+        return _ticks_of(when, domain)
     several = when if isinstance(when, Sequence) and not isinstance(when, str) else [when]
     return np.array([tick_at(each, domain) for each in several], np.int64)
+
+
+def _ticks_of(array: Ticks, domain: Domain) -> Ticks:
+    """An array of ticks, or of datetime64 where time is a timestamp."""
+    dated = array.dtype.kind == "M" and domain is Domain.TIMESTAMP
+    if array.ndim != 1 or (len(array) and array.dtype.kind != "i" and not dated):
+        raise TimeProblem(
+            f"an array of {array.ndim} dimensions of {array.dtype} holds no instants",
+            fix="use one dimension of int64, or of datetime64 where time is a timestamp",
+        )
+    ticks = array.astype("datetime64[us]").astype(np.int64) if dated else array.astype(np.int64)
+    outside = (ticks <= FIRST_TICK) | (ticks >= LAST_TICK)
+    if outside.any():
+        raise TimeProblem(
+            f"instant {array[outside][0]} is outside of time", fix=f"stay between {FIRST_TICK} and {LAST_TICK}"
+        )
+    return ticks
 
 
 def tick_at(value: When, domain: Domain) -> int:

@@ -122,7 +122,8 @@ class PaneShelf(Shelf):
 
     def _passing(self, plan: Aggregation, lows: Ticks, highs: Ticks) -> Longs:
         """All groups, or a superset of those that pass HAVING; states of the others need not be looked at."""
-        for threshold in thresholds(plan):
+        # With EMIT EMPTY groups pass without an item, and of these a collective index knows nothing.
+        for threshold in () if plan.empty else thresholds(plan):
             call = threshold.call
             number = column_of(self.groups.plan, call.aggregate, call.arguments)
             assert number is not None, "a query that is not covered is refused"
@@ -176,6 +177,8 @@ def _array(name: str, values: Any, kind: pa.DataType) -> pa.Array:
     try:
         if isinstance(values, pa.ChunkedArray | pa.Array):
             return (values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values).cast(kind)
+        if isinstance(values, str | bytes):
+            raise TypeError(f"{values!r} is one value, not a list of values")
         return to_arrow(list(values), kind)
     except (pa.ArrowException, PanewiseError, TypeError, ValueError) as problem:
         raise SchemaProblem(f"values of key {name!r} are no {kind}: {problem}", fix="give values of its type") from None

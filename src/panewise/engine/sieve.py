@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.aggregate import Aggregate, Columns, Count, Longs, Max, Min, Sum
-from panewise.aggregate.columns.longs import fits, to_longs
+from panewise.aggregate.columns.longs import to_longs
+from panewise.errors import AggregateProblem
 from panewise.filters import CISum, Filter, MaxIndex, MinIndex
 from panewise.plan.thresholds import Threshold
 from panewise.stores.pane import Pane
@@ -68,7 +69,11 @@ class Sieve:
             if isinstance(self._filter, CISum) and len(values) and values.min() < 0:
                 self.unfit = True
                 return False
-            self._filter.update(codes, np.full(len(codes), pane.end), values)
+            try:
+                self._filter.update(codes, np.full(len(codes), pane.end), values)
+            except AggregateProblem:  # sums beyond what the index can hold
+                self.unfit = True
+                return False
             self._taken += 1
         return True
 
@@ -89,7 +94,8 @@ def made(aggregate: Aggregate[object]) -> Filter | None:
     kind = aggregate.result
     if isinstance(aggregate, Count) or (isinstance(aggregate, Sum) and pa.types.is_integer(kind)):
         return CISum()
-    numeric = fits(kind) and (pa.types.is_floating(kind) or pa.types.is_integer(kind)) and kind != pa.uint64()
+    # Hosts round a limit to the width of a narrower float before they compare, which may let more pass.
+    numeric = kind == pa.float64() or (pa.types.is_integer(kind) and kind != pa.uint64())
     if isinstance(aggregate, Max) and numeric:  # a Min is a Max of the other end
         return MinIndex() if isinstance(aggregate, Min) else MaxIndex()
     return None

@@ -26,7 +26,9 @@ class TierShelf(PaneShelf):
         for number, window in enumerate(plan.views.levels):
             seen = floor_to_grid(instants, window.start, window.step)
             every = [self._states(plan, number, int(at), window) for at in seen]
-            found = [joined([placed(states[n], codes) for states in every]) for n in range(len(self.groups.columns))]
+            found = [column.identity(0) for column in self.groups.columns]
+            if every:
+                found = [joined([placed(states[n], codes) for states in every]) for n in range(len(found))]
             level = number if len(plan.views.levels) > 1 else None
             tables.append(self._table(plan, found, codes, bounds_of(window, instants, self.instants), level))
         return pa.concat_tables(tables)

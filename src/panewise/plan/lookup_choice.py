@@ -31,13 +31,15 @@ class Usage:
     lookups: int = 0
     panes: int = 0
     groups: int = 0
+    #: How many groups there are: arrays have room for all, however few are asked for.
+    size: int = 0
     widths: set[int] = field(default_factory=set)
     _last: tuple[int, int] = (0, 0)
 
-    def asked(self, widths: Longs, groups: int) -> None:
+    def asked(self, widths: Longs, groups: int, size: int) -> None:
         self.lookups += len(widths)
         self.panes += int(widths.sum())
-        self.groups = max(self.groups, groups)
+        self.groups, self.size = max(self.groups, groups), size
         if len(self.widths) <= MANY_WIDTHS:
             self.widths.update(np.unique(widths).tolist()[: MANY_WIDTHS + 1])
 
@@ -83,7 +85,7 @@ def _costs(column: Columns, usage: Usage, panes: int, cells: int) -> dict[type[I
     costs: dict[type[Index], float] = {Merging: asked * usage.width, Tree: arrival + asked * depth}
     if Ranked.accepts(column):
         costs[Ranked] = 2 * (arrival + cells) + asked * depth / VECTOR
-    size = max(usage.groups, 1) * panes
+    size = max(usage.size, 1) * panes
     narrow = all(word.ndim == 1 and not word.dtype.hasobject for word in column.identity(0))
     if not narrow or size > MOST_CELLS or cells < LEAST_FILLED * size:
         return costs

@@ -11,6 +11,8 @@ from panewise.plan.aggregation import Aggregation
 _NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
 _SIDES = re.compile(rf"`(?P<name>agg#\d+)` (?P<sign>[<>]=?) (?P<number>{_NUMBER})")
 _MIRRORED = re.compile(rf"(?P<number>{_NUMBER}) (?P<sign>[<>]=?) `(?P<name>agg#\d+)`")
+#: Doubles cannot tell all whole numbers apart from here on.
+_EXACT = 2.0**53
 _TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
@@ -36,6 +38,8 @@ def thresholds(plan: Aggregation) -> list[Threshold]:
             if match := straight or mirrored:
                 sign = match["sign"] if straight else _TURNED[match["sign"]]
                 limit = int(match["number"]) if match["number"].lstrip("-").isdigit() else float(match["number"])
+                if isinstance(limit, float) and abs(limit) >= _EXACT:
+                    continue  # hosts round whole numbers before they compare them with such a limit
                 found.append(Threshold(calls[match["name"]], sign[0] == ">", limit, sign.endswith("=")))
     return found
 
