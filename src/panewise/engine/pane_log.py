@@ -8,19 +8,18 @@ small pane, which readers combine with what they have.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from panewise.aggregate import Longs, Words, runs
+from panewise.aggregate import Longs, joined, placed, runs
 from panewise.algebra import Project
-from panewise.engine.codec import from_text, to_text
 from panewise.engine.engine import Engine
 from panewise.engine.grouping import Grouping, arrays_of
 from panewise.engine.keys import Keys
 from panewise.engine.pool import Standing
+from panewise.engine.snapshot import cells_of, words_of
 from panewise.engine.time_family import TimeFamily
 from panewise.errors import BindProblem
 from panewise.plan import Aggregation
@@ -82,14 +81,14 @@ class PaneRows:
         self.types = grouping.keys.types
         #: The keys under the names that the query selects them by, to which all other names give way.
         self.keys = _key_names(plan)
-        self._words = {
-            "count" if number == 0 else f"s{number}_{place}": word.dtype
+        self._cells = {
+            "count" if number == 0 else f"s{number}_{place}": cell.type
             for number, column in enumerate(self._columns)
-            for place, word in enumerate(column.identity(0))
+            for place, cell in enumerate(cells_of(column, column.identity(0)))
         }
         fields = [(_free(name, self.keys), instants) for name in ("pane_start", "pane_end")]
         fields += zip(self.keys, self.types, strict=True)
-        fields += [(_free(name, self.keys), _stored_type(dtype)) for name, dtype in self._words.items()]
+        fields += [(_free(name, self.keys), _common(kind)) for name, kind in self._cells.items()]
         self.schema = pa.schema(fields)
 
     def table(self, keys: Keys, panes: Sequence[Pane]) -> pa.Table:
@@ -99,12 +98,12 @@ class PaneRows:
         sizes = [len(pane.codes) for pane in panes]
         bounds = [np.repeat(np.array(ticks, np.int64), sizes) for ticks in _bounds(panes)]
         codes = np.concatenate([pane.codes for pane in panes])
-        states = [
-            np.concatenate([pane.states[number][place] for pane in panes])
+        cells = [
+            _stored(cell)
             for number, column in enumerate(self._columns)
-            for place in range(len(column.identity(0)))
+            for cell in cells_of(column, joined([pane.states[number] for pane in panes]))
         ]
-        columns = [*(pa.array(b).cast(self._instants) for b in bounds), *keys.take(codes), *map(_stored, states)]
+        columns = [*(pa.array(b).cast(self._instants) for b in bounds), *keys.take(codes), *cells]
         return pa.table(columns, schema=self.schema)
 
     def read(self, table: pa.Table) -> tuple[list[pa.Array], list[Pane]]:
@@ -115,13 +114,14 @@ class PaneRows:
         first = 2 + len(self.types)
         codes = keys.encode(arrays[2:first], table.num_rows)
         order, turns = _ordered(starts, ends, codes)
-        words = iter([_loaded(a, dtype)[order] for a, dtype in zip(arrays[first:], self._words.values(), strict=True)])
-        states: list[Words] = [tuple(next(words) for _ in column.identity(0)) for column in self._columns]
+        stored = zip(arrays[first:], self._cells.values(), strict=True)
+        cells = iter([_loaded(array.take(pa.array(order)), kind) for array, kind in stored])
+        states = [words_of(column, cells) for column in self._columns]
         panes = []
         for low, high in zip(*runs(turns), strict=True):
-            where = slice(int(low), int(high))
-            part = tuple(tuple(word[where] for word in each) for each in states)
-            panes.append(Pane(int(starts[order[low]]), int(ends[order[low]]), codes[order[where]], part))
+            some = slice(int(low), int(high))
+            part = tuple(placed(words, some) for words in states)
+            panes.append(Pane(int(starts[order[low]]), int(ends[order[low]]), codes[order[some]], part))
         return keys.take(np.arange(len(keys))), panes
 
 
@@ -167,28 +167,27 @@ def _free(name: str, taken: Sequence[str]) -> str:
     return name
 
 
-#: Numbers without a sign, which Spark does not know.
-_SIGNED = {np.dtype(np.uint8): pa.int16(), np.dtype(np.uint16): pa.int32(), np.dtype(np.uint32): pa.int64()}
+#: Types that not everybody who reads Parquet knows, Spark among them, and those that stand for them.
+_COMMON = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.int64(),
+    pa.large_string(): pa.string(),
+    pa.large_binary(): pa.binary(),
+}
 
 
-def _stored_type(dtype: Any) -> pa.DataType:
-    if dtype.hasobject:
-        return pa.string()
-    if dtype == np.uint64:
-        return pa.int64()
-    return _SIGNED.get(dtype) or pa.from_numpy_dtype(dtype)
+def _common(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_fixed_size_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(_common(kind.value_type))
+    return _COMMON.get(kind, kind)
 
 
-def _stored(word: Any) -> pa.Array:
-    if word.dtype.hasobject:
-        return pa.array([to_text(state) for state in word], pa.string())
-    return pa.array(word.view(np.int64) if word.dtype == np.uint64 else word).cast(_stored_type(word.dtype))
+def _stored(cell: pa.Array) -> pa.Array:
+    # All 64 bits of a number without a sign are kept, whatever they then seem to say.
+    return cell.view(pa.int64()) if cell.type == pa.uint64() else cell.cast(_common(cell.type))
 
 
-def _loaded(array: pa.Array, dtype: Any) -> Any:
-    if dtype.hasobject:
-        out = np.empty(len(array), object)
-        out[:] = [from_text(text) for text in array.to_pylist()]
-        return out
-    found = array.to_numpy(zero_copy_only=False)
-    return found.view(np.uint64) if dtype == np.uint64 else found.astype(dtype)
+def _loaded(cell: pa.Array, kind: pa.DataType) -> pa.ChunkedArray:
+    return pa.chunked_array([cell.view(kind) if kind == pa.uint64() else cell.cast(kind)])
