@@ -247,3 +247,29 @@ def test_every_runner_refuses_windows_without_tiers(form: str, call: str) -> Non
     ):
         with pytest.raises(PanewiseError, match="where in the window items lie"):
             refusing()
+
+
+def test_explain_says_whose_tiers_they_are() -> None:
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, "t")})
+    pool.register("q", "SELECT AGED_SUM(v), AGED_AVG(v, 'POLYNOMIAL', 2), SUM(v) FROM S [RANGES 8, 4 SLIDES 2, 1]")
+    pool.register("r", "SELECT AGED_SUM(v), AGED_AVG(v, 'POLYNOMIAL', 2), SUM(v) FROM S [RANGE 8 SLIDE 2]")
+    said = pool.explain()
+    assert said.count("family") == 2
+    assert "window [RANGE 4 SLIDE 1] of q, in tiers of its own: they say where items lie" in said
+    assert "AGED_AVG(S.v, POLYNOMIAL, 2) in recompute" in said
+
+
+def test_a_query_that_starts_now_does_not_look_back() -> None:
+    cql = "SELECT AGED_COUNT(v) AS n FROM S [RANGES 8, 4 SLIDES 2, 1]"
+    s = table([(t, "a", 1, None, None) for t in range(16)])
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, "t")})
+    pool.register("a", cql)
+    engine = pw.Engine(pool)
+    engine.feed("S", s.slice(0, 9))
+    engine.advance()
+    pool.register("b", cql, since=8)
+    engine.feed("S", s.slice(9))
+    said = engine.finish()
+    since = pw.run(cql, {"S": s.slice(9)}, time="t")
+    same(said["b"], since)
+    assert len(said["a"]) > len(said["b"])

@@ -132,3 +132,16 @@ def test_microseconds_since_1970_cost_no_digits() -> None:
     (row,) = pw.run(query, {"S": table}, time="t").to_pylist()
     assert row["s"] == pytest.approx(2.0, rel=1e-11)  # as exact as the values, which have 16 digits themselves
     assert row["r"] == pytest.approx(1.0, rel=1e-12)
+
+
+def test_a_long_gap_is_filled_without_counting_it() -> None:
+    """Two items a day apart, in steps of a millisecond: 86.4 million instants, of which all but one are flat."""
+    base = datetime(2024, 5, 5, tzinfo=UTC)
+    day = timedelta(days=1)
+    table = pa.table(
+        {"t": pa.array([base + timedelta(hours=1), base + day], pa.timestamp("us", "UTC")), "v": [0.0, 1.0]}
+    )
+    query = "SELECT REGR_SLOPE(v, 'FILLED', '1 MILLISECOND') AS s FROM S [RANGE 1 DAY SLIDE 1 DAY]"
+    (row,) = pw.run(query, {"S": table}, time="t", until=base + day).to_pylist()
+    n = 23 * 3_600_000 + 1
+    assert row["s"] == pytest.approx(1000 * 6 / (n * (n + 1)), rel=1e-12)

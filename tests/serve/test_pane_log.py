@@ -31,7 +31,7 @@ SCHEMA = pa.schema(
 EVERYTHING = """
 SELECT k AS pane_start, n % 2 AS odd, COUNT(*) AS c, COUNT(v) AS cv, SUM(v) AS s, SUM(n) AS sn, SUM(d) AS sd,
   AVG(n) AS a, MIN(k) AS mk, MAX(v) AS mv, FIRST(v) AS f, LAST(n) AS l, QUANTILE(v, 0.5) AS q, COUNT(DISTINCT n) AS dn,
-  STDDEV(v) AS sv, REGR_SLOPE(v, n) AS r, APPROX_DISTINCT(n) AS ad, TOP_K(k, 2) AS tk
+  STDDEV(v) AS sv, REGR_SLOPE(v, n) AS r, REGR_R2(v, n) AS r2, APPROX_DISTINCT(v) AS ad, TOP_K(n, 2) AS tk
 FROM S [RANGE 12 SLIDE 4] GROUP BY k, n % 2 HAVING COUNT(*) > 0
 """
 ROWS = st.lists(

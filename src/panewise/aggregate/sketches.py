@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from heapq import nlargest
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -135,7 +136,8 @@ class TopK(Sketched):
             return ()
         read = _reader(self.types[0])
         entries = frequent_strings_sketch.deserialize(state).get_frequent_items(NO_FALSE_NEGATIVES)
-        return self._ranked((read(text), count) for text, count, _, _ in entries)
+        least = nlargest(self.k, (count for _, count, _, _ in entries))[-1]
+        return self._ranked((read(text), count) for text, count, _, _ in entries if count >= least)
 
     def _ranked(self, counts: Any) -> tuple[Any, ...]:
         ranked = sorted(counts, key=lambda entry: (-entry[1], order_key(entry[0])))

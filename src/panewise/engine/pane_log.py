@@ -8,18 +8,19 @@ small pane, which readers combine with what they have.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from panewise.aggregate import Longs, joined, placed, runs
+from panewise.aggregate import Longs, Words, joined, placed, runs
 from panewise.algebra import Project
 from panewise.engine.engine import Engine
 from panewise.engine.grouping import Grouping, arrays_of
 from panewise.engine.keys import Keys
+from panewise.engine.plain_states import from_plain, plain
 from panewise.engine.pool import Standing
-from panewise.engine.snapshot import cells_of, words_of
 from panewise.engine.time_family import TimeFamily
 from panewise.errors import BindProblem
 from panewise.plan import Aggregation
@@ -81,14 +82,17 @@ class PaneRows:
         self.types = grouping.keys.types
         #: The keys under the names that the query selects them by, to which all other names give way.
         self.keys = _key_names(plan)
-        self._cells = {
-            "count" if number == 0 else f"s{number}_{place}": cell.type
-            for number, column in enumerate(self._columns)
-            for place, cell in enumerate(cells_of(column, column.identity(0)))
+        empty = [plain(column, column.identity(0)) for column in self._columns]
+        #: How many arrays each column of states takes.
+        self._widths = [len(arrays) for arrays in empty]
+        words = {
+            "count" if number == 0 else f"s{number}_{place}": array.type
+            for number, arrays in enumerate(empty)
+            for place, array in enumerate(arrays)
         }
         fields = [(_free(name, self.keys), instants) for name in ("pane_start", "pane_end")]
         fields += zip(self.keys, self.types, strict=True)
-        fields += [(_free(name, self.keys), _common(kind)) for name, kind in self._cells.items()]
+        fields += [(_free(name, self.keys), kind) for name, kind in words.items()]
         self.schema = pa.schema(fields)
 
     def table(self, keys: Keys, panes: Sequence[Pane]) -> pa.Table:
@@ -98,12 +102,9 @@ class PaneRows:
         sizes = [len(pane.codes) for pane in panes]
         bounds = [np.repeat(np.array(ticks, np.int64), sizes) for ticks in _bounds(panes)]
         codes = np.concatenate([pane.codes for pane in panes])
-        cells = [
-            _stored(cell)
-            for number, column in enumerate(self._columns)
-            for cell in cells_of(column, joined([pane.states[number] for pane in panes]))
-        ]
-        columns = [*(pa.array(b).cast(self._instants) for b in bounds), *keys.take(codes), *cells]
+        columns = [*(pa.array(b).cast(self._instants) for b in bounds), *keys.take(codes)]
+        for number, column in enumerate(self._columns):
+            columns += plain(column, joined([pane.states[number] for pane in panes]))
         return pa.table(columns, schema=self.schema)
 
     def read(self, table: pa.Table) -> tuple[list[pa.Array], list[Pane]]:
@@ -114,14 +115,15 @@ class PaneRows:
         first = 2 + len(self.types)
         codes = keys.encode(arrays[2:first], table.num_rows)
         order, turns = _ordered(starts, ends, codes)
-        stored = zip(arrays[first:], self._cells.values(), strict=True)
-        cells = iter([_loaded(array.take(pa.array(order)), kind) for array, kind in stored])
-        states = [words_of(column, cells) for column in self._columns]
+        stored = iter(arrays[first:])
+        states: list[Words] = []
+        for column, width in zip(self._columns, self._widths, strict=True):
+            states.append(placed(from_plain(column, list(islice(stored, width))), order))
         panes = []
         for low, high in zip(*runs(turns), strict=True):
-            some = slice(int(low), int(high))
-            part = tuple(placed(words, some) for words in states)
-            panes.append(Pane(int(starts[order[low]]), int(ends[order[low]]), codes[order[some]], part))
+            where = slice(int(low), int(high))
+            part = tuple(tuple(word[where] for word in each) for each in states)
+            panes.append(Pane(int(starts[order[low]]), int(ends[order[low]]), codes[order[where]], part))
         return keys.take(np.arange(len(keys))), panes
 
 
@@ -165,29 +167,3 @@ def _free(name: str, taken: Sequence[str]) -> str:
     while name.lower() in (other.lower() for other in taken):
         name += "_"
     return name
-
-
-#: Types that not everybody who reads Parquet knows, Spark among them, and those that stand for them.
-_COMMON = {
-    pa.uint8(): pa.int16(),
-    pa.uint16(): pa.int32(),
-    pa.uint32(): pa.int64(),
-    pa.uint64(): pa.int64(),
-    pa.large_string(): pa.string(),
-    pa.large_binary(): pa.binary(),
-}
-
-
-def _common(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_fixed_size_list(kind) or pa.types.is_large_list(kind):
-        return pa.list_(_common(kind.value_type))
-    return _COMMON.get(kind, kind)
-
-
-def _stored(cell: pa.Array) -> pa.Array:
-    # All 64 bits of a number without a sign are kept, whatever they then seem to say.
-    return cell.view(pa.int64()) if cell.type == pa.uint64() else cell.cast(_common(cell.type))
-
-
-def _loaded(cell: pa.Array, kind: pa.DataType) -> pa.ChunkedArray:
-    return pa.chunked_array([cell.view(kind) if kind == pa.uint64() else cell.cast(kind)])

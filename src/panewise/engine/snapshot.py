@@ -211,7 +211,9 @@ def _cells(columns: Sequence[Columns], panes: Sequence[Pane]) -> pa.Table:
     """One row for each group of each pane."""
     cells = [pa.array(np.concatenate([p.codes for p in panes]))]
     for number, column in enumerate(columns):
-        cells += cells_of(column, joined([p.states[number] for p in panes]))
+        words = joined([p.states[number] for p in panes])
+        written = column.written(words)
+        cells += [_word_array(word) for word in words] if written is None else written
     return pa.table(cells, names=[str(i) for i in range(len(cells))])
 
 
@@ -219,7 +221,7 @@ def pane_rows(columns: Sequence[Columns], entry: Tree) -> Iterator[Pane]:
     """What `pane_table` wrote."""
     cells = iter(entry["cells"].columns)
     codes = np.array(next(cells).to_numpy(), np.int64)
-    states = [words_of(column, cells) for column in columns]
+    states = [_words(column, cells) for column in columns]
     offset = 0
     for start, end, size in entry["heads"]:
         where = slice(offset, offset + size)
@@ -227,13 +229,7 @@ def pane_rows(columns: Sequence[Columns], entry: Tree) -> Iterator[Pane]:
         yield Pane(start, end, codes[where], tuple(tuple(word[where] for word in words) for words in states))
 
 
-def cells_of(column: Columns, words: Words) -> list[pa.Array]:
-    """The states of one column as arrays that mean the same elsewhere."""
-    written = column.written(words)
-    return [_word_array(word) for word in words] if written is None else written
-
-
-def words_of(column: Columns, cells: Iterator[pa.ChunkedArray]) -> Words:
+def _words(column: Columns, cells: Iterator[pa.ChunkedArray]) -> Words:
     """The states of one column, from as many cells as it has written."""
     nothing = column.identity(0)
     if (written := column.written(nothing)) is not None:

@@ -319,17 +319,12 @@ def _close(group: int, end: int, newest: Newest, heads: Heads, sums: Doubles) ->
         flags[group] |= X_DIFFERS
     if e[0] != 0:
         flags[group] |= Y_DIFFERS
-    # Of consecutive numbers: how many, their sum, and the sum of their squares, which is below 2**63 for 2**20 of them.
-    n, x = (np.float64(length), 0.0), (np.float64((near + far) * length // 2), 0.0)
-    xx = _squares(far) - _squares(near - 1)
+    # Of consecutive numbers: how many, their sum, and the sum of their squares by that around their middle.
+    n, middle = (np.float64(length), 0.0), ((near + far) / 2.0, 0.0)
+    x = times(n, middle)
+    spread = over(times(n, plus(times(n, n), (-1.0, 0.0))), (12.0, 0.0))
     _grow(sums, group, X, x)
     _grow(sums, group, Y, times(n, e))
-    _grow(sums, group, XX, two_sum(np.float64(xx >> 32) * 4294967296.0, np.float64(xx & 0xFFFFFFFF)))
+    _grow(sums, group, XX, plus(spread, times(x, middle)))
     _grow(sums, group, XY, times(x, e))
     _grow(sums, group, YY, times(n, times(e, e)))
-
-
-@register_jitable
-def _squares(last: int) -> int:
-    """1 + 4 + 9 + ... up to the square of a number."""
-    return last * (last + 1) * (2 * last + 1) // 6

@@ -84,7 +84,8 @@ def _costs(column: Columns, usage: Usage, panes: int, cells: int) -> dict[type[I
     if Ranked.accepts(column):
         costs[Ranked] = 2 * (arrival + cells) + asked * depth / VECTOR
     size = max(usage.groups, 1) * panes
-    if any(word.dtype.hasobject for word in column.identity(0)) or size > MOST_CELLS or cells < LEAST_FILLED * size:
+    narrow = all(word.ndim == 1 and not word.dtype.hasobject for word in column.identity(0))
+    if not narrow or size > MOST_CELLS or cells < LEAST_FILLED * size:
         return costs
     build = (arrival + cells) / VECTOR
     costs[Base] = 2 * build + asked * depth / VECTOR
