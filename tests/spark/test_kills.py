@@ -71,7 +71,7 @@ def supplied(folder: Path, pieces: Sequence[pa.Table], there: int) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("state", "kills"), [("rocksdb", 20), ("files", 4)])
+@pytest.mark.parametrize(("state", "kills"), [("rocksdb", 20), ("files", 2)])
 def test_every_result_exactly_once(tmp_path: Path, state: str, kills: int) -> None:
     pieces = parts(stream(5000, seed=3), 200)
     choice = random.Random(kills)

@@ -14,7 +14,7 @@ from .streams import QUERIES, parts, plain, pooled, reader, stream, written
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize(("state", "shards", "files"), [("rocksdb", 3, 1), ("rocksdb", 1, 2), ("files", 2, 1)])
+@pytest.mark.parametrize(("state", "shards", "files"), [("rocksdb", 3, 1), ("files", 2, 2)])
 def test_every_kind_of_query(spark: SparkSession, tmp_path: Path, state: str, shards: int, files: int) -> None:
     """Half of the stream, a restart from the checkpoint, the other half, the end."""
     table = stream()

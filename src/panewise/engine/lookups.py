@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -54,8 +55,7 @@ class Lookups(ABC):
             raise BindProblem("at and between are both given", fix="give one of them")
         domain = plan.query.domain
         if between is not None:
-            starts, ends = (ticks_at(side, domain) for side in between)
-            starts, ends = np.broadcast_arrays(starts, ends)
+            starts, ends = _stretches(between, domain)
             self._refuse_many(len(starts))
             if (starts > ends).any():
                 raise BindProblem("a stretch of time ends before it begins", fix="give the earlier instant first")
@@ -107,6 +107,17 @@ class Lookups(ABC):
     def _refuse_many(self, windows: int) -> None:
         if windows > MOST_WINDOWS:
             raise SchemaProblem(f"{windows} windows are too many for one lookup", fix=f"ask for at most {MOST_WINDOWS}")
+
+
+def _stretches(between: Any, domain: Domain) -> tuple[Ticks, Ticks]:
+    """Where stretches of time begin and end; one instant on a side holds for all of the other."""
+    if not isinstance(between, tuple | list) or len(between) != 2:
+        raise BindProblem(f"between={between!r} is no pair", fix="give (starts, ends)")
+    starts, ends = (ticks_at(side, domain) for side in between)
+    if len(starts) != len(ends) and 1 not in (len(starts), len(ends)):
+        raise BindProblem(f"{len(starts)} starts do not go with {len(ends)} ends", fix="give as many of each")
+    both = np.broadcast_arrays(starts, ends)
+    return both[0], both[1]
 
 
 def ticks_at(when: When | Sequence[When] | Ticks, domain: Domain) -> Ticks:

@@ -151,9 +151,13 @@ def bounds_of(window: Window, instants: Ticks, kind: pa.DataType) -> tuple[pa.Ar
 
 def chosen_codes(groups: Grouping, plan: Aggregation, keys: Chosen) -> Longs:
     """The groups that somebody asks for, ascending; those that are not known have no rows."""
+    if not isinstance(keys, Mapping | pa.Table):
+        raise SchemaProblem(f"keys={keys!r} names no columns", fix="give values by key, such as {'k': ['a', 'b']}")
     columns = keys if isinstance(keys, Mapping) else dict(zip(keys.column_names, keys.columns, strict=True))
     wanted = {_name(plan, key): key for key in groups.plan.group.keys}
-    if strange := [name for name in columns if name not in wanted]:
+    if len(wanted) < len(groups.plan.group.keys):
+        raise SchemaProblem("two keys of the query have the same name", fix="select them under different names")
+    if strange := [str(name) for name in columns if name not in wanted]:
         raise SchemaProblem(
             f"{strange[0]!r} is no key of the query", fix=did_you_mean(strange[0], wanted or ["GROUP BY"])
         )

@@ -8,6 +8,7 @@ from math import log2
 import numpy as np
 
 from panewise.aggregate import Columns, Longs
+from panewise.stores.arrays import BaseArrays
 from panewise.stores.dense import Base, Landmarked, Running
 from panewise.stores.indexes import Index, Merging, Tree
 from panewise.stores.landmark_intervals import partitioned
@@ -86,8 +87,8 @@ def _costs(column: Columns, usage: Usage, panes: int, cells: int) -> dict[type[I
     if Ranked.accepts(column):
         costs[Ranked] = 2 * (arrival + cells) + asked * depth / VECTOR
     size = max(usage.size, 1) * panes
-    narrow = all(word.ndim == 1 and not word.dtype.hasobject for word in column.identity(0))
-    if not narrow or size > MOST_CELLS or cells < LEAST_FILLED * size:
+    numbers = not any(word.dtype.hasobject for word in column.identity(0))
+    if not (numbers and BaseArrays.accepts(column)) or size > MOST_CELLS or cells < LEAST_FILLED * size:
         return costs
     build = (arrival + cells) / VECTOR
     costs[Base] = 2 * build + asked * depth / VECTOR

@@ -50,8 +50,14 @@ def _table(query: Query, results: list[Result], instants: pa.DataType) -> pa.Tab
     columns: dict[str, Any] = {}
     for place, column in enumerate(query.root.columns):
         columns[column.name] = to_arrow([r.row.values[place] for r in results], column.type)
-    columns["w_start"] = to_arrow([r.moment.start for r in results], instants)
-    columns["w_end"] = to_arrow([r.moment.end for r in results], instants)
+    added = {
+        "w_start": to_arrow([r.moment.start for r in results], instants),
+        "w_end": to_arrow([r.moment.end for r in results], instants),
+    }
     if any(isinstance(node.window, MultiGranular) for node in query.root.walk() if isinstance(node, Windowed)):
-        columns["w_level"] = pa.array([r.level for r in results], pa.int32())
+        added["w_level"] = pa.array([r.level for r in results], pa.int32())
+    for name, array in added.items():
+        while name in columns:
+            name += "_"
+        columns[name] = array
     return pa.table(columns)

@@ -96,9 +96,9 @@ class ArrayStore(Positions):
         self.column, self.room = column, groups
 
     @classmethod
-    @abstractmethod
     def accepts(cls, column: Columns) -> bool:
-        """Whether these states can be kept here."""
+        """Whether these states can be kept here: each word must be one number or object."""
+        return all(word.ndim == 1 for word in column.identity(0))
 
     @property
     def nbytes(self) -> int:

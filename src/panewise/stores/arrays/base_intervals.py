@@ -30,10 +30,6 @@ class BaseArrays(ArrayStore):
         self._size = 1
         self._tree = blank(column, 2, groups)
 
-    @classmethod
-    def accepts(cls, column: Columns) -> bool:
-        return True
-
     def _append(self, rows: Words, count: int) -> None:
         before, now = self.length, self.length + count
         self._make_room(min(now, self.reach))

@@ -49,10 +49,6 @@ class LandmarkArrays(ArrayStore):
             self._parts[np.array(part)] = len(self.partitions)
             self.partitions.append(Landmarks(column, part[-1] if suffix else reach, part[0], part[-1], groups))
 
-    @classmethod
-    def accepts(cls, column: Columns) -> bool:
-        return True
-
     def _append(self, rows: Words, count: int) -> None:
         for landmarks in self.partitions:
             landmarks.append(rows, count)

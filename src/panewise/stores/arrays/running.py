@@ -29,7 +29,7 @@ class RunningArrays(ArrayStore):
 
     @classmethod
     def accepts(cls, column: Columns) -> bool:
-        return column.exact
+        return column.exact and super().accepts(column)
 
     def one(self, first: int, last: int, group: int = 0) -> tuple[Any, ...]:
         if not self._views:
