@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any
 
 from panewise.errors import PanewiseError
@@ -17,6 +19,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 #: A token that can be guessed is none.
 SHORTEST = 16
+#: Seconds that the body of a refused request is waited for.
+PATIENCE = 2.0
 _WRITES = ("PUT", "DELETE", "PATCH")
 
 
@@ -65,9 +69,19 @@ class Guard:
             return
         headers = dict(scope["headers"])
         if refusal := self._refusal(scope, headers):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._passed_over(receive), PATIENCE)
             await _answer(send, *refusal)
             return
         await self._sized(scope, receive, send)
+
+    async def _passed_over(self, receive: Receive) -> None:
+        """Read what a refused request brings, up to what any may: closed with words unread, a client is cut off."""
+        read, more = 0, True
+        while more and read <= self._body:
+            message = await receive()
+            read += len(message.get("body", b""))
+            more = message["type"] == "http.request" and message.get("more_body", False)
 
     def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str, str] | None:
         if self._local and not is_loopback(_host_of(headers.get(b"host", b"localhost"))):
@@ -111,8 +125,10 @@ def _host_of(value: bytes) -> str:
 
 
 async def _answer(send: Send, status: int, error: str, fix: str) -> None:
-    headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+    body = json_bytes({"error": error, "fix": fix})
+    length = str(len(body)).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", length), (b"connection", b"close")]
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": json_bytes({"error": error, "fix": fix})})
+    await send({"type": "http.response.body", "body": body})
