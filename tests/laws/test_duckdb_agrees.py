@@ -453,7 +453,7 @@ AGGREGATES = {
 CALLS = st.lists(st.sampled_from(sorted(AGGREGATES)), min_size=1, max_size=6, unique=True)
 
 
-@settings(max_examples=130)
+@settings(max_examples=90)
 @given(tables(12), CALLS, several(st.one_of(PERIODIC, CHANGING)), st.booleans(), BOUNDARIES)
 def test_aggregates(s: pa.Table, calls: list[str], windows: list[Spec], grouped: bool, boundary: str) -> None:
     ours = ", ".join([*["k"] * grouped, *(f"{call} AS c{n}" for n, call in enumerate(calls))])

@@ -83,7 +83,7 @@ def in_one_engine(
 STEADY = tuple(kind for kind in KINDS if kind != "varying")
 
 
-@settings(max_examples=150)
+@settings(max_examples=110)
 @given(odd_tables(12), aggregated(STEADY, silent=True), SPLITS, SHARDS, BOUNDARIES)
 def test_shards_say_what_the_reference_says(
     s: pa.Table, query: Aggregated, splits: list[tuple[int, int]], shards: int, boundary: str
@@ -92,7 +92,7 @@ def test_shards_say_what_the_reference_says(
     same(sharded({"q": query.cql}, s, splits, shards, boundary=boundary).results("q"), wanted)
 
 
-@settings(max_examples=120)
+@settings(max_examples=90)
 @given(
     odd_tables(12, DISORDER),
     aggregated(STEADY, revising=True),
@@ -134,7 +134,7 @@ def test_late_rows_are_counted(
     assert (found.late, found.partly_late) == (wanted.late, wanted.partly_late)
 
 
-@settings(max_examples=60)
+@settings(max_examples=45)
 @given(
     odd_tables(12, DISORDER),
     st.lists(aggregated(STEADY), min_size=2, max_size=4),

@@ -86,7 +86,7 @@ def test_filling(spark: SparkSession, tmp_path: Path) -> None:
         assert plain(bounded.toArrow()) == wanted, name
 
 
-@pytest.mark.parametrize("state", ["rocksdb", "files"])
+@pytest.mark.parametrize("state", ["rocksdb"])
 def test_streaming(spark: SparkSession, tmp_path: Path, state: str) -> None:
     """Half of the stream, a restart from the checkpoint, the other half, the end."""
     for half, piece in enumerate(parts(S, 2)):
