@@ -55,7 +55,7 @@ def findings(points: Points) -> Iterator[Finding]:
     ratios = [(points.get("regression", x) or 0) / (points.get("aggregation", x) or 1) for x in shared]
     yield Finding(
         "Regression costs about as much as aggregation",
-        f"up to {max(ratios):,.0f} times as much: its states are exact fractions in Python objects",
+        f"up to {max(ratios):,.0f} times as much",
         max(ratios) < 2.5,
     )
     extra = [a / b for a, b in zip(points.of("recurrence"), points.of("aggregation"), strict=True)]
