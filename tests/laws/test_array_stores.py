@@ -26,6 +26,8 @@ from panewise.values import one_nan, to_arrow
 from .test_aggregates import VARIANTS, alike
 from .test_stores import VALUES
 
+pytestmark = pytest.mark.slow
+
 #: Aggregates whose states are numbers or objects, not rows of numbers.
 NARROW = [aggregate for aggregate in VARIANTS if BaseArrays.accepts(aggregate.columns())]
 

@@ -20,6 +20,8 @@ from panewise.filters.base import Longs
 from panewise.kernels import KERNELS, levels, peaks, running
 from panewise.reference.substreams import Element, aggregates
 
+pytestmark = pytest.mark.slow
+
 some = settings(max_examples=30, deadline=None)
 P = st.integers(1, 8)
 

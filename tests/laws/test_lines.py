@@ -18,6 +18,8 @@ from panewise.aggregate import Items, RegrIntercept, RegrR2, RegrSlope, Words, p
 from panewise.aggregate.columns.regression import Anchored, Real, Whole
 from panewise.kernels import moments, powers
 
+pytestmark = pytest.mark.slow
+
 #: Microseconds since 1970, small numbers, and the ends of int64.
 WHOLE = st.sampled_from([0, 1_700_000_000_000_000, -(2**63) + 2**40, 2**62]).flatmap(
     lambda base: st.lists(st.integers(-(2**20), 2**20).map(lambda n: base + n), min_size=1, max_size=12)

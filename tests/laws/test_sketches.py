@@ -20,6 +20,8 @@ import panewise as pw
 from panewise.aggregate import ApproxDistinct, Items, TopK
 from panewise.values import to_python
 
+pytestmark = pytest.mark.slow
+
 SIGMA = 1.04 / math.sqrt(2**12)
 KINDS: dict[str, pa.Array] = {
     "ints": pa.array([1, -1, 2**62, 0, 1]),

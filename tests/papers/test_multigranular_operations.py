@@ -13,6 +13,8 @@ import pytest
 
 import panewise as pw
 
+pytestmark = pytest.mark.slow
+
 #: Figure 4: ranges and slides of three levels, finest first.
 FIGURE_4 = ((4, 1), (8, 2), (16, 4))
 #: The instant of the figure: all levels have just slid.

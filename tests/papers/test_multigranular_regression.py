@@ -16,6 +16,8 @@ import pytest
 
 import panewise as pw
 
+pytestmark = pytest.mark.slow
+
 #: Figure 3: extents of 4, 12 and 24 units.
 WINDOW = "[RANGES 24, 12, 4 SLIDES 4, 2, 1]"
 LINES = (

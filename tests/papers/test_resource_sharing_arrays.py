@@ -23,6 +23,8 @@ from panewise.stores.landmark_intervals import SPREAD, partitioned
 
 from .test_resource_sharing_stores import Interval, adjoin, base_cover, is_base, is_landmark_interval
 
+pytestmark = pytest.mark.slow
+
 
 class Spans(Columns):
     """The first and last position of a part; subtracting takes away its beginning. Remembers what it is given."""

@@ -20,6 +20,8 @@ from panewise.filters.base import Longs
 from panewise.filters.levels import epsilon_below_of, epsilon_of
 from panewise.reference.substreams import above, aggregates
 
+pytestmark = pytest.mark.slow
+
 some = settings(max_examples=40, deadline=None)
 
 

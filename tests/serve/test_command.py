@@ -18,6 +18,8 @@ from panewise.errors import PanewiseError, SourceProblem
 from .logs import QUERY, TOKEN, Writer, ask, ordered
 from .test_faults import free_port, serving
 
+pytestmark = pytest.mark.slow
+
 TEXT = QUERY.replace("RANGE 20", "RANGE 10")
 
 

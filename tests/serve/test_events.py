@@ -10,11 +10,15 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import panewise as pw
 from panewise.serve import Limits
 
 from .logs import Writer, ask, ordered, rows
 from .test_lookups import until
+
+pytestmark = pytest.mark.slow
 
 
 class Client:

@@ -14,11 +14,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import panewise as pw
 from panewise.runtime.pane_log import HEADER
 
 from .logs import QUERY, Writer, ask, ordered, rows
 from .test_lookups import until
+
+pytestmark = pytest.mark.slow
 
 SERVE = "import sys; from panewise.cli import main; main()"
 

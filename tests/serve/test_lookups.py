@@ -16,6 +16,8 @@ from panewise.serve.pages import OFTEN
 
 from .logs import SCHEMA, TOKEN, Writer, ask, ordered, rows
 
+pytestmark = pytest.mark.slow
+
 OTHER = "SELECT k, MAX(v) - SUM(v) AS d FROM S [RANGE 10 SLIDE 10] GROUP BY k HAVING COUNT(*) > 1"
 
 

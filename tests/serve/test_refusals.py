@@ -17,6 +17,8 @@ from panewise.serve import Limits
 
 from .logs import QUERY, TOKEN, Writer, ask
 
+pytestmark = pytest.mark.slow
+
 PUT: dict[str, Any] = {"method": "PUT", "body": {"query": QUERY}}
 
 

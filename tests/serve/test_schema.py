@@ -20,6 +20,8 @@ import panewise as pw
 
 from .logs import TOKEN, Writer
 
+pytestmark = pytest.mark.slow
+
 Case: TypeAlias = "schemathesis.Case[Any]"
 
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance, status_code_conformance]
