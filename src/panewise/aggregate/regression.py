@@ -6,6 +6,7 @@ Paper: "Multi-granular windows" section IV.B. Here every item is a point; `serie
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -99,8 +100,9 @@ class Regression(Invertible[State]):
             return Anchored(y, x, question)
         return super().columns()
 
+    @abstractmethod
     def _shaped(self, found: Line) -> Fraction:
-        raise NotImplementedError
+        """What is asked of a line."""
 
 
 class RegrSlope(Regression):
