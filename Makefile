@@ -18,7 +18,7 @@ COPY := mvn -q -f tools/connectors.xml dependency:copy-dependencies
 apt = { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install --yes --no-install-recommends $(1); } >/dev/null 2>&1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java connectors delta-spark demo test test-fast bench lint format lock clean
+.PHONY: help setup java connectors delta-spark demo test test-fast soak bench lint format lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | column -t -s "$$(printf '\t')"
@@ -72,7 +72,10 @@ test: setup java connectors delta-spark ## Run everything CI runs
 	$(JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-fast: setup java ## Run the tests for daily work
-	$(JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
+	$(JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not soak"
+
+soak: setup java connectors $(ARCHIVE) ## Run what takes up to an hour: kills, attacks, every case of every scalar function
+	$(JAVA) $(BIN)/python -m pytest -m soak
 
 bench: setup java ## Measure every figure of the papers; SIZE=seconds (default) or full
 	$(JAVA) $(BIN)/python -m benchmarks --all --size $(or $(SIZE),seconds)
