@@ -51,7 +51,7 @@ class Supply:
             for tick in sorted(ticks)
         ]
         self.good += fresh
-        rows: list[Row] = sorted(fresh, key=lambda row: (row[0].timestamp() + draw.uniform(0, DISORDER), row[1]))
+        rows: list[Row] = [*sorted(fresh, key=lambda row: row[0].timestamp() + draw.uniform(0, DISORDER))]
         if late:
             rows.append((begin - timedelta(days=1), LATE, 1))
             self.late += 1
