@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,11 @@ class Place:
 class PanewiseError(Exception):
     """Base of every error Panewise raises on purpose: catch this one.
 
-    `message` says what is wrong and with which value, `fix` says what to write instead, `place` says where.
+    `message` says what is wrong and with which value, `fix` says what to write instead, `place` says where. `row` is
+    the row on which an expression failed.
     """
+
+    row: Mapping[str, Any] | None = None
 
     def __init__(self, message: str, *, fix: str | None = None, place: Place | None = None) -> None:
         self.message = message
@@ -87,3 +91,47 @@ class SourceProblem(PanewiseError):
 
 class StateProblem(PanewiseError):
     """A snapshot that cannot be taken or restored."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One standing query that fails on what came, and why."""
+
+    query: str
+    problem: PanewiseError
+
+    @property
+    def reason(self) -> str:
+        return str(self.problem)
+
+    @property
+    def row(self) -> dict[str, str]:
+        """The row on which it fails, as far as it is known: values as text, long ones cut off."""
+        return {name: _short(value) for name, value in (self.problem.row or {}).items()}
+
+    def __str__(self) -> str:
+        on = ", ".join(f"{name}={value}" for name, value in self.row.items())
+        return f"query {self.query!r} fails{f' on {on}' if on else ''}: {self.problem.message}"
+
+
+class QueryProblem(PanewiseError):
+    """Standing queries fail on what came. Those that are not named lose nothing, and go on once these have left."""
+
+    def __init__(self, failures: Sequence[Failure]) -> None:
+        self.failures = tuple(failures)
+        first, *others = self.failures
+        more = f" (and so do {', '.join(repr(each.query) for each in others)})" if others else ""
+        super().__init__(f"{first}{more}", fix=first.problem.fix)
+
+    def at(self, place: Place | None) -> PanewiseError:
+        """It lies in what came, not in a text."""
+        return self
+
+
+#: No value of a row is shown longer than this.
+_WIDE = 200
+
+
+def _short(value: object) -> str:
+    text = repr(value) if isinstance(value, str | bytes) else str(value)
+    return text if len(text) <= _WIDE else f"{text[:_WIDE]}..."

@@ -14,6 +14,7 @@ from panewise.algebra import Host
 from panewise.engine.emission import Emission, Seat
 from panewise.engine.engine_lookups import EngineLookups
 from panewise.engine.family import Family
+from panewise.engine.founding import founded
 from panewise.engine.grouping import Home, home_of
 from panewise.engine.intake import NO_MARK, Intake
 from panewise.engine.lateness import Ledger, Tally
@@ -22,19 +23,16 @@ from panewise.engine.pool import Pool, Standing
 from panewise.engine.relational import Circuit, Inflow
 from panewise.engine.report import Reporter, Said
 from panewise.engine.retention import Length, Retention, retained
-from panewise.engine.rows_family import RowsFamily
-from panewise.engine.session_family import SessionFamily
 from panewise.engine.shelf import Chosen
 from panewise.engine.slicer import opened
 from panewise.engine.snapshot import Tree, packed, unpacked
 from panewise.engine.time_family import TimeFamily
-from panewise.errors import SchemaProblem, StateProblem, did_you_mean
+from panewise.errors import Failure, QueryProblem, SchemaProblem, StateProblem, did_you_mean
 from panewise.plan import Aggregation, Framing, Relation
 from panewise.plan.kinship import Kin
 from panewise.slicing import WindowManager
 from panewise.stores.stairs import NEVER
 from panewise.time import Ticks
-from panewise.window import Rows, Session
 
 
 class Engine:
@@ -99,9 +97,11 @@ class Engine:
                 self._anchor(stream, int(on_time.min()))
             inflow = only if isinstance(only, Inflow) else None
             readings = self._circuit.read(stream, arrivals, inflow) if inflow or only is None else []
-            if not isinstance(only, Inflow):
-                for family in self._families_of(stream) if only is None else self._at(only):
-                    family.take(arrivals, ledger)
+            families = [] if isinstance(only, Inflow) else self._families_of(stream) if only is None else self._at(only)
+            # Whatever can fail comes first, so that nobody takes rows in that another query fails on.
+            entering = [(family, found) for family in families if (found := family.read(arrivals))]
+            for family, found in entering:
+                family.take(found, ledger)
             for reading in readings:
                 reading.enter(ledger)
         lost = ledger.late
@@ -331,20 +331,11 @@ class Engine:
         """The family a query belongs to, which may have to be founded."""
         home = self._homes[name] = home_of(plan)
         if home not in self._families:
-            self._families[home] = self._made(plan)
+            self._families[home] = founded(plan, self.pool.boundary, self.pool.host, self.pool.policy)
             self._keep(self._families[home])
             self._reporters[home] = Reporter(self._families[home])
             self._families[home].recoded = self._reporters[home].recode
         return home
-
-    def _made(self, plan: Aggregation) -> Family:
-        boundary, host = self.pool.boundary, self.pool.host
-        match plan.window:
-            case Session():
-                return SessionFamily(plan, boundary, host)
-            case Rows():
-                return RowsFamily(plan, boundary, host)
-        return TimeFamily(plan, boundary, host, self.pool.policy)
 
     def _keep(self, family: Family) -> None:
         """Let a new family remember what it has missed, and keep its panes for lookups where that is wanted."""
@@ -375,12 +366,20 @@ class Engine:
     # ---- results -----------------------------------------------------------------------------------------------
 
     def _emitted(self, tables: dict[str, pa.Table]) -> Emission:
+        failures: list[Failure] = []
         for home, family in self._families.items():
             # Chunks are given up when they have become results, so that an overflow loses nothing of any query.
-            for manner, said in self._reporters[home].report(family.said).items():
+            try:
+                found = self._reporters[home].report(family.said)
+            except QueryProblem as problem:
+                failures += problem.failures
+                continue
+            for manner, said in found.items():
                 self._unheard.setdefault(manner, []).append(said)
             family.said = []
             family.tidy()
+        if failures:
+            raise QueryProblem(failures)
         heard, self._unheard = self._unheard, {}
         return Emission(dict(self._seats), heard, self._circuit.complete(tables))
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from panewise.aggregate import Items, Longs
 from panewise.algebra import Host
+from panewise.engine.blame import blaming
 from panewise.engine.feeds import Chunk, Feed
 from panewise.engine.grouping import Grouping, admitted
 from panewise.engine.intake import Arrivals
@@ -25,6 +26,17 @@ from panewise.window import Window
 
 #: So few groups are not worth forgetting.
 FEW = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Entering:
+    """Rows that are about to enter windows, as these see them and as groups do."""
+
+    rows: Arrivals
+    windowed: pa.Table
+    grouped: pa.Table
+    #: Which rows are grouped; None where all are.
+    kept: Longs | None
 
 
 @dataclass(frozen=True)
@@ -100,8 +112,17 @@ class Family(Grouping, ABC):
 
     # ---- rows and time -----------------------------------------------------------------------------------------
 
+    def read(self, arrivals: Arrivals) -> Entering | None:
+        """The rows that enter windows, None where none does; an expression that fails does so here."""
+        with blaming(self.members):
+            table, rows = self._entering(arrivals)
+            if not len(rows):
+                return None
+            grouped, kept = passed(self.plan.between, table, self.host)
+            return Entering(rows, table, grouped, kept)
+
     @abstractmethod
-    def take(self, arrivals: Arrivals, ledger: Ledger) -> None:
+    def take(self, entering: Entering, ledger: Ledger) -> None:
         """Take rows in, and note in the ledger what became of late ones."""
 
     @abstractmethod

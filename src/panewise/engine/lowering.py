@@ -9,9 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from panewise.aggregate import Longs, joined, runs
+from panewise.aggregate import Longs, joined, placed, runs
+from panewise.engine.blame import first_failing
 from panewise.engine.family import Family
 from panewise.engine.feeds import Chunk
+from panewise.errors import PanewiseError
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +95,25 @@ def lowered(family: Family, chunks: Sequence[Chunk]) -> Grouped:
         present=present[places],
         oldest=None if oldest is None else oldest.take(pa.array(places)),
     )
+
+
+def overflowing(family: Family, chunks: Sequence[Chunk]) -> None:
+    """Lower chunks, and name the group for which that fails."""
+    try:
+        for chunk in chunks:
+            _answers(family, [chunk], chunk.codes)
+    except PanewiseError as problem:
+        place = first_failing(len(chunk.codes), lambda low, high: _stretch(family, chunk, low, high))
+        keys = family.keys.take(chunk.codes[place : place + 1])
+        problem.row = {name: key[0].as_py() for name, key in zip(family.plan.group.keys, keys, strict=True)}
+        raise
+
+
+def _stretch(family: Family, chunk: Chunk, low: int, high: int) -> None:
+    """Lower some groups of a chunk."""
+    places = np.arange(low, high)
+    states = [placed(words, places) for words in chunk.states]
+    _answers(family, [replace(chunk, states=states)], chunk.codes[low:high])
 
 
 def _answers(

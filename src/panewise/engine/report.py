@@ -15,12 +15,15 @@ import pyarrow as pa
 
 from panewise.aggregate import Longs
 from panewise.algebra import Emit
+from panewise.engine.blame import failing
 from panewise.engine.family import Family, Member
 from panewise.engine.feeds import Chunk
-from panewise.engine.lowering import Grouped, lowered
+from panewise.engine.lowering import Grouped, lowered, overflowing
 from panewise.engine.rowwise import passed
 from panewise.engine.snapshot import Tree
+from panewise.errors import Failure, PanewiseError, QueryProblem
 from panewise.plan import Aggregation
+from panewise.plan.explain import call_text
 from panewise.values import to_arrow, to_python
 from panewise.window import Rows, Session, Window
 
@@ -67,10 +70,38 @@ class Reporter:
         """What each manner has to say, by its identity."""
         if not chunks:
             return {}
-        rows = lowered(self.family, chunks)
+        rows = self._lowered(chunks)
         # Whatever can fail comes first, so that nobody remembers having said what was never heard.
-        drafts = [(manner, *manner.draft(rows)) for manner in self.manners.values()]
+        drafts, failures = [], []
+        for manner in self.manners.values():
+            try:
+                drafts.append((manner, *manner.draft(rows)))
+            except PanewiseError:
+                failures += self._failing(manner, rows)
+        if failures:
+            raise QueryProblem(failures)
         return {id(manner): manner.said(*draft) for manner, *draft in drafts}
+
+    def _lowered(self, chunks: list[Chunk]) -> Grouped:
+        """Chunks as rows. Where that fails, the queries are named that speak of the groups it fails for."""
+        try:
+            return lowered(self.family, chunks)
+        except PanewiseError:
+            own = {name: _listened(chunks, member) for name, member in self.family.members.items()}
+            raise QueryProblem(failing(own, lambda name: overflowing(self.family, own[name]))) from None
+
+    def _failing(self, manner: Manner, rows: Grouped) -> list[Failure]:
+        """The queries whose own rows fail, of those that are reported together."""
+
+        def attempt(name: str) -> object:
+            feeds = [number for number, _ in self.family.members[name].feeds]
+            return manner.draft(rows.chosen(np.flatnonzero(np.isin(rows.feeds, feeds))))
+
+        found = failing([name for name, its in self.of.items() if its is manner], attempt)
+        asked = {call.name: call_text(call) for call in self.family.plan.group.calls}
+        for each in found:
+            each.problem.row = {asked.get(name, name): value for name, value in (each.problem.row or {}).items()}
+        return found
 
     def state(self) -> list[Tree]:
         """What must survive a restart, in the order in which queries came."""
@@ -84,6 +115,12 @@ class Reporter:
         """Groups have new codes."""
         for manner in self.manners.values():
             manner.recode(codes)
+
+
+def _listened(chunks: list[Chunk], member: Member) -> list[Chunk]:
+    """What one query hears."""
+    feeds = {number for number, _ in member.feeds}
+    return [replace(chunk, feeds=mine) for chunk in chunks if (mine := tuple(f for f in chunk.feeds if f in feeds))]
 
 
 def _manner(plan: Aggregation) -> object:

@@ -18,13 +18,11 @@ import pyarrow as pa
 
 from panewise.aggregate import Longs, Min, Objects, Words
 from panewise.algebra import Call, Host
-from panewise.engine.family import Family
+from panewise.engine.family import Entering, Family
 from panewise.engine.feeds import Chunk, Feed
-from panewise.engine.intake import Arrivals
 from panewise.engine.keys import Keys
 from panewise.engine.lateness import Ledger, Verdict
 from panewise.engine.partitions import PLACE, Group, Partition, Row, by_partition, row_table, rows_from
-from panewise.engine.rowwise import passed
 from panewise.engine.snapshot import Tree
 from panewise.plan import Aggregation, row_store
 from panewise.stores import LandmarkIntervals, Store
@@ -84,13 +82,10 @@ class RowsFamily(Family):
 
     # ---- rows --------------------------------------------------------------------------------------------------
 
-    def take(self, arrivals: Arrivals, ledger: Ledger) -> None:
-        table, rows = self._entering(arrivals)
-        if not len(rows):
-            return
-        columns = [table.column(name).combine_chunks() for name in self.plan.window.partition_by]
+    def take(self, entering: Entering, ledger: Ledger) -> None:
+        rows, table, kept = entering.rows, entering.grouped, entering.kept
+        columns = [entering.windowed.column(name).combine_chunks() for name in self.plan.window.partition_by]
         partitions = self.partition_keys.encode(columns, len(rows))
-        table, kept = passed(self.plan.between, table, self.host)
         places = np.arange(len(rows)) if kept is None else kept
         codes = np.full(len(rows), -1, np.int64)
         states: list[tuple[Any, ...]] = [()] * len(rows)

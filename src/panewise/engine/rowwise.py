@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from panewise.algebra import Host, Project, Select
+from panewise.engine.blame import with_row
+from panewise.errors import PanewiseError
 from panewise.plan import Rowwise
 from panewise.scalar import Scalar
 from panewise.time import Ticks
@@ -39,7 +41,10 @@ def evaluated(scalars: Sequence[Scalar], table: pa.Table, host: Host) -> list[pa
         needed = sorted({name for s in computed for name in s.inputs})
         # A table without columns has no rows: the row number keeps constant expressions as long as the table.
         inputs = table.select(needed) if needed else _bare(table.num_rows)
-        answers = iter(host.evaluate(computed, inputs))
+        try:
+            answers = iter(host.evaluate(computed, inputs))
+        except PanewiseError as problem:
+            raise with_row(problem, table, lambda some: evaluated(computed, some, host)) from None
     return [table.column(s.column) if s.column is not None else next(answers) for s in scalars]
 
 

@@ -10,13 +10,12 @@ import numpy as np
 
 from panewise.aggregate import Columns, Items, Longs, runs
 from panewise.algebra import Host
-from panewise.engine.family import Family
+from panewise.engine.family import Entering, Family
 from panewise.engine.feeds import Chunk, Feed
 from panewise.engine.intake import NO_MARK, Arrivals
 from panewise.engine.keys import Keys
 from panewise.engine.lateness import Ledger, Verdict
 from panewise.engine.open_panes import gathered
-from panewise.engine.rowwise import passed
 from panewise.engine.snapshot import Tree, pane_tree, panes_from
 from panewise.plan import Aggregation
 from panewise.stores.pane import Pane, merged
@@ -106,14 +105,11 @@ class SessionFamily(Family):
     def _left(self, feed: Feed) -> None:
         del self.sessions[feed.number]
 
-    def take(self, arrivals: Arrivals, ledger: Ledger) -> None:
-        table, rows = self._entering(arrivals)
-        if not len(rows):
-            return
+    def take(self, entering: Entering, ledger: Ledger) -> None:
+        rows, table, kept = entering.rows, entering.grouped, entering.kept
         marks = rows.marks if rows.marks is not None else np.full(len(rows), NO_MARK)
-        columns = [table.column(name) for name in self.plan.window.partition_by]
+        columns = [entering.windowed.column(name) for name in self.plan.window.partition_by]
         places = self.partitions.encode([c.combine_chunks() for c in columns], len(rows))
-        table, kept = passed(self.plan.between, table, self.host)
         grouped = np.arange(len(rows)) if kept is None else kept
         codes = np.full(len(rows), -1, np.int64)
         items: list[Items] = []

@@ -14,14 +14,13 @@ from panewise.algebra import Host
 from panewise.engine.accumulating import Accumulating
 from panewise.engine.archive import Archive
 from panewise.engine.chains import Chains, Standpoint
-from panewise.engine.family import Family, chosen
+from panewise.engine.family import Entering, Family, chosen
 from panewise.engine.feeds import Feed
 from panewise.engine.holders import Holder
 from panewise.engine.intake import Arrivals
 from panewise.engine.keeping import Keeping
 from panewise.engine.lateness import EVER, Ledger, judged, presence
 from panewise.engine.open_panes import OpenPanes
-from panewise.engine.rowwise import passed
 from panewise.engine.snapshot import Tree, pane_tree, panes_from
 from panewise.engine.tiers import Tiered
 from panewise.plan import Aggregation, edges_of, slider
@@ -161,13 +160,10 @@ class TimeFamily(Family):
 
     # ---- rows and time -----------------------------------------------------------------------------------------
 
-    def take(self, arrivals: Arrivals, ledger: Ledger) -> None:
-        table, rows = self._entering(arrivals)
-        if not len(rows):
-            return
-        self._note(rows, ledger)
-        table, kept = passed(self.plan.between, table, self.host)
-        rows = rows if kept is None else rows.chosen(kept)
+    def take(self, entering: Entering, ledger: Ledger) -> None:
+        self._note(entering.rows, ledger)
+        table, kept = entering.grouped, entering.kept
+        rows = entering.rows if kept is None else entering.rows.chosen(kept)
         if not self.begun:
             self.begin()
         late = rows.late()

@@ -11,6 +11,7 @@ import pyarrow as pa
 from panewise.aggregate import Longs
 from panewise.algebra import Host, Source
 from panewise.algebra.framing import Duplicates
+from panewise.engine.blame import blaming
 from panewise.engine.frames.collected import Collected
 from panewise.engine.frames.contents import Contents
 from panewise.engine.frames.filler import Fillers
@@ -110,7 +111,8 @@ class FramePart:
         self, source: Source, steps: Sequence[Rowwise], arrivals: Arrivals, enter: Callable[[Rows], None]
     ) -> FrameReading:
         table = arrivals.table.rename_columns([column.name for column in source.columns])
-        table, kept = passed(steps, table, self.host)
+        with blaming(self.plans):
+            table, kept = passed(steps, table, self.host)
         rows = arrivals if kept is None else arrivals.chosen(kept)
         late = rows.late()
         if late is None:

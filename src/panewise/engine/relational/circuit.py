@@ -14,6 +14,7 @@ from panewise.engine.purge import Purge
 from panewise.engine.relational.leaves import Reading
 from panewise.engine.relational.part import Part
 from panewise.engine.snapshot import Tree
+from panewise.errors import Failure, QueryProblem
 from panewise.plan.framing import Framing
 from panewise.plan.kinship import Kin, kinships
 from panewise.plan.relation import Quarter, Relation
@@ -128,9 +129,9 @@ class Circuit:
 
     def _heard(self) -> dict[str, pa.Table]:
         """What has been said since the last time; kept for later where a query is broken, until that has left."""
-        for part, _ in self._parts():
-            for problem in part.broken.values():
-                raise problem
+        broken = [Failure(name, problem) for part, _ in self._parts() for name, problem in part.broken.items()]
+        if broken:
+            raise QueryProblem(broken)
         unheard, self._unheard = self._unheard, {}
         return {name: pa.concat_tables(tables) for name, tables in unheard.items()}
 

@@ -23,6 +23,7 @@ from panewise.algebra import (
     Union,
     Windowed,
 )
+from panewise.engine.blame import failing
 from panewise.engine.intake import Arrivals
 from panewise.engine.purge import Purge
 from panewise.engine.relational.changes import Changes
@@ -40,7 +41,7 @@ from panewise.engine.relational.spans import Turn
 from panewise.engine.relational.stairs import DistinctKin
 from panewise.engine.relational.states import States
 from panewise.engine.snapshot import Tree
-from panewise.errors import PanewiseError
+from panewise.errors import PanewiseError, QueryProblem
 from panewise.plan.kinship import Kin, Place, kin_of, kinships
 from panewise.plan.relation import Quarter, Relation, levels
 from panewise.time import LAST_TICK, Boundary
@@ -207,8 +208,19 @@ class Part:
 
     def read(self, stream: str, arrivals: Arrivals, alias: str | None = None) -> Iterator[Reading]:
         """What all windows are about to take in; an expression that fails does so here."""
-        for leaf in self._all_leaves:
-            yield from leaf.read(stream, arrivals, alias)
+        try:
+            for leaf in self._all_leaves:
+                yield from leaf.read(stream, arrivals, alias)
+        except PanewiseError:
+            raise QueryProblem(failing(self.plans, lambda name: self._alone(name, stream, arrivals, alias))) from None
+
+    def _alone(self, name: str, stream: str, arrivals: Arrivals, alias: str | None) -> None:
+        """Read what one query would read if there were no others."""
+        alone = Part(self.home, self.boundary, self.host, self.purge)
+        alone.plans[name] = self.plans[name]
+        alone.found()
+        for leaf in alone._all_leaves:
+            list(leaf.read(stream, arrivals, alias))
 
     def reach(self, alias: str, newest: int) -> None:
         for leaf in self._all_leaves:

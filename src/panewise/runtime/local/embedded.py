@@ -13,6 +13,7 @@ from panewise.accounting import Outcome
 from panewise.algebra import Host, Query, default_host
 from panewise.engine import Engine, Pool
 from panewise.engine.pool import answerable
+from panewise.errors import QueryProblem
 from panewise.schema import Stream
 from panewise.time import Boundary
 
@@ -59,7 +60,11 @@ def execute(
     bound, given = reference.understood(query, streams, time, host)
     if isinstance(answerable(bound), str):
         return reference.execute(bound, given, boundary=boundary, until=until, host=host, progress=progress)
-    return _answered(bound, given, Boundary.of(boundary), until, host, progress)
+    try:
+        return _answered(bound, given, Boundary.of(boundary), until, host, progress)
+    except QueryProblem as found:
+        # There is one query only, and nobody has named it.
+        raise found.failures[0].problem from None
 
 
 def _answered(
