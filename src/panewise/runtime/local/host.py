@@ -14,6 +14,7 @@ import pyarrow as pa
 from panewise.algebra import Query
 from panewise.errors import BindProblem
 from panewise.lang import bind_query, translate
+from panewise.runtime.local.database import open_database
 from panewise.scalar import Scalar
 from panewise.schema import StreamSchema
 
@@ -32,7 +33,7 @@ class DuckDBHost:
     @property
     def _database(self) -> Any:
         if self._opened is None:
-            self._opened = import_module("duckdb").connect(":memory:", config={"threads": 1})
+            self._opened = open_database()
         return self._opened
 
     def close(self) -> None:
@@ -60,7 +61,6 @@ class DuckDBHost:
         listed = ", ".join(f"{translate(sql, 'duckdb', names)} AS c{i}" for i, sql in enumerate(expressions))
         try:
             with self._database.cursor() as cursor:
-                cursor.execute("SET TimeZone = 'UTC'")
                 cursor.register("input", table.rename_columns([f"_{i}" for i in range(len(names))]))
                 return cursor.sql(f"SELECT {listed} FROM input").to_arrow_table()
         except import_module("duckdb").Error as problem:

@@ -1,0 +1,45 @@
+"""DuckDB, opened such that whatever it is given to compute can reach nothing but the rows it is given with it."""
+
+from __future__ import annotations
+
+import os
+import re
+from importlib import import_module
+from typing import Any
+
+from panewise.errors import PanewiseError
+
+#: The environment variable that says how much memory DuckDB may use, and what it may use without.
+MEMORY, DEFAULT_MEMORY = "PANEWISE_DUCKDB_MEMORY", "1GB"
+
+#: No files, no network, no code from elsewhere, no variables of Python, and nothing said of this machine's folders.
+_ALONE = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "allow_extension_repositories": "forbidden",
+    "allow_persistent_secrets": "false",
+    "python_enable_replacements": "false",
+    "secret_directory": "none",
+    "temp_directory": "",
+}
+
+
+def open_database() -> Any:
+    """A private database in memory, in UTC and in one thread; no statement can change its settings."""
+    opened = import_module("duckdb").connect(
+        ":memory:", config={**_ALONE, "threads": "1", "memory_limit": memory_limit()}
+    )
+    # Not a setting of the database before its calendar is there, so it cannot stand above.
+    opened.execute("SET GLOBAL TimeZone = 'UTC'")
+    opened.execute("SET lock_configuration = true")
+    return opened
+
+
+def memory_limit() -> str:
+    """How much memory DuckDB may use, as the environment says."""
+    said = os.environ.get(MEMORY, DEFAULT_MEMORY)
+    if not re.fullmatch(r"[1-9][0-9]*(MB|GB)", said):
+        raise PanewiseError(f"{MEMORY} is {said!r}", fix="set it to a size such as 500MB or 4GB")
+    return said
