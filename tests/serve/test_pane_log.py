@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -21,7 +22,8 @@ from panewise.errors import BindProblem, PanewiseError, SourceProblem, StateProb
 from panewise.lang import bind_script
 from panewise.runtime.local import HOST
 from panewise.runtime.local.script import answer
-from panewise.runtime.pane_log import Header, PaneLog, log_of, rows_of
+from panewise.runtime.pane_log import HEADER, Header, PaneLog, log_of, rows_of
+from tests.mutations import mutations
 
 from .logs import QUERY, Writer, ordered, rows
 
@@ -170,3 +172,67 @@ def test_two_queries_of_a_family_and_one_that_leaves() -> None:
 def rows_of_schema(count: int) -> pa.Table:
     columns = [list(range(count)), ["a"] * count, [1.0] * count, [1] * count, [None] * count]
     return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+
+
+def test_every_damage_to_a_batch_of_a_log_is_one_clear_refusal(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "panes").write(rows(0, 40)).write(rows(40, 80))
+    schema = rows_of(writer.engine.pool, "q").schema
+    for batch in writer.log.batches().values():
+        whole = batch.read(schema)
+        (file,) = batch.files()
+        for path, reason in ((file, "the length or the checksum"), (batch.seal, "")):
+            data = path.read_bytes()
+            for damaged in mutations(data, 60):
+                path.write_bytes(damaged)
+                if path == batch.seal and meaning(damaged) == meaning(data):
+                    continue
+                with pytest.raises(SourceProblem, match=f"cannot be read: {reason}.*; restore the files from a copy"):
+                    batch.read(schema)
+            path.write_bytes(data)
+        assert batch.read(schema) == whole
+
+
+def meaning(data: bytes) -> object:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return None
+
+
+def test_every_damage_to_the_header_of_a_log_is_one_clear_refusal(tmp_path: Path) -> None:
+    log = Writer(tmp_path / "panes").log
+    header, path = log.header(), tmp_path / "panes" / HEADER
+    data = path.read_bytes()
+    refused = 0
+    for damaged in mutations(data, 200):
+        path.write_bytes(damaged)
+        try:
+            assert log.header() == header  # a space more or less between words is no damage
+        except StateProblem as problem:
+            refused += "is damaged: " in str(problem) or "has format" in str(problem)
+    assert refused > 190
+
+
+def test_a_batch_that_is_not_sealed_is_not_there_yet_unless_others_follow(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "panes").write(rows(0, 40)).write(rows(40, 80))
+    schema = rows_of(writer.engine.pool, "q").schema
+    for batch in reversed(writer.log.batches().values()):
+        batch.seal.unlink()
+        assert batch.version is None
+    older, newest = writer.log.batches().values()
+    assert newest.read(schema) is None
+    with pytest.raises(SourceProblem, match=r"_batch-0.json' is missing"):
+        older.read(schema)
+
+
+def test_a_log_is_private_and_cleared_of_what_killed_writers_left(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "deep" / "panes").write(rows(0, 40))
+    folder = writer.folder
+    assert folder.stat().st_mode & 0o777 == 0o700
+    (folder / ".spark-staging-1").mkdir()
+    (folder / ".spark-staging-1" / "part").touch()
+    (folder / ".draft-1-batch=3").mkdir()
+    folder.chmod(0o750)
+    Writer(folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["_batch-0.json", HEADER, "batch=0"]
+    assert folder.stat().st_mode & 0o777 == 0o750

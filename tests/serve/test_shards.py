@@ -7,7 +7,7 @@ import json
 import pyarrow as pa
 
 import panewise as pw
-from panewise.engine.snapshot import bytes_table
+from panewise.engine.sealed import unsealed_table
 from panewise.runtime.pane_log import rows_of
 from panewise.runtime.spark.course import Channel, Course
 from panewise.runtime.spark.shard import Shard, kept, ordered, restored, work
@@ -51,7 +51,6 @@ def test_a_batch_that_is_done_again_logs_the_same_panes() -> None:
 
 
 def panes(shard: Shard, course: Course, label: int, sent: list[tuple[int, bytes]]) -> pa.Table:
-    found = [
-        bytes_table(payload) for frame in work(shard, course, label, ordered(sent)) for payload in frame["payload"]
-    ]
+    said = (payload for frame in work(shard, course, label, ordered(sent)) for payload in frame["payload"])
+    found = [unsealed_table(payload, "what a shard says", "") for payload in said]
     return pa.concat_tables([course.channels[0].schema.empty_table(), *found])

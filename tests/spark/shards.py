@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 import panewise as pw
 from panewise.accounting import Accounting
-from panewise.engine.snapshot import bytes_table
+from panewise.engine.sealed import unsealed_table
 from panewise.runtime.local import HOST
 from panewise.runtime.spark import slicing as slicing_module
 from panewise.runtime.spark.course import Channel, Course, result_schemas
@@ -89,7 +89,7 @@ class Shards:
             for frame in work(self.shards[number], self.course, number, ordered([entry, *sent[number]])):
                 for channel, payload in zip(frame["channel"], frame["payload"], strict=True):
                     assert channel != ITSELF
-                    self.said[names[channel]].append(bytes_table(payload))
+                    self.said[names[channel]].append(unsealed_table(payload, "what a shard says", ""))
             self._keep(number)
 
     def _keep(self, number: int) -> None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from panewise.engine.snapshot import FORMAT, NAMES, Part, Tree, bytes_table, check_format, loaded, stored, table_bytes
+from panewise.engine.sealed import sealed, sealed_table, unsealed, unsealed_table
+from panewise.engine.snapshot import FORMAT, NAMES, Part, Tree, check_format, loaded, stored
 from panewise.errors import StateProblem
 
 
@@ -53,14 +53,14 @@ class Parts:
         self.sizes = {n: size for n, size in self.sizes.items() if n in names} | {n: len(d) for n, d in fresh.items()}
         self.known = frozenset(names)
         header = {"format": FORMAT, "serial": self.serial, "sizes": self.sizes, "note": note}
-        return Change(_sealed(header, body), fresh, gone)
+        return Change(_head(header, body), fresh, gone)
 
     def _owned(self, part: Part, fresh: dict[str, bytes]) -> str:
         names = NAMES.setdefault(part.owner, {})
         if names.get(part.key) not in self.known:
             self.serial += 1
             name = names[part.key] = f"p{self.serial}"
-            fresh[name] = table_bytes(part.make())
+            fresh[name] = sealed_table(part.make())
         return names[part.key]
 
 
@@ -83,13 +83,10 @@ def read_parts(head: bytes, read: Callable[[str], bytes | None]) -> tuple[Tree, 
         data = read(name)
         if data is None or len(data) != header["sizes"].get(name):
             raise StateProblem(f"the state is damaged: its part {name} is missing or cut off", fix=_OLDER)
-        table = bytes_table(data)
+        table = unsealed_table(data, f"part {name} of the state", _OLDER)
         return table.replace_schema_metadata({"part": name}) if name.startswith("p") else table
 
-    try:
-        tree = loaded(body, find)
-    except (pa.ArrowException, OSError):
-        raise StateProblem("the state is damaged: a part cannot be read", fix=_OLDER) from None
+    tree = loaded(body, find)
     return tree, Parts(frozenset(header["sizes"]), header["serial"], header["sizes"])
 
 
@@ -97,20 +94,17 @@ _OLDER = "start from an older copy of the checkpoint, or from an empty one"
 
 
 def _by_contents(table: pa.Table, fresh: dict[str, bytes]) -> str:
-    data = table_bytes(table)
+    data = sealed_table(table)
     name = hashlib.blake2b(data, digest_size=12).hexdigest()
     fresh[f"c{name}"] = data
     return f"c{name}"
 
 
-def _sealed(header: Tree, body: Any) -> bytes:
-    text = json.dumps([header, body], separators=(",", ":")).encode()
-    return zlib.crc32(text).to_bytes(4, "big") + text
+def _head(header: Tree, body: Any) -> bytes:
+    return sealed(json.dumps([header, body], separators=(",", ":")).encode())
 
 
 def _opened(head: bytes) -> tuple[Tree, Any]:
-    if zlib.crc32(head[4:]) != int.from_bytes(head[:4], "big"):
-        raise StateProblem("the state is damaged: its checksum is wrong", fix=_OLDER)
-    header, body = json.loads(head[4:])
+    header, body = json.loads(bytes(unsealed(head, "the state", _OLDER)))
     check_format(header)
     return header, body

@@ -1,4 +1,4 @@
-"""The state of an engine as bytes: Arrow IPC with a format version, a fingerprint of the plan and a checksum.
+"""The state of an engine as bytes: Arrow IPC with a format version and a fingerprint of the plan, under a seal.
 
 Objects say what they are as trees of plain values, tables and panes. `packed` writes such a tree whole; `engine.parts`
 keeps it in parts, of which only those that changed are written again.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import zlib
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -20,10 +19,11 @@ import pyarrow as pa
 
 from panewise.aggregate import Columns, Longs, Words, joined
 from panewise.engine.codec import from_text, to_text
+from panewise.engine.sealed import sealed_table, table_buffer, unsealed_table
 from panewise.errors import StateProblem
 from panewise.stores.pane import Pane
 
-FORMAT = 1
+FORMAT = 2
 
 Tree = dict[str, Any]
 
@@ -55,38 +55,32 @@ def packed(tree: Tree, plan: Tree) -> bytes:
 
 def unpacked(data: bytes) -> tuple[Tree, Tree]:
     """The tree and the plan; a clear refusal when the bytes are not what `packed` wrote."""
-    tree, header = unframed(data)
+    tree, header = unframed(data, "the snapshot", "pass what Engine.snapshot() returned, or an older one")
     if header["fingerprint"] != fingerprint(header["plan"]):
-        raise StateProblem("the snapshot is damaged: its checksum is wrong", fix="use an older one")
+        raise StateProblem("the snapshot is damaged: its fingerprint is wrong", fix="use an older one")
     return tree, header["plan"]
 
 
 def framed(tree: Tree, header: Tree) -> bytes:
     """A tree with all its tables as bytes."""
-    parts: list[bytes] = []
+    parts: list[memoryview] = []
 
     def keep(leaf: pa.Table | Part) -> Any:
-        parts.append(table_bytes(leaf.make() if isinstance(leaf, Part) else leaf))
+        parts.append(memoryview(table_buffer(leaf.make() if isinstance(leaf, Part) else leaf)))
         return {"#part": len(parts) - 1}
 
-    body = json.dumps(stored(tree, keep))
-    metadata = {"panewise": json.dumps(header | {"crc": _checksum(body, parts)}), "tree": body}
-    return table_bytes(pa.table({"part": pa.array(parts, pa.large_binary())}).replace_schema_metadata(metadata))
+    metadata = {"tree": json.dumps(stored(tree, keep)), "panewise": json.dumps(header)}
+    return sealed_table(pa.table({"part": pa.array(parts, pa.large_binary())}).replace_schema_metadata(metadata))
 
 
-def unframed(data: bytes) -> tuple[Tree, Tree]:
-    """What `framed` wrote."""
-    try:
-        table = bytes_table(data)
-        header = json.loads(table.schema.metadata[b"panewise"])
-        body = table.schema.metadata[b"tree"].decode()
-    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError):
-        raise StateProblem("this is not a snapshot of Panewise", fix="pass what Engine.snapshot() returned") from None
+def unframed(data: Any, what: str, fix: str) -> tuple[Tree, Tree]:
+    """What `framed` wrote; a refusal that says `what` it should have been."""
+    table = unsealed_table(data, what, fix)
+    header = json.loads(table.schema.metadata[b"panewise"])
     check_format(header)
     parts = [part.as_buffer() for part in table.column("part").combine_chunks()]
-    if header["crc"] != _checksum(body, parts):
-        raise StateProblem("the snapshot is damaged: its checksum is wrong", fix="use an older one")
-    return loaded(json.loads(body), lambda number: bytes_table(parts[number])), header
+    body = json.loads(table.schema.metadata[b"tree"])
+    return loaded(body, lambda number: pa.ipc.open_stream(parts[number]).read_all()), header
 
 
 def check_format(header: Tree) -> None:
@@ -100,17 +94,6 @@ def check_format(header: Tree) -> None:
 def fingerprint(plan: Tree) -> str:
     """Equal for equal plans."""
     return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def table_bytes(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def bytes_table(data: Any) -> pa.Table:
-    return pa.ipc.open_stream(data).read_all()
 
 
 def stored(value: Any, keep: Keep) -> Any:
@@ -135,13 +118,6 @@ def loaded(value: Any, find: Callable[[Any], pa.Table]) -> Any:
         case list():
             return [loaded(each, find) for each in value]
     return value
-
-
-def _checksum(body: str, parts: Sequence[Any]) -> int:
-    sum_ = zlib.crc32(body.encode())
-    for part in parts:
-        sum_ = zlib.crc32(part, sum_)
-    return sum_
 
 
 # ---- tables that only grow -------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from panewise.engine import Pool
 from panewise.engine.snapshot import fingerprint
 from panewise.errors import StateProblem
 from panewise.runtime.control import ControlLog
-from panewise.runtime.whole import create_whole
+from panewise.runtime.whole import clear_drafts, create_whole
 
 FORMAT = 1
 
@@ -59,7 +59,11 @@ class Checkpoint:
         return self.folder / "state"
 
     def clear_drafts(self) -> None:
-        """Remove what a run left that was killed before its first batch: Spark refuses a folder that is not empty."""
+        """Remove what killed runs left: files half written, and Spark's folder before its first batch, since Spark
+        refuses one that is not empty."""
+        for folder in (self.folder, *self.state.glob("*/")):
+            clear_drafts(folder)
+        self.control.clear_drafts()
         batches = (path for name in ("offsets", "commits") for path in (self.spark / name).glob("[0-9]*"))
         if not any(batches) and not (self.spark / "state").exists() and not self.begun.exists():
             shutil.rmtree(self.spark, ignore_errors=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from panewise.errors import StateProblem
-from panewise.runtime.whole import create_whole
+from panewise.runtime.whole import clear_drafts, create_whole, private_folder
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,18 @@ class ControlLog:
         self._known: dict[Path, dict[str, Any]] = {}
 
     def prepare(self) -> None:
-        for folder in (self.requests, self.commands, self.refusals):
+        private_folder(self.checkpoint)
+        for folder in self._folders:
             folder.mkdir(parents=True, exist_ok=True)
+
+    def clear_drafts(self) -> None:
+        """Remove what killed processes left half written; somebody may just be writing, so that the newest stay."""
+        for folder in self._folders:
+            clear_drafts(folder, patience=3600)
+
+    @property
+    def _folders(self) -> tuple[Path, ...]:
+        return self.requests, self.commands, self.refusals
 
     def request(self, op: str, **arguments: Any) -> str:
         """Ask for something; the identity of the request, by which its fate can be found."""

@@ -1,8 +1,9 @@
 """A pane log as a folder: finished panes of one query in Parquet files, a folder for each batch, and what they mean.
 
 `_panewise.json` is written once, before the first batch, and says all a reader needs: the query, its stream and the
-boundary of its windows. `batch=7` holds the panes that batch 7 finished; it is there whole or not at all, and a batch
-that is done again replaces it with the same panes.
+boundary of its windows. `batch=7` holds the panes that batch 7 finished; a batch that is done again replaces it with
+the same panes. `_batch-7.json` comes after it and goes before it: it names the files of the batch with their lengths
+and checksums, so that a reader knows them to be whole before Arrow, which trusts what it is given, sees any of them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import re
 import shutil
 import time
-import uuid
+import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,11 @@ import pyarrow.parquet
 from panewise.engine import Pool
 from panewise.engine.pane_log import PaneRows, logged_plan
 from panewise.engine.pool import Standing
+from panewise.engine.snapshot import fingerprint
 from panewise.errors import PanewiseError, Place, SourceProblem, StateProblem
-from panewise.runtime.whole import create_whole
+from panewise.runtime.whole import clear_drafts, create_whole, draft_of, private_folder, settled, write_whole
 
-FORMAT = 1
+FORMAT = 2
 HEADER = "_panewise.json"
 #: Nanoseconds within which two changes of a folder may look like one.
 RECENT = 2_000_000_000
@@ -54,6 +56,10 @@ class Header:
         """A pool with the query."""
         return Pool.from_declared(self.pool)
 
+    def text(self) -> str:
+        """The header as it is written, with a fingerprint of itself."""
+        return json.dumps(asdict(self) | {"fingerprint": fingerprint(asdict(self))})
+
 
 def rows_of(pool: Pool, name: str) -> PaneRows:
     """The columns of the log of a query."""
@@ -72,8 +78,8 @@ class PaneLog:
     def claim(self, header: Header) -> None:
         """Begin the log, or go on with it; refuses a folder in which anybody else has written."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            if create_whole(self.folder / HEADER, json.dumps(asdict(header)).encode()):
+            private_folder(self.folder)
+            if create_whole(self.folder / HEADER, header.text().encode()):
                 return
         except OSError as problem:
             raise SourceProblem(
@@ -89,20 +95,39 @@ class PaneLog:
             raise StateProblem(
                 f"'{self.folder}' holds the panes of another pipeline", fix="log the panes into an empty folder"
             )
+        clear_drafts(self.folder)
 
     def write(self, panes: pa.Table, batch: int) -> None:
         """Write the panes of a batch, or replace them. Spark does the same by itself."""
-        draft, place = self.folder / f".{uuid.uuid4().hex}", self.folder / f"batch={batch}"
+        place = self.folder / f"batch={batch}"
+        draft = draft_of(place)
         try:
             draft.mkdir(parents=True)
             pyarrow.parquet.write_table(panes, draft / "panes.parquet")
+            self.unseal(batch)
             shutil.rmtree(place, ignore_errors=True)
             os.rename(draft, place)
+            self.seal(batch)
         except (OSError, pa.ArrowException) as problem:
             shutil.rmtree(draft, ignore_errors=True)
             raise SourceProblem(
                 f"the pane log '{self.folder}' cannot be written: {problem}", fix="check space and permissions"
             ) from None
+
+    def unseal(self, batch: int) -> None:
+        """A batch is about to be replaced: until it is sealed again, it is not there."""
+        self._seal(batch).unlink(missing_ok=True)
+
+    def seal(self, batch: int) -> None:
+        """The panes of a batch have been written, if it has any."""
+        found = self.batches().get(batch)
+        if found is not None:
+            sums = {file.name: _sum(file.read_bytes()) for file in found.files()}
+            write_whole(found.seal, json.dumps(sums).encode())
+            settled(self.folder)
+
+    def _seal(self, batch: int) -> Path:
+        return self.folder / f"_batch-{batch}.json"
 
     # ---- reading -----------------------------------------------------------------------------------------------
 
@@ -110,16 +135,20 @@ class PaneLog:
         """What the log holds; None where it has not been begun."""
         path = self.folder / HEADER
         try:
-            found = Header(**json.loads(path.read_text(encoding="utf-8")))
+            saved = json.loads(path.read_text(encoding="utf-8"))
+            stamp = saved.pop("fingerprint", None)
+            found = Header(**saved)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError) as problem:
+        except (OSError, ValueError, TypeError, AttributeError) as problem:
             raise StateProblem(f"'{path}' is damaged: {problem}", fix="restore it from a copy") from None
         if found.format != FORMAT:
             raise StateProblem(
                 f"'{path}' has format {found.format}, this version reads format {FORMAT}",
                 fix="read it with the version that wrote it",
             )
+        if stamp != fingerprint(asdict(found)):
+            raise StateProblem(f"'{path}' is damaged: its fingerprint is wrong", fix="restore it from a copy")
         return found
 
     @property
@@ -137,42 +166,65 @@ class PaneLog:
             found = [(match, path) for path in self.folder.iterdir() if (match := _BATCH.fullmatch(path.name))]
         except (FileNotFoundError, NotADirectoryError):
             return {}
-        return {number: Batch(path) for number, path in sorted((int(match[1]), path) for match, path in found)}
+        newest = max((int(match[1]) for match, _ in found), default=-1)
+        numbered = sorted((int(match[1]), path) for match, path in found)
+        return {number: Batch(path, self._seal(number), number == newest) for number, path in numbered}
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The folder of one batch, which may just be replaced."""
+    """The folder of one batch and its seal; the newest one may just be written or replaced."""
 
     folder: Path
+    seal: Path
+    newest: bool
 
     @property
     def version(self) -> object:
         """Tells a batch from another one that replaces it; None where it is not there."""
         try:
-            found = self.folder.stat()
+            found = self.seal.stat()
         except FileNotFoundError:
             return None
         return found.st_ino, found.st_mtime_ns
 
+    def files(self) -> list[Path]:
+        return sorted(self.folder.glob("*.parquet"))
+
     def read(self, schema: pa.Schema) -> pa.Table | None:
-        """All its rows; None where it is not there."""
+        """All its rows; None where it is not there yet."""
         try:
-            files = sorted(self.folder.glob("*.parquet"))
-            tables = [schema.empty_table(), *(_conformed(file, schema) for file in files)]
-        except FileNotFoundError:
-            return None
-        except (OSError, pa.ArrowException, KeyError) as problem:
-            reason = str(problem).splitlines()[0]
-            raise SourceProblem(
-                f"the panes in '{self.folder}' cannot be read: {reason}", fix="restore the files from a copy"
-            ) from None
-        return pa.concat_tables(tables) if files else None
+            sums = json.loads(self.seal.read_bytes())
+            tables = [_conformed(self._checked(name, sums[name]), schema) for name in sums]
+            if [file.name for file in self.files()] != list(sums):
+                raise ValueError("there are other files than were written")
+        except FileNotFoundError as problem:
+            if self.newest and self.version is None:
+                return None
+            raise self._unreadable(f"'{problem.filename}' is missing") from None
+        except (OSError, ValueError, TypeError, KeyError, pa.ArrowException) as problem:
+            raise self._unreadable(str(problem).splitlines()[0]) from None
+        return pa.concat_tables([schema.empty_table(), *tables])
+
+    def _checked(self, name: str, written: object) -> bytes:
+        data = (self.folder / name).read_bytes()
+        if _sum(data) != written:
+            raise ValueError(f"the length or the checksum of '{name}' is wrong")
+        return data
+
+    def _unreadable(self, reason: str) -> SourceProblem:
+        return SourceProblem(
+            f"the panes in '{self.folder}' cannot be read: {reason}", fix="restore the files from a copy"
+        )
 
 
-def _conformed(file: Path, schema: pa.Schema) -> pa.Table:
+def _sum(data: bytes) -> list[int]:
+    return [len(data), zlib.crc32(data)]
+
+
+def _conformed(data: bytes, schema: pa.Schema) -> pa.Table:
     # Spark writes timestamps in 96 bits, which Arrow would read as nanoseconds.
-    with pyarrow.parquet.ParquetFile(file, coerce_int96_timestamp_unit="us") as opened:
+    with pyarrow.parquet.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit="us") as opened:
         return opened.read().select(schema.names).cast(schema)
 
 

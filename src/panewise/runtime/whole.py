@@ -1,12 +1,16 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and folders for what concerns their owner only."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+_DRAFT = ".draft-"
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -35,10 +39,32 @@ def settled(folder: Path) -> None:
         os.close(handle)
 
 
+def private_folder(path: Path) -> None:
+    """Make a folder that its owner alone sees into; one that is there already keeps the rights it was given."""
+    try:
+        path.mkdir(mode=0o700, parents=True)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+
+
+def draft_of(path: Path) -> Path:
+    """A name beside a file or folder, under which it can be made before it takes its place."""
+    return path.parent / f"{_DRAFT}{uuid.uuid4().hex}-{path.name}"
+
+
+def clear_drafts(folder: Path, patience: float = 0) -> None:
+    """Remove what those left in a folder who were killed while they wrote; `patience` spares what is younger."""
+    for draft in (*folder.glob(f"{_DRAFT}*"), *folder.glob(".spark-staging-*")):
+        with suppress(OSError):
+            if draft.stat().st_mtime <= time.time() - patience:
+                shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
+
+
 @contextmanager
 def _draft(path: Path, data: bytes) -> Iterator[Path]:
     """The data on disk, beside their place."""
-    draft = path.parent / f".{uuid.uuid4().hex}"
+    draft = draft_of(path)
     try:
         with open(draft, "wb") as file:
             file.write(data)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from panewise.engine.snapshot import table_bytes
+from panewise.engine.sealed import table_buffer
 from panewise.time import Domain, instant_text
 
 ARROW = "application/vnd.apache.arrow.stream"
@@ -17,7 +17,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 
 def arrow_bytes(table: pa.Table) -> bytes:
     """A table as an Arrow IPC stream."""
-    return table_bytes(table)
+    return bytes(table_buffer(table))
 
 
 def json_rows(table: pa.Table) -> list[dict[str, Any]]:

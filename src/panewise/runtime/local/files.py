@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pyarrow.json
 import pyarrow.parquet
 
 from panewise.errors import SourceProblem
+from panewise.runtime.whole import clear_drafts, draft_of
 from panewise.schema import StreamSchema
 
 _SUFFIX = {"parquet": ".parquet", "csv": ".csv", "json": ".json"}
@@ -55,14 +55,13 @@ def write(table: pa.Table, address: str, name: str, base: Path) -> Path:
     target = folder / f"{name}{_SUFFIX[scheme]}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(dir=folder, prefix=f".{name}-", suffix=".part")
-        os.close(handle)
+        clear_drafts(folder, patience=86_400)
+        draft = draft_of(target)
         try:
-            _WRITERS[scheme](table, draft)
+            _WRITERS[scheme](table, str(draft))
             os.replace(draft, target)
-        except BaseException:
-            os.unlink(draft)
-            raise
+        finally:
+            draft.unlink(missing_ok=True)
     except pa.ArrowInvalid as problem:
         raise SourceProblem(
             f"{address!r} cannot hold this result: {_reason(problem)}", fix="write it as parquet: or json:"

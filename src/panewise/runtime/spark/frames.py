@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from panewise.engine.snapshot import bytes_table
+from panewise.engine.sealed import unsealed_table
 from panewise.errors import SchemaProblem, did_you_mean
 from panewise.runtime.spark.layout import TIME, Crossing, Layout
 from panewise.runtime.spark.native import Aggregated, aggregated
@@ -117,8 +117,10 @@ class Unpacking:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for payload in batch["payload"]:
-                if payload.as_buffer() is not None and len(payload.as_buffer()):
-                    yield from bytes_table(payload.as_buffer()).cast(self.schema).to_batches()
+                data = payload.as_buffer()
+                if data is not None and len(data):
+                    table = unsealed_table(data, "a result between tasks", "run the batch again")
+                    yield from table.cast(self.schema).to_batches()
 
 
 def unpacked(said: DataFrame, channel: int, schema: pa.Schema) -> DataFrame:

@@ -19,7 +19,7 @@ from panewise.runtime.checkpoint import Checkpoint
 from panewise.runtime.pane_log import Header, log_of, rows_of
 from panewise.runtime.spark.course import Channel, Course, result_schemas, shared_schema
 from panewise.runtime.spark.run import Sinks
-from panewise.runtime.spark.sinks import Delta, Files, Sink, Target, batch_column, sinks_of
+from panewise.runtime.spark.sinks import Delta, Files, LoggedPanes, Sink, Target, batch_column, sinks_of
 from panewise.runtime.spark.types import spark_schema
 
 #: All queries that have no sink of their own.
@@ -85,6 +85,8 @@ class Outlets:
         paths = [sink.path for sinks in found for sink in sinks if isinstance(sink, Files | Delta)]
         for path in {path for path in paths if paths.count(path) > 1}:
             raise BindProblem(f"several queries would write to '{path}'", fix="give each a folder of its own")
+        for sink in (sink for sinks in found for sink in sinks if isinstance(sink, Files)):
+            sink.clear_drafts()
         return tuple(found)
 
     def _log(self, standing: Standing, course: Course, writer: str) -> Files:
@@ -96,7 +98,7 @@ class Outlets:
                 fix="log panes from the start, with an empty checkpoint",
             )
         log.claim(Header.of(standing, Pool(course.streams, course.boundary), writer))
-        return Files("parquet", str(log.folder))
+        return LoggedPanes("parquet", str(log.folder))
 
     def admit(self, standing: Standing, pool: Pool) -> None:
         """Refuse a query that would log its panes beside those of an earlier one of its name."""

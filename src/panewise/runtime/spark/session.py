@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from panewise.errors import SourceProblem
+from panewise.runtime.whole import private_folder
 
 #: What a local session is started with; whatever the user has configured otherwise wins.
 _DEFAULTS = {
@@ -50,7 +51,7 @@ def _printing_to(log: Path | None) -> Iterator[None]:
     if log is None:
         yield
         return
-    log.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(log.parent)
     ours = os.dup(2)
     try:
         with open(log, "ab") as file:

@@ -23,7 +23,8 @@ from panewise.engine.lateness import Tally
 from panewise.engine.pane_log import Tap
 from panewise.engine.parts import Parts, read_note, read_parts
 from panewise.engine.relational import Inflow
-from panewise.engine.snapshot import Tree, table_bytes, unframed
+from panewise.engine.sealed import sealed_table
+from panewise.engine.snapshot import Tree, unframed
 from panewise.errors import StateProblem
 from panewise.runtime.spark.course import Course, shared_schema
 
@@ -194,7 +195,7 @@ def take(shard: Shard, course: Course, messages: Sequence[Tree]) -> None:
 
 def opened(payload: Any) -> Tree:
     """The message that some bytes hold."""
-    tree, _ = unframed(payload)
+    tree, _ = unframed(payload, "a message between tasks", "run the batch again")
     return tree
 
 
@@ -244,13 +245,13 @@ def said(shard: Shard, course: Course, label: int, speak: Callable[[], Emission]
     for number, channel in enumerate(course.channels):
         if channel.panes:
             if (logged := panes.get(str(channel.query))) is not None and logged.num_rows:
-                yield _row(channel=number, shard=label, payload=table_bytes(logged))
+                yield _row(channel=number, shard=label, payload=sealed_table(logged))
             continue
         names = [name for name, at in shard.channels.items() if at == number]
         own = channel.query is not None and channel.query in emission
         table = emission[str(channel.query)] if own else emission.together(names)
         if table is not None and table.num_rows:
-            yield _row(channel=number, shard=label, rows=table.num_rows, payload=table_bytes(table.combine_chunks()))
+            yield _row(channel=number, shard=label, rows=table.num_rows, payload=sealed_table(table.combine_chunks()))
 
 
 def itself(shard: Shard, label: int) -> pd.DataFrame:

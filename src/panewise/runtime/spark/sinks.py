@@ -16,7 +16,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from panewise.errors import SourceProblem
+from panewise.runtime.pane_log import PaneLog
 from panewise.runtime.spark.sources import located, parted, topic_of
+from panewise.runtime.whole import clear_drafts
 
 #: An address, a function of a DataFrame and the number of its batch, or several of them.
 Target: TypeAlias = "str | Callable[[DataFrame, int], None] | Sequence[str | Callable[[DataFrame, int], None]]"
@@ -59,6 +61,22 @@ class Files(Sink):
         options = {"partitionOverwriteMode": "dynamic"} | (_CSV if self.format == "csv" else {})
         options |= {} if self.format == "parquet" else _TIMES
         writer.options(**options).partitionBy(name).save(self.path)
+
+    def clear_drafts(self) -> None:
+        """Remove what killed runs have left; a folder has one writer, since batches are told apart by their number."""
+        if "://" not in self.path:
+            clear_drafts(Path(self.path))
+
+
+@dataclass(frozen=True)
+class LoggedPanes(Files):
+    """A pane log, whose batches are there once they are sealed."""
+
+    def write(self, results: DataFrame, batch: int) -> None:
+        log = PaneLog(Path(self.path))
+        log.unseal(batch)
+        super().write(results, batch)
+        log.seal(batch)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,71 @@
+"""Damaged bytes are refused in one sentence before Arrow sees them; in this process, since nothing may end it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import panewise as pw
+from panewise.engine import Engine
+from panewise.engine.parts import Parts, read_parts
+from panewise.engine.sealed import sealed_table, unsealed_table
+from panewise.engine.snapshot import FORMAT, framed, unframed
+from panewise.errors import StateProblem
+from tests.mutations import mutations
+
+from .test_restart import QUERIES, engine, stream
+
+DAMAGED = r"is damaged: (it is cut off|something follows it|its checksum is wrong)|its beginning is damaged"
+
+
+@pytest.fixture(scope="module")
+def worked() -> Engine:
+    names = ("sliding", "holistic", "sessions", "rows", "revised")
+    found = engine(stream(300), 3, {name: QUERIES[name] for name in names})
+    found.feed("S", stream(300))
+    found.advance()
+    return found
+
+
+def test_every_damage_to_a_snapshot_is_one_clear_refusal(worked: Engine) -> None:
+    data = worked.snapshot()
+    Engine.restore(data)
+    for damaged in mutations(data, 1000):
+        with pytest.raises(StateProblem, match=f"the snapshot .*({DAMAGED}).*; pass what Engine.snapshot"):
+            Engine.restore(damaged)
+
+
+def test_every_damage_to_a_part_or_a_head_of_the_state_is_one_clear_refusal(worked: Engine) -> None:
+    change = Parts().change(worked.state(), {})
+    read_parts(change.head, change.fresh.get)
+    for damaged in mutations(change.head, 200):
+        with pytest.raises(StateProblem, match=f"the state .*({DAMAGED}); start from an older copy"):
+            read_parts(damaged, change.fresh.get)
+    for name, data in change.fresh.items():
+        for damaged in mutations(data, 10):
+            with pytest.raises(StateProblem, match=f"part {name} .*({DAMAGED}|is missing or cut off)"):
+                read_parts(change.head, (change.fresh | {name: damaged}).get)
+
+
+def test_every_damage_to_a_message_is_one_clear_refusal() -> None:
+    table = stream(50)
+    message = framed({"stream": "S", "rows": [["lane", table]], "seen": [0, 9]}, {"format": FORMAT})
+    assert unframed(message, "a message", "")[0]["rows"][0][1].equals(table)
+    for damaged in mutations(message, 200):
+        with pytest.raises(StateProblem, match=f"a message .*({DAMAGED}); send it again"):
+            unframed(damaged, "a message", "send it again")
+    answer = sealed_table(table)
+    for damaged in mutations(answer, 200):
+        with pytest.raises(StateProblem, match=f"an answer .*({DAMAGED}); ask again"):
+            unsealed_table(damaged, "an answer", "ask again")
+
+
+@pytest.mark.parametrize("data", [b"", b"panewise", b"panewise" + bytes(15), bytes(64)])
+def test_bytes_too_short_or_foreign_are_no_snapshot(data: bytes) -> None:
+    with pytest.raises(StateProblem, match="was not written by Panewise"):
+        pw.Engine.restore(data)
+
+
+def test_a_table_of_no_rows_passes(worked: Engine) -> None:
+    empty = pa.table({"a": pa.array([], pa.decimal128(9, 2))})
+    assert unsealed_table(sealed_table(empty), "it", "").equals(empty)
