@@ -91,7 +91,7 @@ format: setup ## Format the code
 	$(BIN)/ruff format .
 
 lock: setup ## Pin the newest versions that pyproject.toml allows
-	$(BIN)/uv pip compile pyproject.toml --group dev --extra spark --extra serve --universal --python-version 3.11 --generate-hashes \
+	$(BIN)/uv pip compile pyproject.toml --group dev --all-extras --universal --python-version 3.11 --generate-hashes \
 		--no-annotate --no-header --no-emit-index-url --upgrade --quiet --output-file requirements.lock
 	echo pyspark==4.2.0 | $(BIN)/uv pip compile - --no-deps --universal --python-version 3.11 --generate-hashes \
 		--no-annotate --no-header --no-emit-index-url --quiet --output-file requirements-delta.lock

@@ -22,7 +22,7 @@ from benchmarks.trades import LONGEST, Questions, Trades
 from panewise.filters import CICount, Exact
 from panewise.filters.base import Answers
 from panewise.filters.running import RunningTotals
-from panewise.kernels.running import NEXT, OLDEST, ROOM, START
+from panewise.kernels.rings import NEXT, OLDEST, ROOM, START
 
 NAIVE, BACKWARDS, OURS, SHARE = "naive", "naive, backwards", "CI-COUNT and R-INT", "share of symbols answered"
 

@@ -1,30 +1,54 @@
-"""Panewise: continuous window queries over data streams."""
+"""Panewise: continuous window queries over data streams.
+
+Names are found when they are first used, so that `import panewise` waits for no table library, parser or database.
+"""
 
 from importlib import import_module
-from typing import Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-from panewise import reference, window
-from panewise.algebra.framing_function import register_framing
-from panewise.engine import Engine, Pool
-from panewise.errors import PanewiseError
-from panewise.runtime.local import run
-from panewise.schema import Stream, StreamSchema
+from panewise.errors import PackageProblem, PanewiseError
+from panewise.hosting import use_host
+
+if TYPE_CHECKING:
+    from panewise import reference, window
+    from panewise.algebra.framing_function import register_framing
+    from panewise.engine import Engine, Pool
+    from panewise.runtime.local import run
+    from panewise.schema import Stream, StreamSchema
 
 __version__ = "0.1.0"
 
+#: Where names live; the others are modules of their own.
+_HOMES = {
+    "Engine": "panewise.engine",
+    "Pool": "panewise.engine",
+    "Stream": "panewise.schema",
+    "StreamSchema": "panewise.schema",
+    "register_framing": "panewise.algebra.framing_function",
+    "run": "panewise.runtime.local",
+}
+_MODULES = ("reference", "serve", "spark", "window")
+
+use_host(lambda: import_module("panewise.runtime.local").HOST)
+
 
 def __getattr__(name: str) -> Any:
-    """`pw.spark` and `pw.serve` are found when first used: Panewise works without PySpark and FastAPI."""
-    if name == "serve":
-        return import_module("panewise.serve")
-    if name != "spark":
+    """What is there to use; `pw.spark` is not without PySpark, and `import panewise.spark` says what to install."""
+    if name in _HOMES:
+        found = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = found
+        return found
+    if name not in _MODULES:
         raise AttributeError(f"module 'panewise' has no attribute {name!r}")
     try:
-        return import_module("panewise.runtime.spark")
-    except ModuleNotFoundError as problem:
-        raise PanewiseError(
-            f"pw.spark needs the package {problem.name!r}", fix="pip install 'panewise[spark]'"
-        ) from None
+        return import_module(f"panewise.{name}")
+    except PackageProblem as problem:
+        raise AttributeError(str(problem)) from None
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, "serve", *(["spark"] if find_spec("pyspark") else [])})
 
 
 __all__ = [

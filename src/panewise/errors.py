@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,6 +127,21 @@ class QueryProblem(PanewiseError):
     def at(self, place: Place | None) -> PanewiseError:
         """It lies in what came, not in a text."""
         return self
+
+
+class PackageProblem(PanewiseError, ImportError):
+    """A package is missing that only a part of Panewise needs."""
+
+
+@contextmanager
+def extra(name: str, user: str) -> Iterator[None]:
+    """Around imports of packages that one of our extras installs: whoever uses them is told to."""
+    try:
+        yield
+    except ModuleNotFoundError as problem:
+        raise PackageProblem(
+            f"{user} needs the package {problem.name!r}", fix=f"pip install 'panewise[{name}]'"
+        ) from None
 
 
 #: No value of a row is shown longer than this.

@@ -10,21 +10,26 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from heapq import nlargest
+from importlib import import_module
 from typing import Any, ClassVar
 
 import pyarrow as pa
-from datasketches import HLL_8, NO_FALSE_NEGATIVES, frequent_strings_sketch, hll_sketch, hll_union
 
 from panewise.aggregate.base import Aggregate, Laws, orderable
 from panewise.aggregate.columns import Columns
 from panewise.aggregate.columns.sketches import Sketches
 from panewise.aggregate.multiset import order_key
-from panewise.errors import AggregateProblem
+from panewise.errors import AggregateProblem, extra
 from panewise.values import one_nan
 
 
 class Sketched(Aggregate[bytes]):
     """Base of both. No items are no bytes."""
+
+    def __init__(self, *types: pa.DataType) -> None:
+        super().__init__(*types)
+        with extra("sketches", self.names[0]):
+            _sketches()
 
     def identity(self) -> bytes:
         return b""
@@ -67,7 +72,7 @@ class ApproxDistinct(Sketched):
         return len(set(values))
 
     def counted(self, counts: Mapping[Any, int]) -> bytes:
-        sketch = hll_sketch(self.lg_k, HLL_8)
+        sketch = _sketches().hll_sketch(self.lg_k, _sketches().HLL_8)
         for value in counts:
             sketch.update(_hashable(value))
         return bytes(sketch.serialize_compact())
@@ -75,16 +80,17 @@ class ApproxDistinct(Sketched):
     def combine(self, left: bytes, right: bytes) -> bytes:
         if not (left and right):
             return left or right
-        return bytes(self._union(left, right).get_result(HLL_8).serialize_compact())
+        return bytes(self._union(left, right).get_result(_sketches().HLL_8).serialize_compact())
 
     def lower(self, state: bytes) -> int:
         # A sketch that was never combined also remembers in which order values came; combined with itself it does not.
         return round(self._union(state, state).get_estimate()) if state else 0
 
     def _union(self, left: bytes, right: bytes) -> Any:
-        union = hll_union(self.lg_k)
-        union.update(hll_sketch.deserialize(left))
-        union.update(hll_sketch.deserialize(right))
+        sketches = _sketches()
+        union = sketches.hll_union(self.lg_k)
+        union.update(sketches.hll_sketch.deserialize(left))
+        union.update(sketches.hll_sketch.deserialize(right))
         return union
 
     def text(self, arguments: Sequence[str]) -> str:
@@ -119,7 +125,7 @@ class TopK(Sketched):
         return self._ranked(Counter(values).items())
 
     def counted(self, counts: Mapping[Any, int]) -> bytes:
-        sketch = frequent_strings_sketch(self.lg_size)
+        sketch = _sketches().frequent_strings_sketch(self.lg_size)
         for value, count in counts.items():
             sketch.update(_written(value), count)
         return bytes(sketch.serialize())
@@ -127,15 +133,17 @@ class TopK(Sketched):
     def combine(self, left: bytes, right: bytes) -> bytes:
         if not (left and right):
             return left or right
-        both = frequent_strings_sketch.deserialize(left)
-        both.merge(frequent_strings_sketch.deserialize(right))
+        sketch = _sketches().frequent_strings_sketch
+        both = sketch.deserialize(left)
+        both.merge(sketch.deserialize(right))
         return bytes(both.serialize())
 
     def lower(self, state: bytes) -> tuple[Any, ...]:
         if not state:
             return ()
         read = _reader(self.types[0])
-        entries = frequent_strings_sketch.deserialize(state).get_frequent_items(NO_FALSE_NEGATIVES)
+        sketch = _sketches().frequent_strings_sketch.deserialize(state)
+        entries = sketch.get_frequent_items(_sketches().NO_FALSE_NEGATIVES)
         least = nlargest(self.k, (count for _, count, _, _ in entries))[-1]
         return self._ranked((read(text), count) for text, count, _, _ in entries if count >= least)
 
@@ -149,6 +157,11 @@ class TopK(Sketched):
 
     def _key(self) -> tuple[Any, ...]:
         return (*super()._key(), self.k, self.lg_size)
+
+
+def _sketches() -> Any:
+    """The library, which is loaded when a query needs it."""
+    return import_module("datasketches")
 
 
 def _whole(name: str, what: str, given: str | int, least: int, most: int) -> int:

@@ -1,6 +1,6 @@
 """Queries as trees, their update patterns, and the equivalences between them."""
 
-from panewise.algebra.host import Host, default_host, use_host
+from panewise.algebra.host import Host, default_host
 from panewise.algebra.patterns import announced, pattern
 from panewise.algebra.rewrites import REWRITES, Rewrite
 from panewise.algebra.tree import (
@@ -49,5 +49,4 @@ __all__ = [
     "announced",
     "default_host",
     "pattern",
-    "use_host",
 ]

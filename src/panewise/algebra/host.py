@@ -12,6 +12,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from panewise.algebra.tree import Query
+from panewise.hosting import host_in_use
 from panewise.scalar import Scalar
 from panewise.schema import StreamSchema
 
@@ -26,15 +27,6 @@ class Host(Protocol):
         """Each expression for every row of the table, in the order of the rows."""
 
 
-_default: list[Host] = []
-
-
-def use_host(host: Host) -> None:
-    """Make a host the one that serves callers who name none."""
-    _default[:] = [host]
-
-
 def default_host() -> Host:
-    if not _default:
-        raise RuntimeError("no host is installed: import panewise, not its parts")
-    return _default[0]
+    found: Host = host_in_use()
+    return found

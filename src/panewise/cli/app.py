@@ -1,4 +1,7 @@
-"""The command: `run`, `explain`, `register`, `revoke`, `list`, `serve`, `lookup`, `plot` and `demo`."""
+"""The command: `run`, `explain`, `register`, `revoke`, `list`, `serve`, `lookup`, `plot` and `demo`.
+
+Each command imports what it needs when it runs, so that help and completion are there at once.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from panewise import __version__
-from panewise.cli.demo import demo as run_demo
-from panewise.cli.pipelines import listed, request, run_on_spark
-from panewise.cli.plotting import plotted
-from panewise.cli.serving import looked_up, served, token_of
-from panewise.cli.show import show_answer
 from panewise.errors import PanewiseError
-from panewise.plan import explain as explain_query
-from panewise.runtime.local import HOST
-from panewise.runtime.local.script import answer, drawn, load, shared
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Continuous window queries over data streams.")
 console = Console()
@@ -43,14 +38,13 @@ def run(
 ) -> None:
     """Answer every query of a script over its sources."""
     if spark or follow:
+        from panewise.cli.pipelines import run_on_spark
+
         run_on_spark(console, script, checkpoint, follow, boundary, until, rows)
-        return
-    with console.status("reading the script") as status:
-        answers = answer(
-            load(script, HOST), script.parent, HOST, boundary=boundary, until=until, progress=lambda s: status.update(s)
-        )
-    for each in answers:
-        show_answer(console, each, rows)
+    else:
+        from panewise.cli.scripts import run_here
+
+        run_here(console, script, boundary, until, rows)
 
 
 @app.command()
@@ -59,16 +53,9 @@ def explain(
     svg: Annotated[Path | None, typer.Option(help="Also draw the groups of windows into this file.")] = None,
 ) -> None:
     """Say how the queries of a script are understood and what they share, with reasons."""
-    pipeline = load(script, HOST)
-    for query in pipeline.queries.values():
-        console.print(query.text, style="dim", markup=False)
-        console.print(explain_query(query.name, query.query), markup=False, highlight=False, soft_wrap=True)
-        console.print()
-    pool = shared(pipeline, HOST)
-    console.print(pool.explain(), markup=False, highlight=False, soft_wrap=True)
-    if svg is not None:
-        for target in drawn(pool, svg):
-            console.print(f"drawn: {target}", markup=False)
+    from panewise.cli.scripts import explained
+
+    explained(console, script, svg)
 
 
 @app.command()
@@ -80,6 +67,8 @@ def register(
     wait: Annotated[float, typer.Option(help="Seconds to wait for the pipeline.")] = 10.0,
 ) -> None:
     """Let a query join a pipeline, which may run in another process or not at all yet."""
+    from panewise.cli.pipelines import request
+
     start = "now" if start_now else "backfill"
     request(console, checkpoint, "register", wait, name=name, text=query, start=start)
 
@@ -91,12 +80,16 @@ def revoke(
     wait: Annotated[float, typer.Option(help="Seconds to wait for the pipeline.")] = 10.0,
 ) -> None:
     """Let a query leave a pipeline."""
+    from panewise.cli.pipelines import request
+
     request(console, checkpoint, "revoke", wait, name=name)
 
 
 @app.command(name="list")
 def list_(checkpoint: Folder) -> None:
     """Show the queries of a pipeline."""
+    from panewise.cli.pipelines import listed
+
     listed(console, checkpoint)
 
 
@@ -112,6 +105,8 @@ def serve(
     poll: Annotated[float, typer.Option(help="Seconds between looks at the logs.", min=0.01)] = 0.5,
 ) -> None:
     """Answer lookups over HTTP from the panes that pipelines have finished."""
+    from panewise.cli.serving import served, token_of
+
     served(console, logs, host, port, token_of(token_file), keep, poll)
 
 
@@ -128,6 +123,8 @@ def lookup(
     token_file: TokenFile = None,
 ) -> None:
     """Look up any window of a query whose panes are logged, with a server or without."""
+    from panewise.cli.serving import looked_up, token_of
+
     looked_up(console, place, query, at or [], window, key or [], output, token_of(token_file))
 
 
@@ -143,6 +140,8 @@ def plot(
     boundary: Annotated[str, typer.Option(help="'(]' as in the papers, '[)' as in Spark and Flink.")] = "(]",
 ) -> None:
     """Draw a series and, under it, the windows or frames of queries over it."""
+    from panewise.cli.plotting import plotted
+
     for line in plotted(data, time, value, query, out, title=title, stream=stream, boundary=boundary):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
@@ -153,6 +152,8 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 7,
 ) -> None:
     """Generate a stream of network connections and answer standing queries on it, live, on local Spark."""
+    from panewise.cli.demo import demo as run_demo
+
     run_demo(console, rows, seed)
 
 

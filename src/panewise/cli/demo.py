@@ -17,7 +17,6 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-import panewise
 from panewise.cli.network import connections
 from panewise.cli.show import result_table
 from panewise.runtime.local import HOST
@@ -34,6 +33,8 @@ LATECOMER = (
 
 def demo(console: Console, rows: int, seed: int) -> None:
     """Generate, start, watch, let a query join and leave, finish."""
+    from panewise import spark
+
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="panewise-demo-") as name:
         folder = Path(name)
@@ -49,8 +50,8 @@ def demo(console: Console, rows: int, seed: int) -> None:
         console.print("[bold]4. The answers[/bold], as Spark Structured Streaming gives them:")
         answers = Answers(console, began)
         with console.status("starting Spark"):
-            session = panewise.spark.local_session(folder / "spark.log")
-            pipeline = panewise.spark.launched(
+            session = spark.local_session(folder / "spark.log")
+            pipeline = spark.launched(
                 script,
                 session,
                 checkpoint=folder / "checkpoint",

@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-import panewise
 from panewise.cli.show import result_table
 from panewise.errors import BindProblem, SourceProblem, StateProblem, did_you_mean
 from panewise.lang import Pipeline as Script
@@ -26,14 +25,16 @@ def run_on_spark(
     console: Console, path: Path, checkpoint: Path | None, follow: bool, boundary: str, until: str | None, rows: int
 ) -> None:
     """Run a script as a pipeline: over what there is, or on and on until it is interrupted."""
+    from panewise import spark
+
     script = load(path, HOST)
     if follow and checkpoint is None:
         raise StateProblem("a pipeline that goes on needs a checkpoint", fix="add --checkpoint FOLDER")
     with ExitStack() as stack:
         folder = checkpoint or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="panewise-")))
         with console.status("starting Spark"):
-            session = panewise.spark.local_session(folder / "spark.log")
-            pipeline = panewise.spark.launched(
+            session = spark.local_session(folder / "spark.log")
+            pipeline = spark.launched(
                 script,
                 session,
                 checkpoint=folder,

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from panewise.errors import BindProblem, SchemaProblem, SourceProblem, did_you_mean
+from panewise.errors import BindProblem, SchemaProblem, SourceProblem, did_you_mean, extra
 from panewise.runtime.local import run
 from panewise.runtime.local.files import read_undeclared
 from panewise.schema import Stream, ticks_of, type_name
@@ -38,7 +38,8 @@ def plotted(
 ) -> Iterator[str]:
     """Draw the file's series and the windows of each query into `out`; yields what a user should know of it."""
     # matplotlib takes a second to load, which the other commands should not wait for.
-    from panewise.plot import encoded, figure
+    with extra("plot", "panewise plot"):
+        from panewise.plot import encoded, figure
 
     kind = _kind(out)
     table = read_undeclared(data)

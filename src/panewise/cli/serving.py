@@ -16,7 +16,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.markup import escape
 
-import panewise
+from panewise import serve
 from panewise.cli.show import result_table
 from panewise.errors import PanewiseError, SourceProblem
 from panewise.runtime.tailing import Tails
@@ -46,7 +46,7 @@ def served(
     console: Console, logs: Sequence[Path], host: str, port: int, token: str | None, keep: str | None, poll: float
 ) -> None:
     """Serve pane logs until interrupted."""
-    server = panewise.serve.LookupServer(*logs, host=host, port=port, token=token, keep=keep, poll=poll)
+    server = serve.LookupServer(*logs, host=host, port=port, token=token, keep=keep, poll=poll)
     server.listen()
     names = ", ".join(str(log) for log in logs)
     console.print(f"serving {escape(names)} at {server.url}", soft_wrap=True, highlight=False)

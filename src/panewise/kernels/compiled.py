@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
-import numba
 import numpy as np
 
 from panewise.kernels import framing, intervals, levels, moments, peaks, powers, quantiles, running
+from panewise.kernels.compiling import compiled
 from panewise.kernels.plain import Bytes, Chain, Doubles, Flags, Longs, Table
 
 _BODY = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 _INFINITY, _NAN = np.int64(0x7FF0_0000_0000_0000), np.int64(0x7FF8_0000_0000_0000)
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-def _compiled(function: F) -> F:
-    made: Any = numba.njit(cache=True, nogil=True)(function)
-    return cast(F, made)
-
-
-@_compiled
+@compiled
 def pane_numbers(positions: Longs, origin: int, width: int) -> Longs:
     out = np.empty(len(positions), np.int64)
     number, low, high = np.int64(0), np.int64(1), np.int64(0)
@@ -37,7 +27,7 @@ def pane_numbers(positions: Longs, origin: int, width: int) -> Longs:
     return out
 
 
-@_compiled
+@compiled
 def dense_slots(panes: Longs, codes: Longs, first: int, keys: int) -> Longs:
     out = np.empty(len(panes), np.int64)
     for i in range(len(panes)):
@@ -45,7 +35,7 @@ def dense_slots(panes: Longs, codes: Longs, first: int, keys: int) -> Longs:
     return out
 
 
-@_compiled
+@compiled
 def table_codes(values: Longs, base: int, table: Longs) -> tuple[Longs, bool]:
     out = np.empty(len(values), np.int64)
     complete = True
@@ -58,7 +48,7 @@ def table_codes(values: Longs, base: int, table: Longs) -> tuple[Longs, bool]:
     return out, complete
 
 
-@_compiled
+@compiled
 def hash_codes(values: Longs, table: Table, uniques: Longs, known: int, codes: Longs, start: int) -> tuple[int, int]:
     keys, numbers = table
     mask = len(keys) - 1
@@ -78,13 +68,13 @@ def hash_codes(values: Longs, table: Table, uniques: Longs, known: int, codes: L
     return known, len(values)
 
 
-@_compiled
+@compiled
 def count(slots: Longs, out: Longs) -> None:
     for i in range(len(slots)):
         out[slots[i]] += 1
 
 
-@_compiled
+@compiled
 def add_integers(slots: Longs, values: Longs, high: Longs, low: Longs) -> None:
     for i in range(len(slots)):
         slot, value = slots[i], values[i]
@@ -92,7 +82,7 @@ def add_integers(slots: Longs, values: Longs, high: Longs, low: Longs) -> None:
         low[slot] += value & 0xFFFFFFFF
 
 
-@_compiled
+@compiled
 def add_floats(slots: Longs, values: Doubles, high: Doubles, low: Doubles, odd: Bytes) -> None:
     for i in range(len(slots)):
         slot, value = slots[i], values[i]
@@ -111,7 +101,7 @@ def add_floats(slots: Longs, values: Doubles, high: Doubles, low: Doubles, odd: 
             odd[slot] |= 4
 
 
-@_compiled
+@compiled
 def _two_sum(a: float, b: float) -> tuple[float, float]:
     total = a + b
     if not np.isfinite(total):
@@ -120,7 +110,7 @@ def _two_sum(a: float, b: float) -> tuple[float, float]:
     return total, (a - (total - shadow)) + (b - shadow)
 
 
-@_compiled
+@compiled
 def add_pairs(high: Doubles, low: Doubles, more: Doubles, rest: Doubles) -> tuple[Doubles, Doubles]:
     highs, lows = np.empty(len(high)), np.empty(len(high))
     for i in range(len(high)):
@@ -131,7 +121,7 @@ def add_pairs(high: Doubles, low: Doubles, more: Doubles, rest: Doubles) -> tupl
     return highs, lows
 
 
-@_compiled
+@compiled
 def take_greatest(slots: Longs, values: Longs, out: Longs, seen: Flags) -> None:
     for i in range(len(slots)):
         slot = slots[i]
@@ -140,7 +130,7 @@ def take_greatest(slots: Longs, values: Longs, out: Longs, seen: Flags) -> None:
         seen[slot] = True
 
 
-@_compiled
+@compiled
 def take_greatest_floats(slots: Longs, bits: Longs, flip: int, out: Longs, seen: Flags) -> None:
     for i in range(len(slots)):
         slot, value = slots[i], bits[i]
@@ -155,7 +145,7 @@ def take_greatest_floats(slots: Longs, bits: Longs, flip: int, out: Longs, seen:
         seen[slot] = True
 
 
-@_compiled
+@compiled
 def take_latest(slots: Longs, times: Longs, order: Longs, rows: Longs, out: tuple[Longs, Longs, Longs]) -> None:
     best_time, best_order, best_row = out
     for i in range(len(slots)):
@@ -164,7 +154,7 @@ def take_latest(slots: Longs, times: Longs, order: Longs, rows: Longs, out: tupl
             best_time[slot], best_order[slot], best_row[slot] = times[i], order[i], rows[i]
 
 
-@_compiled
+@compiled
 def bucketed(codes: Longs, size: int) -> Longs:
     starts = np.zeros(size + 1, np.int64)
     for code in codes:
@@ -179,7 +169,7 @@ def bucketed(codes: Longs, size: int) -> Longs:
     return order
 
 
-@_compiled
+@compiled
 def meet(left: Chain, right: Chain) -> tuple[Longs, Longs]:
     codes_a, start_a, enter_a, leave_a, heads_a, links_a, in_order_a = left
     codes_b, start_b, enter_b, leave_b, heads_b, links_b, in_order_b = right
@@ -217,7 +207,7 @@ def meet(left: Chain, right: Chain) -> tuple[Longs, Longs]:
     return ours[:found], theirs[:found]
 
 
-@_compiled
+@compiled
 def interval_run(totals: Longs, rows: Longs, length: int) -> None:
     mask = totals.shape[0] - 1
     for i in range(len(rows)):
@@ -226,7 +216,7 @@ def interval_run(totals: Longs, rows: Longs, length: int) -> None:
             totals[row, group] = totals[before, group] + rows[i, group]
 
 
-@_compiled
+@compiled
 def interval_differences(totals: Longs, firsts: Longs, lasts: Longs, groups: Longs) -> Longs:
     flat, width, mask = totals.reshape(-1), totals.shape[1], totals.shape[0] - 1
     out = np.empty(len(firsts), np.int64)
@@ -236,46 +226,46 @@ def interval_differences(totals: Longs, firsts: Longs, lasts: Longs, groups: Lon
     return out
 
 
-frame_flags = _compiled(framing.frame_flags)
-frame_reports = _compiled(framing.frame_reports)
-frame_labels = _compiled(framing.frame_labels)
-frame_delta = _compiled(framing.frame_delta)
-frame_trend = _compiled(framing.frame_trend)
-frame_reach = _compiled(framing.frame_reach)
-frame_between = _compiled(framing.frame_between)
-frame_extents = _compiled(framing.frame_extents)
+frame_flags = compiled(framing.frame_flags)
+frame_reports = compiled(framing.frame_reports)
+frame_labels = compiled(framing.frame_labels)
+frame_delta = compiled(framing.frame_delta)
+frame_trend = compiled(framing.frame_trend)
+frame_reach = compiled(framing.frame_reach)
+frame_between = compiled(framing.frame_between)
+frame_extents = compiled(framing.frame_extents)
 
-interval_outside = _compiled(intervals.interval_outside)
-interval_add = _compiled(intervals.interval_add)
-interval_choose = _compiled(intervals.interval_choose)
-interval_sums = _compiled(intervals.interval_sums)
-interval_sums_of_all = _compiled(intervals.interval_sums_of_all)
-interval_greatest = _compiled(intervals.interval_greatest)
-interval_greatest_of_all = _compiled(intervals.interval_greatest_of_all)
+interval_outside = compiled(intervals.interval_outside)
+interval_add = compiled(intervals.interval_add)
+interval_choose = compiled(intervals.interval_choose)
+interval_sums = compiled(intervals.interval_sums)
+interval_sums_of_all = compiled(intervals.interval_sums_of_all)
+interval_greatest = compiled(intervals.interval_greatest)
+interval_greatest_of_all = compiled(intervals.interval_greatest_of_all)
 
-level_count = _compiled(levels.level_count)
-level_add = _compiled(levels.level_add)
-level_lookup = _compiled(levels.level_lookup)
+level_count = compiled(levels.level_count)
+level_add = compiled(levels.level_add)
+level_lookup = compiled(levels.level_lookup)
 
-running_append = _compiled(running.running_append)
-running_confirm = _compiled(running.running_confirm)
+running_append = compiled(running.running_append)
+running_confirm = compiled(running.running_confirm)
 
-peak_update = _compiled(peaks.peak_update)
-peak_build = _compiled(peaks.peak_build)
-peak_lookup = _compiled(peaks.peak_lookup)
-quantile_merge = _compiled(quantiles.quantile_merge)
-quantile_sizes = _compiled(quantiles.quantile_sizes)
-quantile_select = _compiled(quantiles.quantile_select)
-line_points = _compiled(moments.line_points)
-line_joined = _compiled(moments.line_joined)
-line_slopes = _compiled(moments.line_slopes)
-line_values = _compiled(moments.line_values)
-line_fits = _compiled(moments.line_fits)
-line_series = _compiled(moments.line_series)
-line_series_end = _compiled(moments.line_series_end)
-power_whole = _compiled(powers.power_whole)
-power_whole_near = _compiled(powers.power_whole_near)
-power_real = _compiled(powers.power_real)
-power_anchored = _compiled(powers.power_anchored)
-power_real_near = _compiled(powers.power_real_near)
-power_joined = _compiled(powers.power_joined)
+peak_update = compiled(peaks.peak_update)
+peak_build = compiled(peaks.peak_build)
+peak_lookup = compiled(peaks.peak_lookup)
+quantile_merge = compiled(quantiles.quantile_merge)
+quantile_sizes = compiled(quantiles.quantile_sizes)
+quantile_select = compiled(quantiles.quantile_select)
+line_points = compiled(moments.line_points)
+line_joined = compiled(moments.line_joined)
+line_slopes = compiled(moments.line_slopes)
+line_values = compiled(moments.line_values)
+line_fits = compiled(moments.line_fits)
+line_series = compiled(moments.line_series)
+line_series_end = compiled(moments.line_series_end)
+power_whole = compiled(powers.power_whole)
+power_whole_near = compiled(powers.power_whole_near)
+power_real = compiled(powers.power_real)
+power_anchored = compiled(powers.power_anchored)
+power_real_near = compiled(powers.power_real_near)
+power_joined = compiled(powers.power_joined)

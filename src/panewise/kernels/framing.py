@@ -13,17 +13,28 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
+from panewise.kernels.frame_table import (
+    AFTER,
+    BEFORE,
+    COMPLETES,
+    COMPLETES_LAST,
+    COUNT,
+    COUNT_ROWS,
+    FIRST,
+    GROUP,
+    LAST,
+    MAXIMUM,
+    MEAN,
+    MINIMUM,
+    MISSING,
+    NONE,
+    SOME,
+    TOLD_AT,
+    TOLD_ROWS,
+    UNDOES_LAST,
+    WHOLE,
+)
 from panewise.kernels.plain import Bytes, Doubles, Flags, Longs
-
-#: No time at all.
-NONE = np.iinfo(np.int64).min
-
-#: What is known of a frame: a row of a table with these columns.
-GROUP, FIRST, LAST, COUNT, MISSING, BEFORE, AFTER, SOME, WHOLE, NUMBER, TOLD_AT, TOLD_ROWS = range(12)
-FIELDS = 12
-
-#: What a row says of whole frames: it completes its own, the one before it in its group, or undoes that one.
-COMPLETES, COMPLETES_LAST, UNDOES_LAST = 1, 2, 3
 
 
 def frame_flags(codes: Longs, flags: Flags, current: Longs, free: int) -> tuple[Longs, int]:
@@ -131,9 +142,6 @@ def frame_trend(
         slots[i] = current[group]
     return slots, free
 
-
-#: Aggregates that frames follow without help.
-SUM, COUNT_ROWS, MINIMUM, MAXIMUM, MEAN = range(5)
 
 #: An aggregate so far: its total, what rounding took from that, and the number of values.
 Total = tuple[float, float, Any]

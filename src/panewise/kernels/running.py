@@ -6,19 +6,14 @@ its room (a power of two, or none), and the numbers of the oldest element kept a
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numba.extending import register_jitable
 
 from panewise.kernels.levels import Ints
 from panewise.kernels.plain import Longs
-
-#: The pool's times, and sums (none where elements are counted); then what is known of each ring.
-Rings: TypeAlias = tuple[Longs, Longs, Longs]
-#: The columns of that: they lie together, since a lookup needs them all.
-START, ROOM, OLDEST, NEXT, TOTAL = range(5)
-FIELDS = 5
+from panewise.kernels.rings import NEXT, OLDEST, ROOM, START, TOTAL, Rings
 
 
 def running_append(codes: Longs, times: Longs, values: Longs, start: int, rings: Rings, before: int) -> int:

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from panewise.errors import PanewiseError
+from panewise.errors import extra
 from panewise.serve.limits import Limits
 
 
@@ -11,12 +11,8 @@ def __getattr__(name: str) -> Any:
     """The server is found when first used: logs can be read, and looked up in, without FastAPI."""
     if name != "LookupServer":
         raise AttributeError(f"module 'panewise.serve' has no attribute {name!r}")
-    try:
+    with extra("serve", "pw.serve.LookupServer"):
         return import_module("panewise.serve.server").LookupServer
-    except ModuleNotFoundError as problem:
-        raise PanewiseError(
-            f"pw.serve.LookupServer needs the package {problem.name!r}", fix="pip install 'panewise[serve]'"
-        ) from None
 
 
 __all__ = ["Limits", "LookupServer"]

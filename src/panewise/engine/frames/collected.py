@@ -26,7 +26,7 @@ from panewise.engine.frames.followers import (
 from panewise.engine.frames.ordering import Framable, rows_restored, rows_state, together
 from panewise.engine.frames.reported import Bounds, Cells, Reported
 from panewise.engine.snapshot import Tree
-from panewise.kernels.framing import NONE
+from panewise.kernels.frame_table import NONE
 from panewise.plan.framing import Framing
 from panewise.time import LAST_TICK
 from panewise.values import to_python

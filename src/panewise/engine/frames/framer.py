@@ -16,7 +16,7 @@ from panewise.engine.frames.registers import Registers
 from panewise.engine.frames.reported import Bounds
 from panewise.engine.frames.runners import flags_of, runner_of
 from panewise.engine.snapshot import Tree
-from panewise.kernels.framing import (
+from panewise.kernels.frame_table import (
     AFTER,
     BEFORE,
     COUNT,

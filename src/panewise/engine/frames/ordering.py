@@ -16,7 +16,7 @@ from panewise.algebra.framing import Duplicates, Frame
 from panewise.engine.frames.runners import doubles_of
 from panewise.engine.keys import Keys
 from panewise.errors import SchemaProblem
-from panewise.kernels.framing import NONE
+from panewise.kernels.frame_table import NONE
 
 Flags = npt.NDArray[np.bool_]
 

@@ -28,7 +28,7 @@ from panewise.algebra.framing import (
 )
 from panewise.engine.frames.registers import Registers
 from panewise.errors import SchemaProblem
-from panewise.kernels import framing
+from panewise.kernels import frame_table
 
 Flags = npt.NDArray[np.bool_]
 Doubles = npt.NDArray[np.float64]
@@ -132,12 +132,12 @@ class TrendRunner(Runner):
 
 #: The aggregates that a kernel follows.
 FOLLOWED = {
-    Sum: framing.SUM,
-    Count: framing.COUNT_ROWS,
-    CountAll: framing.COUNT_ROWS,
-    Min: framing.MINIMUM,
-    Max: framing.MAXIMUM,
-    Avg: framing.MEAN,
+    Sum: frame_table.SUM,
+    Count: frame_table.COUNT_ROWS,
+    CountAll: frame_table.COUNT_ROWS,
+    Min: frame_table.MINIMUM,
+    Max: frame_table.MAXIMUM,
+    Avg: frame_table.MEAN,
 }
 
 

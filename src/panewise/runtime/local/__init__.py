@@ -1,11 +1,9 @@
 """Panewise in one process: DuckDB for scalars, files for sources and targets."""
 
-from panewise.algebra import use_host
 from panewise.runtime.local.embedded import run
 from panewise.runtime.local.host import DuckDBHost
 
 #: The host of this process.
 HOST = DuckDBHost()
-use_host(HOST)
 
 __all__ = ["HOST", "DuckDBHost", "run"]

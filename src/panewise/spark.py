@@ -1,0 +1,8 @@
+"""`pw.spark`: bounded DataFrames (`batch`) and streaming ones (`stream`), for those who have PySpark."""
+
+from panewise.errors import extra
+
+with extra("spark", "panewise.spark"):
+    from panewise.runtime.spark import Metrics, Pipeline, batch, declared, launched, local_session, source, stream
+
+__all__ = ["Metrics", "Pipeline", "batch", "declared", "launched", "local_session", "source", "stream"]
