@@ -42,6 +42,9 @@ from panewise.schema import StreamSchema, type_name
 from panewise.time import Domain
 from panewise.window import Landmark, MultiGranular, Session, Window
 
+#: Streams and sub-queries in one FROM; each is one level of a tree that is walked by recursion.
+SOURCES = 100
+
 
 @dataclass(frozen=True)
 class Binder:
@@ -212,6 +215,8 @@ class Binder:
 
     def _sources(self, refs: tuple[Ref, ...]) -> dict[str, Node]:
         found: dict[str, Node] = {}
+        if len(refs) > SOURCES:
+            raise BindProblem(f"FROM has more than {SOURCES} streams", fix="join fewer", place=refs[SOURCES].place)
         for number, ref in enumerate(refs):
             alias = alias_name(ref.alias or (ref.source if isinstance(ref.source, str) else f"_{number}"))
             if any(alias.lower() == other.lower() for other in found):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import Token, TokenType
 
 from panewise.errors import Place, SyntaxProblem
+from panewise.lang.bounds import refuse_large, refuse_long
 from panewise.lang.cursor import Cursor, Source, word
 from panewise.lang.select_parser import EMITS, parse_select
 from panewise.lang.syntax import CreateQuery, CreateStream, CreateView, QuerySyntax, Script, Statement
@@ -18,6 +19,7 @@ _OPEN, _CLOSE = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, To
 
 def parse_query(text: str) -> QuerySyntax:
     """One SELECT."""
+    refuse_long(text)
     script = parse_script(text)
     if len(script.statements) != 1 or not isinstance(script.statements[0], QuerySyntax):
         last = script.statements[-1]
@@ -50,6 +52,7 @@ def _split(tokens: list[Token]) -> list[list[Token]]:
 
 
 def _statement(source: Source, tokens: list[Token]) -> Statement:
+    refuse_large(source, tokens)
     cursor = Cursor(source, tokens, tokens[-1].end + 1, "CREATE")
     place = source.place(tokens[0].start)
     if not cursor.take("CREATE"):

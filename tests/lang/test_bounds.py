@@ -1,0 +1,79 @@
+"""Texts that would keep a reader busy for minutes are refused at once, in a sentence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+import panewise as pw
+from panewise.errors import PanewiseError
+from panewise.lang import bind_query, parse_query, parse_script
+from panewise.lang.bounds import CHARACTERS, DEPTH, OPERATORS, SELECTS, WORDS
+from panewise.runtime.local import HOST
+
+STREAMS = {"S": pw.StreamSchema(pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64())]), "t", 0)}
+FROM = "FROM S [RANGE 20 SLIDE 5] GROUP BY k"
+
+#: Texts with something in them so many times.
+TEXTS: dict[str, Callable[[int], str]] = {
+    "parentheses": lambda n: f"SELECT k, {'(' * n}SUM(v){')' * n} AS s {FROM}",
+    "open parentheses": lambda n: f"SELECT k, {'(' * n}",
+    "functions": lambda n: f"SELECT k, {'ABS(' * n}SUM(v){')' * n} AS s {FROM}",
+    "brackets": lambda n: f"SELECT k, SUM(v) AS s {FROM} HAVING {'[' * n}1{']' * n} = SUM(v)",
+    "cases": lambda n: f"SELECT k, {'CASE WHEN SUM(v) > 1 THEN ' * n}1{' END' * n} AS s {FROM}",
+    "additions": lambda n: f"SELECT k, SUM(v){' + 1' * n} AS s {FROM}",
+    "negations": lambda n: f"SELECT k, SUM(v) AS s {FROM} HAVING {'NOT ' * n}SUM(v) > 1",
+    "minus signs": lambda n: f"SELECT k, {'- ' * n}SUM(v) AS s {FROM}",
+    "conditions": lambda n: f"SELECT k, SUM(v) AS s {FROM} HAVING {' AND '.join(['SUM(v) > 1'] * n)}",
+    "unions": lambda n: " UNION ALL ".join(["SELECT v FROM S [RANGE 5]"] * n),
+    "sub-queries": lambda n: "SELECT v FROM (" * n + "SELECT v FROM S [RANGE 5]" + ")" * n,
+    "columns": lambda n: f"SELECT k, {', '.join(f'SUM(v) + {i} AS s{i}' for i in range(n))} {FROM}",
+    "streams": lambda n: f"SELECT a0.v FROM {', '.join(f'S [RANGE 5] AS a{i}' for i in range(n))}",
+    "blanks": lambda n: " " * 100 * n + f"SELECT k {FROM}",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_ten_thousand_of_anything_are_refused_at_once(text: Callable[[int], str]) -> None:
+    written = text(10_001)
+    start = time.process_time()
+    with pytest.raises(PanewiseError) as caught:
+        bind_query(written, STREAMS, HOST.describe)
+    assert time.process_time() - start < 2
+    assert caught.value.fix
+    assert caught.value.place is not None
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        (f"nested more than {DEPTH} deep", TEXTS["parentheses"](DEPTH + 1)),
+        (f"more than {OPERATORS} operators in a row", TEXTS["additions"](OPERATORS + 1)),
+        (f"more than {SELECTS} SELECTs", TEXTS["unions"](SELECTS + 1)),
+        (f"more than {WORDS:,} words", TEXTS["columns"](WORDS // 7)),
+        (f"more than {CHARACTERS:,} characters", " " * (CHARACTERS + 1)),
+        ("FROM has more than 100 streams", TEXTS["streams"](101)),
+    ],
+)
+def test_a_statement_beyond_a_bound_is_refused_by_it(message: str, text: str) -> None:
+    with pytest.raises(PanewiseError, match=message):
+        bind_query(text, STREAMS, HOST.describe)
+
+
+@pytest.mark.parametrize(
+    ("kind", "count"),
+    [("parentheses", DEPTH - 1), ("functions", DEPTH - 1), ("cases", DEPTH - 1), ("additions", 60), ("unions", 60)],
+)
+def test_a_statement_within_the_bounds_is_read(kind: str, count: int) -> None:
+    bind_query(TEXTS[kind](count), STREAMS, HOST.describe)
+
+
+def test_a_long_list_and_many_statements_are_no_long_row() -> None:
+    listed = ", ".join(str(number) for number in range(5000))
+    parse_query(f"SELECT k, SUM(v) AS s {FROM} HAVING SUM(v) IN ({listed})")
+    statement = f"CREATE QUERY q{{}} AS {TEXTS['additions'](100)};"
+    assert len(parse_script("".join(statement.format(n) for n in range(20))).statements) == 20
