@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from panewise.errors import SchemaProblem, did_you_mean
-from panewise.time import FIRST_TICK, LAST_TICK, Domain, Duration, Ticks
+from panewise.time import FIRST_TICK, LAST_TICK, Domain, Duration, DurationLike, Ticks
 
 
 @dataclass(frozen=True)
@@ -18,14 +19,16 @@ class StreamSchema:
     """The declaration of a stream: its Arrow schema, its time column and its delay.
 
     `delay` is how long after a newer item an older one may still arrive: a number on integer time, text such as
-    `"5 seconds"` on timestamps. `None` means that the input is complete and nothing can be late.
+    `"5 seconds"` or a timedelta on timestamps. `None` means that the input is complete and nothing can be late.
     """
 
     schema: pa.Schema
     time: str
-    delay: str | int | None = None
+    delay: DurationLike | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.delay, timedelta | np.timedelta64):
+            object.__setattr__(self, "delay", str(Duration.parse(self.delay)))
         duplicates = {name for name in self.schema.names if self.schema.names.count(name) > 1}
         if duplicates:
             raise SchemaProblem(f"column {min(duplicates)!r} appears twice", fix="rename one of them")
@@ -71,18 +74,18 @@ class Stream:
 
     table: Any
     time: str
-    delay: str | int | None = 0
-    max_skew: str | None = None
+    delay: DurationLike | None = 0
+    max_skew: DurationLike | None = None
     now: int | None = None
     arrow: pa.Table = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arrow", as_table(self.table))
-        if self.delay == 0 and self.declaration(None).domain is Domain.TIMESTAMP:
+        if isinstance(self.delay, int) and self.delay == 0 and self.declaration(None).domain is Domain.TIMESTAMP:
             object.__setattr__(self, "delay", "0 seconds")
         _ = self.schema
 
-    def declaration(self, delay: str | int | None) -> StreamSchema:
+    def declaration(self, delay: DurationLike | None) -> StreamSchema:
         return StreamSchema(self.arrow.schema, self.time, delay)
 
     @property

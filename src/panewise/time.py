@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from datetime import time as clock
 from enum import Enum
 from fractions import Fraction
@@ -21,6 +21,8 @@ from panewise.errors import TimeProblem, did_you_mean
 
 Ticks: TypeAlias = npt.NDArray[np.int64]
 TickOrTicks: TypeAlias = int | Ticks
+#: A length of time in Python: `"5 minutes"`, a number on integer time, or a timedelta of Python, NumPy or pandas.
+DurationLike: TypeAlias = str | int | timedelta | np.timedelta64
 
 #: Bounds of usable time. Leaving two bits of headroom keeps `instant + range` from ever overflowing int64.
 FIRST_TICK, LAST_TICK = -(2**61), 2**61
@@ -32,9 +34,29 @@ UNITS = {
     "MINUTE": 60_000_000,
     "HOUR": 3_600_000_000,
     "DAY": 86_400_000_000,
+    "WEEK": 604_800_000_000,
 }
+#: How people write units, in capitals.
+_SPELLINGS = {
+    **{name: name for name in UNITS},
+    **{f"{name}S": name for name in UNITS},
+    **dict.fromkeys(("US",), "MICROSECOND"),
+    **dict.fromkeys(("MS",), "MILLISECOND"),
+    **dict.fromkeys(("S", "SEC", "SECS"), "SECOND"),
+    **dict.fromkeys(("MIN", "MINS"), "MINUTE"),
+    **dict.fromkeys(("H", "HR", "HRS"), "HOUR"),
+    **dict.fromkeys(("D",), "DAY"),
+}
+#: Microseconds of the units of NumPy that are always equally long.
+_NUMPY_UNITS = {
+    **dict(zip(("us", "ms", "s", "m", "h", "D", "W"), map(Fraction, UNITS.values()), strict=True)),
+    **{name: Fraction(1, 1000**n) for n, name in enumerate(("ns", "ps", "fs", "as"), 1)},
+}
+#: Units of the calendar, which are longer or shorter by when they begin.
+_CALENDAR = {"MONTH": 30, "QUARTER": 90, "YEAR": 365}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_DURATION = re.compile(r"\s*(?P<count>[-+]?\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z]+)?\s*")
+#: A duration as people write it, with or without a unit.
+DURATION = re.compile(r"\s*(?P<count>[-+]?(?:\d+\.?\d*|\.\d+))\s*(?P<unit>[A-Za-z]+)?\s*", re.ASCII)
 
 
 class Domain(Enum):
@@ -87,13 +109,32 @@ class Duration:
     unit: str | None = None
 
     @classmethod
-    def parse(cls, text: str | int) -> Duration:
-        match = _DURATION.fullmatch(str(text))
+    def parse(cls, length: DurationLike) -> Duration:
+        if isinstance(length, timedelta | np.timedelta64):
+            return cls._of_timedelta(length)
+        match = DURATION.fullmatch(str(length))
         if not match or len(match["count"]) > 40:
             raise TimeProblem(
-                f"{str(text)[:40]!r} is not a duration", fix="write a number and a unit, such as '5 SECONDS'"
+                f"{str(length)[:40]!r} is not a duration", fix="write a number and a unit, such as '5 SECONDS'"
             )
         return cls.of(match["count"], match["unit"])
+
+    @classmethod
+    def _of_timedelta(cls, length: timedelta | np.timedelta64) -> Duration:
+        """Exactly as long; what is finer than a microsecond is refused once ticks are asked for."""
+        if isinstance(length, timedelta):
+            finer = Fraction(int(getattr(length, "nanoseconds", 0)), 1000)  # those of pandas have them
+            return cls.shortest(length // timedelta(microseconds=1) + finer)
+        unit, steps = np.datetime_data(length.dtype)
+        if np.isnat(length) or unit not in _NUMPY_UNITS:
+            raise TimeProblem(f"{length!r} has no fixed length", fix="give it a unit such as 's' or 'D'")
+        return cls.shortest(int(length.astype(np.int64)) * steps * _NUMPY_UNITS[unit])
+
+    @classmethod
+    def shortest(cls, microseconds: Fraction) -> Duration:
+        """In the longest unit that it is a whole number of."""
+        unit = next((name for name in reversed(UNITS) if microseconds % UNITS[name] == 0), "MICROSECOND")
+        return cls(microseconds / UNITS[unit], unit)
 
     @classmethod
     def of(cls, count: str, unit: str | None) -> Duration:
@@ -129,18 +170,20 @@ class Duration:
 
 def unit_name(word: str) -> str:
     """The canonical name of a unit of time: 'minutes' is MINUTE."""
-    name = word.upper().removesuffix("S")
-    if name not in UNITS:
-        raise TimeProblem(f"{word!r} is not a unit of time", fix=did_you_mean(name, UNITS))
-    return name
+    name = word.upper()
+    if days := _CALENDAR.get(name.removesuffix("S")):
+        raise TimeProblem(f"a {name.removesuffix('S')} has no fixed length", fix=f"count days, such as {days} DAYS")
+    if name not in _SPELLINGS:
+        otherwise = "write MIN for minutes" if name == "M" else "use one of {}"
+        raise TimeProblem(f"{word!r} is not a unit of time", fix=did_you_mean(name.removesuffix("S"), UNITS, otherwise))
+    return _SPELLINGS[name]
 
 
 def duration_text(ticks: int, domain: Domain) -> str:
     """The shortest exact way to write a length: 300000000 is '5 MINUTES'."""
     if domain is Domain.INTEGER:
         return str(ticks)
-    unit = next(name for name in reversed(UNITS) if ticks % UNITS[name] == 0)
-    return str(Duration(Fraction(ticks // UNITS[unit]), unit))
+    return str(Duration.shortest(Fraction(ticks)))
 
 
 def instant_text(tick: int, domain: Domain) -> str:

@@ -319,6 +319,23 @@ def test_written_queries_survive(text: str) -> None:
     assert default_host().read(again, STREAMS) == default_host().read(text, STREAMS)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT v <=> x, a[0] FROM S",
+        "SELECT v IS NOT DISTINCT FROM x, a[0] FROM S [ROWS 2]",
+        "SELECT v IS DISTINCT FROM x, a[0] FROM S, T",
+        "SELECT k FROM S WHERE k IS NOT DISTINCT FROM a[0] AND a[0] = 1",
+        "SELECT k FROM S JOIN T ON S.v IS DISTINCT FROM T.v AND a[0] > 1 GROUP BY v IS DISTINCT FROM x, a[0]",
+        "SELECT k FROM S [WHERE k IS NOT DISTINCT FROM x AND a[0] = 1]",
+        "SELECT k FROM S [FRAME WHILE k IS NOT DISTINCT FROM x AND a[0] = 1]",
+    ],
+)
+def test_a_comparison_that_says_from_precedes_no_window(text: str) -> None:
+    query = parse_query(text)
+    assert parse_query(render(query)) == query
+
+
 @pytest.mark.parametrize("text", [text for text in PAPERS if "[FRAME" in text])
 def test_bound_frames_say_what_they_are(text: str) -> None:
     """The clause that a spec writes is read as the same spec."""

@@ -99,3 +99,15 @@ def test_rows_without_a_usable_time_are_left_out(spark: SparkSession) -> None:
     query = "SELECT SUM(v) AS s FROM S [RANGE 2 MINUTES SLIDE 2 MINUTES]"
     found = pw.spark.batch(query, {"S": spark.createDataFrame(table)}, time="ts").toArrow()
     assert sum(found["s"].to_pylist()) == 6
+
+
+def test_text_and_quoted_names_are_the_same_on_both_hosts(spark: SparkSession) -> None:
+    table = pa.table({"t": [1, 2, 3], "id.orig_h": ["it's", "a\\b", "a\\b"], "Customer Name": ["x", "y", "x"]})
+    query = (
+        'SELECT "Customer Name" AS c, COUNT(DISTINCT "id.orig_h") AS n, MAX(\'it\'\'s \\\\ \\n "x" `y` \\d\') AS s '
+        "FROM S [RANGE 4 SLIDE 4] WHERE `id.orig_h` IN ('it''s', 'it\\'s', 'a\\\\b') GROUP BY \"Customer Name\""
+    )
+    found = pw.spark.batch(query, {"S": spark.createDataFrame(table)}, time="t").toArrow()
+    wanted = pw.run(query, {"S": table}, time="t")
+    assert plain(found) == plain(wanted)
+    assert wanted.to_pylist()[0] | {"n": 2, "s": 'it\'s \\ \n "x" `y` d'} == wanted.to_pylist()[0]

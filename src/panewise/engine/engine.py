@@ -22,7 +22,7 @@ from panewise.engine.lookups import When, tick_at
 from panewise.engine.pool import Pool, Standing
 from panewise.engine.relational import Circuit, Inflow
 from panewise.engine.report import Reporter, Said
-from panewise.engine.retention import Length, Retention, retained
+from panewise.engine.retention import Lengths, Retention, retained
 from panewise.engine.shelf import Chosen
 from panewise.engine.slicer import opened
 from panewise.engine.snapshot import Tree, packed, unpacked
@@ -52,8 +52,8 @@ class Engine:
         *,
         shard: bool = False,
         stored: Collection[str] | None = None,
-        keep: Length | None = None,
-        grain: Length | None = None,
+        keep: Lengths | None = None,
+        grain: Lengths | None = None,
     ) -> None:
         self.pool = pool
         self.retention = retained(pool, keep, grain) if state is None else Retention(*state["retention"])

@@ -13,7 +13,7 @@ from panewise.engine.family import FEW
 from panewise.engine.grouping import Grouping
 from panewise.engine.lookups import Lookups
 from panewise.engine.pool import Pool
-from panewise.engine.retention import Length, retained
+from panewise.engine.retention import Lengths, retained
 from panewise.engine.shelf import PaneShelf, Shelf
 from panewise.engine.tier_shelf import TierShelf
 from panewise.errors import BindProblem, did_you_mean
@@ -53,7 +53,7 @@ class PaneLookups(Lookups):
     Panes may come in any order and in parts. They are kept for `keep` before the newest one; without it, all of them.
     """
 
-    def __init__(self, pool: Pool, keep: Length | None = None) -> None:
+    def __init__(self, pool: Pool, keep: Lengths | None = None) -> None:
         super().__init__(pool)
         self._keep = retained(pool, keep, None).keep
         self._kept: dict[str, Kept] = {}

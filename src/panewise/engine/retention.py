@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from panewise.engine.pool import Pool
 from panewise.errors import PanewiseError, SchemaProblem, did_you_mean
-from panewise.time import Duration
+from panewise.time import Duration, DurationLike
 
 #: A length of time for all streams, or for each by its name.
-Length = str | int | Mapping[str, str | int]
+Lengths = DurationLike | Mapping[str, DurationLike]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Retention:
         return [dict(self.keep), dict(self.grain)]
 
 
-def retained(pool: Pool, keep: Length | None, grain: Length | None) -> Retention:
+def retained(pool: Pool, keep: Lengths | None, grain: Lengths | None) -> Retention:
     """What users said, in ticks; a clear refusal of what makes no sense."""
     if grain is not None and keep is None:
         raise PanewiseError("grain is given without keep", fix="say how long panes are kept, such as keep='1 hour'")
@@ -35,7 +35,7 @@ def retained(pool: Pool, keep: Length | None, grain: Length | None) -> Retention
     return found
 
 
-def _ticks(pool: Pool, what: str, given: Length | None) -> dict[str, int]:
+def _ticks(pool: Pool, what: str, given: Lengths | None) -> dict[str, int]:
     if given is None:
         return {}
     lengths = given if isinstance(given, Mapping) else dict.fromkeys(pool.streams, given)

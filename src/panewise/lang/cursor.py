@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from dataclasses import replace
 
 import sqlglot
 from sqlglot import Token, TokenType, exp
@@ -11,11 +12,12 @@ from sqlglot.errors import ParseError, TokenError
 
 from panewise.errors import Place, SyntaxProblem, TimeProblem, did_you_mean
 from panewise.lang.dialect import CQL, canonical
+from panewise.lang.quoting import string_text
 from panewise.lang.syntax import Expr, place_of
-from panewise.time import Duration
+from panewise.time import DURATION, Duration
 
 #: Strings, quoted names and comments that end, so that what remains of a text may hold one that does not.
-_CLOSED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|/\*.*?\*/|--[^\n]*""", re.DOTALL)
+_CLOSED = re.compile(r"""'(?:[^'\\]|\\.)*'|"[^"]*"|`[^`]*`|/\*.*?\*/|--[^\n]*""", re.DOTALL)
 
 
 class Source:
@@ -106,6 +108,7 @@ class Source:
                 raise SyntaxProblem("* takes no EXCEPT, REPLACE or RENAME", fix="list the columns", place=place)
             if "start" in part.meta and "place" not in part.meta:
                 part.meta["place"] = self.place(part.meta["start"], clause)
+                part.meta["doubly_quoted"] = self.text[part.meta["start"]] == '"'
         return Expr(canonical(node), node, place_of(node, self.place(offset, clause)))
 
 
@@ -180,8 +183,12 @@ class Cursor:
 
     def problem(self, message: str, fix: str) -> SyntaxProblem:
         after = self.source.text[self.end : self.end + 1]
-        found = repr(self.token.text) if self.token else "']'" if after == "]" else "the end"
+        found = self._found(self.token) if self.token else "']'" if after == "]" else "the end"
         return SyntaxProblem(f"{message}, but found {found}", fix=fix, place=self.place())
+
+    def _found(self, token: Token) -> str:
+        written = self.source.text[token.start : token.end + 1]
+        return written if written[0] == '"' else repr(token.text)
 
     def done(self, fix: str = "remove the rest") -> None:
         if self.token is not None:
@@ -200,7 +207,7 @@ class Cursor:
 
     def string(self, what: str) -> str:
         if not self.token or self.token.token_type is not TokenType.STRING:
-            raise self.problem(f"expected {what} in quotes", "put it between single quotes")
+            raise self.problem(f"expected {what} in quotes", self._unquoted("put it between single quotes"))
         self.at += 1
         return str(self.tokens[self.at - 1].text)
 
@@ -218,33 +225,41 @@ class Cursor:
         return found
 
     def duration(self) -> Duration:
-        """`5`, `5 SECONDS` or `INTERVAL '5' SECOND`."""
+        """`5`, `5 SECONDS`, `5s`, `'5 seconds'` or `INTERVAL '5' SECOND`."""
         place = self.place()
-        quoted = self.take("INTERVAL")
-        fix = "write a number and a unit, such as 5 SECONDS"
+        self.take("INTERVAL")
         negative = self.take("-")
-        token = self.next("a duration", fix)
-        if token.token_type is not TokenType.NUMBER and not (quoted and token.token_type is TokenType.STRING):
-            self.at -= 1
-            raise self.problem("expected a duration", fix)
-        unit = None
-        if self.token and self.token.text.isalpha() and word(self.token) not in _AFTER_DURATION:
-            unit = self.next("a unit", "")
-        if len(token.text) > 40:
-            raise SyntaxProblem(f"{_short(token.text)} is too long", fix="use a shorter number", place=place)
-        if not re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)", token.text, re.ASCII):
-            raise SyntaxProblem(f"{token.text!r} is not a number", fix="write digits", place=place)
+        count, unit, at = self._count()
+        if not unit and self.token and self.token.text.isalpha() and word(self.token) not in _AFTER_DURATION:
+            at = self.offset
+            unit = self.next("a unit", "").text
         try:
-            found = Duration.of(("-" if negative else "") + token.text, unit.text if unit else None)
-        except ValueError:
-            raise SyntaxProblem(f"{token.text!r} is not a number", fix="write digits", place=place) from None
+            found = Duration.of(count, unit)
         except TimeProblem as problem:
-            at = self.source.place(unit.start if unit else token.start, self.clause)
-            if unit and not str(problem.fix).startswith("did you mean"):
-                problem.fix = did_you_mean(unit.text, _AFTER_DURATION, "") or problem.fix
-            raise problem.at(at) from None
+            if unit and "not a unit" in problem.message and not str(problem.fix).startswith("did you mean"):
+                problem.fix = did_you_mean(unit, _AFTER_DURATION, "") or problem.fix
+            raise problem.at(self.source.place(at, self.clause)) from None
+        found = replace(found, count=-found.count) if negative else found
         self.places.setdefault(str(found), place)
         return found
+
+    def _count(self) -> tuple[str, str | None, int]:
+        """A number and the unit that is written together with it, if any, and where that stands."""
+        fix = "write a number and a unit, such as 5 SECONDS"
+        token = self.next("a duration", fix)
+        text = token.text if token.token_type is TokenType.STRING else self.source.text[token.start : token.end + 1]
+        if not (match := DURATION.fullmatch(text)):
+            self.at -= 1
+            if token.token_type not in (TokenType.STRING, TokenType.NUMBER):
+                raise self.problem("expected a duration", self._unquoted(fix))
+            raise SyntaxProblem(f"{_short(text)!r} is not a number", fix=fix, place=self.place())
+        while self.token and self.token.start <= token.end:
+            self.at += 1  # sqlglot takes 5d for a number of type DOUBLE, in three tokens at one place
+        if len(match["count"]) > 40:
+            place = self.source.place(token.start, self.clause)
+            raise SyntaxProblem(f"{_short(text)} is too long", fix="use a shorter number", place=place)
+        glued = match["unit"] and token.token_type is not TokenType.STRING
+        return match["count"], match["unit"], token.start + match.start("unit") if glued else token.start
 
     def instant(self) -> str | int:
         """A quoted timestamp, or a number on integer time."""
@@ -253,7 +268,13 @@ class Cursor:
             found = self.string("an instant")
             self.places.setdefault(found, place)
             return found
-        return self.integer("an instant", "write a number, or a timestamp in quotes")
+        return self.integer("an instant", self._unquoted("write a number, or a timestamp in quotes"))
+
+    def _unquoted(self, fix: str) -> str:
+        """The way out where text is wanted: what stands between double quotes is a name."""
+        if self.token is None or self.source.text[self.token.start] != '"':
+            return fix
+        return f"write {string_text(self.token.text)}, double quotes are for names"
 
 
 _AFTER_DURATION = {"SLIDE", "SLIDES", "LAG", "START", "STEP", "UNTIL", "FROM", "INTO", "EMIT", "LATE", "DELAY", "TIME"}

@@ -1,4 +1,4 @@
-"""CQL as a sqlglot dialect: Spark SQL whose aggregate names are ours.
+"""CQL as a sqlglot dialect: Spark SQL with the quotes of standard SQL, whose aggregate names are ours.
 
 Windows, ISTREAM and the statements around a SELECT are read by our own parser before sqlglot sees the text, so that
 no private hook of sqlglot's parser is needed: only this class and the positions it keeps on identifiers.
@@ -20,8 +20,15 @@ _OURS = ("REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2", "APPROX_DISTINCT", "APPROX_C
 class CQL(Spark):
     """Spark SQL that writes QUANTILE as QUANTILE, and does not take PERCENTILE, which interpolates, for it.
 
-    Nor does it know how many arguments our own aggregates take.
+    Nor does it know how many arguments our own aggregates take. Single quotes are text, in which a quote is written
+    twice and a backslash means what it means in Spark; double quotes, like backquotes, are names.
     """
+
+    class Tokenizer(Spark.Tokenizer):
+        QUOTES: ClassVar = ["'"]
+        IDENTIFIERS: ClassVar = ["`", '"']
+        STRING_ESCAPES: ClassVar = ["'", "\\"]
+        RAW_STRINGS: ClassVar = [("r'", "'"), ("R'", "'")]
 
     class Parser(SparkParser):
         FUNCTIONS: ClassVar = {k: v for k, v in SparkParser.FUNCTIONS.items() if k not in _OURS}
@@ -40,5 +47,5 @@ def canonical(node: exp.Expr) -> str:
 
 
 def parse_scalar(sql: str) -> exp.Expr:
-    """The tree of a canonical spelling."""
-    return sqlglot.parse_one(sql, dialect=CQL)
+    """The tree of a canonical spelling; words that begin a statement elsewhere, such as SET, are names in it."""
+    return sqlglot.parse_one(sql, into=exp.Condition, dialect=CQL)

@@ -144,7 +144,7 @@ class Grouping:
             kind, given = CountDistinct, list(given[0].expressions)
         columns = _columns(kind, given)
         scalars = [self._scalar(a, expr) for a in given[:columns]]
-        literals = [canonical(literal).strip("'") for literal in given[columns:]]
+        literals = [self._literal(argument, expr) for argument in given[columns:]]
         kind = kind.variant(literals)
         if kind.arity == 2 and len(scalars) == 1:
             scalars.append(self._time(name, expr))
@@ -173,6 +173,12 @@ class Grouping:
 
     def _scalar(self, node: exp.Expr, expr: Expr) -> Scalar:
         return self.scope.bind(Expr(canonical(node), node, place_of(node, expr.place)))
+
+    def _literal(self, node: exp.Expr, expr: Expr) -> str:
+        """A parameter of an aggregate as it was written, without its quotes."""
+        if isinstance(node, exp.Column) and node.this.meta.get("doubly_quoted"):
+            self.scope.resolved(node, expr.place)  # says that double quotes are for names, unless it is one
+        return node.name if isinstance(node, exp.Literal) else canonical(node)
 
     def _time(self, name: str, expr: Expr) -> Scalar:
         if len(self.times) != 1:

@@ -7,9 +7,9 @@ def string_text(text: str) -> str:
     """A string between single quotes.
 
     >>> print(string_text("it's"))
-    'it\\'s'
+    'it''s'
     """
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def name_text(name: str | None) -> str:

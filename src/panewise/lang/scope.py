@@ -12,6 +12,7 @@ from sqlglot import exp
 from panewise.algebra import Column
 from panewise.errors import BindProblem, PanewiseError, Place, did_you_mean
 from panewise.lang.dialect import canonical
+from panewise.lang.quoting import string_text
 from panewise.lang.syntax import Expr, place_of
 from panewise.scalar import Scalar, column
 from panewise.schema import is_number, type_name
@@ -34,7 +35,7 @@ class Scope:
     def __post_init__(self) -> None:
         self.types = {c.name: c.type for c in self.columns}
 
-    def find(self, name: str, table: str | None, place: Place | None) -> Column:
+    def find(self, name: str, table: str | None, place: Place | None, doubly_quoted: bool = False) -> Column:
         """The one column that a name means."""
         wanted = name.lower()
         found = [c for c in self.columns if _matches(c.name, wanted, table)]
@@ -48,6 +49,9 @@ class Scope:
         if table and not any(_matches(c.name, None, table) for c in self.columns):
             raise self._no_stream(table, place)
         known = dict.fromkeys(plain_name(c.name) for c in self.columns if _matches(c.name, None, table))
+        if doubly_quoted and not table:
+            fix = did_you_mean(name, known, f"write {string_text(name)} if it is text: double quotes are for names")
+            raise BindProblem(f'there is no column "{name}"', fix=fix, place=place)
         raise BindProblem(f"there is no column {shown!r}", fix=did_you_mean(name, known), place=place)
 
     def has(self, name: str) -> bool:
@@ -138,7 +142,8 @@ class Scope:
                 where = place_of(part, place)
                 if part.args.get("db"):
                     raise BindProblem(f"{canonical(part)} has too many dots", fix="write alias.column", place=where)
-                return _reference(self.find(part.name, part.table or None, where).name, where)
+                doubly_quoted = part.this.meta.get("doubly_quoted", False)
+                return _reference(self.find(part.name, part.table or None, where, doubly_quoted).name, where)
             return part
 
         return node.copy().transform(step)

@@ -98,10 +98,11 @@ class _Extras:
     def _follows_table(self, tokens: list[Token], at: int) -> bool:
         """Whether a bracket stands where a window must, so that a misspelt one is called a window in the message."""
         depth = 0
-        for token in reversed(tokens[:at]):
-            depth += {TokenType.R_PAREN: 1, TokenType.L_PAREN: -1}.get(token.token_type, 0)
-            if depth < 0 or (not depth and word(token) in _CLAUSES):
-                return word(token) in ("FROM", "JOIN")
+        for back in range(at - 1, -1, -1):
+            depth += {TokenType.R_PAREN: 1, TokenType.L_PAREN: -1}.get(tokens[back].token_type, 0)
+            compares = back > 1 and word(tokens[back - 1]) == "DISTINCT" and word(tokens[back - 2]) in ("IS", "NOT")
+            if depth < 0 or (not depth and word(tokens[back]) in _CLAUSES and not compares):
+                return word(tokens[back]) in ("FROM", "JOIN")
         return False
 
     def _window(self, tokens: list[Token], at: int, partner: dict[int, int]) -> int:

@@ -25,6 +25,7 @@ from panewise.plan import Aggregation
 from panewise.plan.covering import uncovered
 from panewise.runtime.pane_log import Header, PaneLog, rows_of
 from panewise.stores.pane import Pane
+from panewise.time import DurationLike
 from panewise.window import LogicalWindow
 
 log = logging.getLogger("panewise.serve")
@@ -37,7 +38,7 @@ REMEMBERED = 256
 class Followed:
     """A log that has been begun: its query, and the panes of it that have been read."""
 
-    def __init__(self, header: Header, keep: int | str | None) -> None:
+    def __init__(self, header: Header, keep: DurationLike | None) -> None:
         self.header = header
         self.pool: Pool = header.read()
         self.rows: PaneRows = rows_of(self.pool, header.name)
@@ -97,7 +98,7 @@ class Followed:
 class Tail:
     """One log, which need not be there yet. Safe to be polled and asked from different threads."""
 
-    def __init__(self, source: PaneLog, keep: int | str | None = None) -> None:
+    def __init__(self, source: PaneLog, keep: DurationLike | None = None) -> None:
         self.source, self.keep = source, keep
         #: Why the log cannot be followed any further; None while all is well.
         self.problem: PanewiseError | None = None
@@ -193,7 +194,7 @@ class Tail:
 class Tails:
     """Several logs together, and further queries over what they hold."""
 
-    def __init__(self, folders: Sequence[Path | str], keep: int | str | None = None) -> None:
+    def __init__(self, folders: Sequence[Path | str], keep: DurationLike | None = None) -> None:
         self.tails = [Tail(PaneLog(Path(folder)), keep) for folder in folders]
         #: Queries that are answered under a name of their own, by their text.
         self.named: dict[str, str] = {}

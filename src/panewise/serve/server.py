@@ -20,6 +20,7 @@ from panewise.serve.app import application
 from panewise.serve.events import HEARTBEAT, Hub
 from panewise.serve.guard import Guard, checked_token
 from panewise.serve.limits import Limits
+from panewise.time import DurationLike
 
 #: Seconds that requests may still take once the server stops.
 GRACE = 5
@@ -41,7 +42,7 @@ class LookupServer:
         host: str = "127.0.0.1",
         port: int = 0,
         token: str | None = None,
-        keep: int | str | None = None,
+        keep: DurationLike | None = None,
         poll: float = 0.5,
         limits: Limits | None = None,
         heartbeat: float = HEARTBEAT,

@@ -16,9 +16,10 @@ from panewise.runtime.spark.native import Aggregated, aggregated
 from panewise.runtime.spark.slicing import MESSAGES, Slicing
 from panewise.runtime.spark.types import quoted, spark_schema, spark_type
 from panewise.schema import StreamSchema
+from panewise.time import DurationLike
 
 
-def declared(name: str, frame: DataFrame, time: str, delay: str | int | None = None) -> StreamSchema:
+def declared(name: str, frame: DataFrame, time: str, delay: DurationLike | None = None) -> StreamSchema:
     """The declaration of a stream that a DataFrame holds."""
     empty = frame.sparkSession.createDataFrame([], frame.schema).toArrow()
     try:

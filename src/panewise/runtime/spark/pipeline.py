@@ -29,7 +29,7 @@ from panewise.runtime.spark.metrics import Listener, Metrics
 from panewise.runtime.spark.outlets import Outlets
 from panewise.runtime.spark.run import FiledRun, Run, Setting, StoredRun
 from panewise.runtime.spark.sinks import Target
-from panewise.time import Domain, Duration
+from panewise.time import Domain, Duration, DurationLike
 
 log = logging.getLogger("panewise.pipeline")
 
@@ -44,7 +44,7 @@ def stream(
     sinks: Target | Mapping[str, Target] = "memory:",
     trigger: Mapping[str, Any] | None = None,
     shards: int | None = None,
-    max_skew: str | None = "1 hour",
+    max_skew: DurationLike | None = "1 hour",
     state: str = "rocksdb",
     base: str | Path = ".",
     panes: Mapping[str, str] | None = None,
