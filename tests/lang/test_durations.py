@@ -51,7 +51,7 @@ def test_units_have_one_canonical_name(written: str, canonical: str) -> None:
         (pd.Timedelta(7, "us"), 7),
         (np.timedelta64(5, "m"), 300_000_000),
         (np.timedelta64(2, "W"), 2 * UNITS["WEEK"]),
-        (np.timedelta64(3, "25s"), 75_000_000),
+        (np.timedelta64(3, ("s", 25)), 75_000_000),
         (np.timedelta64(5_000, "ns"), 5),
         (np.timedelta64(10**12, "as"), 1),
         ("5min", 300_000_000),
