@@ -37,7 +37,7 @@ UNITS = {
     "WEEK": 604_800_000_000,
 }
 #: How people write units, in capitals.
-_SPELLINGS = {
+UNIT_SPELLINGS = {
     **{name: name for name in UNITS},
     **{f"{name}S": name for name in UNITS},
     **dict.fromkeys(("US",), "MICROSECOND"),
@@ -173,10 +173,10 @@ def unit_name(word: str) -> str:
     name = word.upper()
     if days := _CALENDAR.get(name.removesuffix("S")):
         raise TimeProblem(f"a {name.removesuffix('S')} has no fixed length", fix=f"count days, such as {days} DAYS")
-    if name not in _SPELLINGS:
+    if name not in UNIT_SPELLINGS:
         otherwise = "write MIN for minutes" if name == "M" else "use one of {}"
         raise TimeProblem(f"{word!r} is not a unit of time", fix=did_you_mean(name.removesuffix("S"), UNITS, otherwise))
-    return _SPELLINGS[name]
+    return UNIT_SPELLINGS[name]
 
 
 def duration_text(ticks: int, domain: Domain) -> str:

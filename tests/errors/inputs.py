@@ -27,8 +27,15 @@ S = pa.table(
 T = pa.table({"t": [1, 3], "k": ["a", "b"], "w": [5, 6]})
 #: Timestamps.
 E = pa.table({"ts": pa.array([0, 60_000_000], pa.timestamp("us", "UTC")), "k": ["a", "b"], "v": [1, 2]})
+#: A column whose name has a dot.
+D = pa.table({"t": [1, 3], "id.orig_h": ["a", "b"]})
 
-STREAMS: dict[str, Any] = {"S": pw.Stream(S, "t"), "T": pw.Stream(T, "t"), "E": pw.Stream(E, "ts")}
+STREAMS: dict[str, Any] = {
+    "S": pw.Stream(S, "t"),
+    "T": pw.Stream(T, "t"),
+    "E": pw.Stream(E, "ts"),
+    "D": pw.Stream(D, "t"),
+}
 COUNT = "SELECT COUNT(*) AS n FROM S [RANGE 2 SLIDE 1]"
 NAMES: dict[str, Any] = {
     "COUNT": COUNT,

@@ -193,8 +193,8 @@ class Binder:
         node = grouping.build(node, body, anyway)
         above = Scope(self.describe, list(node.columns))
         if body.having:
-            predicate = above.truth(grouping.bind(body.having, above), body.having, "HAVING")
-            node = Select(node, predicate)
+            having = grouping.having(body.having, body)
+            node = Select(node, above.truth(grouping.bind(having, above), having, "HAVING"))
         for item in body.items:
             if _is_star(item.expr.node):
                 raise BindProblem("* cannot be grouped", fix="list the columns", place=item.expr.place)

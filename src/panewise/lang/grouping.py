@@ -58,6 +58,22 @@ class Grouping:
                 )
         return above.scalar(node, expr)
 
+    def having(self, expr: Expr, body: SelectSyntax) -> Expr:
+        """HAVING with aliases of SELECT written out, except inside aggregates and where a key has that name."""
+        keys = {plain_name(key).lower() for key in self.keys}
+        selected = [(item.alias.lower(), item.expr.node) for item in body.items if item.alias]
+
+        def step(part: exp.Expr) -> exp.Expr:
+            if not isinstance(part, exp.Column) or part.table or part.name.lower() in keys or _is_aggregated(part):
+                return part
+            meant = [node for alias, node in selected if alias == part.name.lower()]
+            if len(meant) > 1:
+                place = place_of(part, expr.place)
+                raise BindProblem(f"{part.name!r} is selected twice", fix="give one another name", place=place)
+            return exp.paren(meant[0].copy(), copy=False) if meant else part
+
+        return Expr(expr.sql, expr.node.transform(step), expr.place)
+
     def _resolved(self, expr: Expr) -> exp.Expr:
         """The expression with every key and aggregate replaced by its column."""
 
@@ -201,6 +217,14 @@ def aggregate_name(node: exp.Expr) -> str | None:
         return None
     found = next((n for n in names if n in AGGREGATES), None)
     return AGGREGATES[found].names[0] if found else None
+
+
+def _is_aggregated(node: exp.Expr) -> bool:
+    """Whether a part of an expression stands inside an aggregate."""
+    around = node.parent
+    while around is not None and aggregate_name(around) is None:
+        around = around.parent
+    return around is not None
 
 
 def _columns(kind: type[Aggregate[Any]], given: list[exp.Expr]) -> int:

@@ -10,6 +10,7 @@ from sqlglot import Token, TokenType
 from panewise.errors import Place, SyntaxProblem
 from panewise.lang.bounds import refuse_large, refuse_long
 from panewise.lang.cursor import Cursor, Source, word
+from panewise.lang.habits import refuse_habits
 from panewise.lang.select_parser import EMITS, parse_select
 from panewise.lang.syntax import CreateQuery, CreateStream, CreateView, QuerySyntax, Script, Statement
 from panewise.time import Duration
@@ -145,6 +146,7 @@ def _begins_target(tokens: list[Token], at: int) -> bool:
 
 
 def _query(source: Source, tokens: list[Token], place: Place) -> QuerySyntax:
+    refuse_habits(source, tokens)
     tokens, said = _suffixes(source, tokens)
     emit = None
     if word(tokens[0]) in EMITS and len(tokens) > 1 and tokens[1].token_type is TokenType.L_PAREN:

@@ -12,6 +12,7 @@ from sqlglot import exp
 from panewise.algebra import Column
 from panewise.errors import BindProblem, PanewiseError, Place, did_you_mean
 from panewise.lang.dialect import canonical
+from panewise.lang.habits import added_by_itself
 from panewise.lang.quoting import string_text
 from panewise.lang.syntax import Expr, place_of
 from panewise.scalar import Scalar, column
@@ -46,13 +47,16 @@ class Scope:
         if found:
             names = " or ".join(c.name for c in found)
             raise BindProblem(f"column {shown!r} is ambiguous", fix=f"write {names}", place=place)
+        if table and self.has(shown):
+            raise BindProblem(f"{shown} is one name with a dot", fix=f'write "{shown}", in double quotes', place=place)
         if table and not any(_matches(c.name, None, table) for c in self.columns):
             raise self._no_stream(table, place)
         known = dict.fromkeys(plain_name(c.name) for c in self.columns if _matches(c.name, None, table))
         if doubly_quoted and not table:
             fix = did_you_mean(name, known, f"write {string_text(name)} if it is text: double quotes are for names")
             raise BindProblem(f'there is no column "{name}"', fix=fix, place=place)
-        raise BindProblem(f"there is no column {shown!r}", fix=did_you_mean(name, known), place=place)
+        fix = added_by_itself(name) or did_you_mean(name, known)
+        raise BindProblem(f"there is no column {shown!r}", fix=fix, place=place)
 
     def has(self, name: str) -> bool:
         """Whether any column in sight has that name."""

@@ -16,14 +16,14 @@ from panewise.lang.window_parser import READERS, parse_window
 EMITS = ("ISTREAM", "DSTREAM", "RSTREAM")
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _UNSUPPORTED = {
-    "order": ("ORDER BY", "leave it out, the results of an instant have no order"),
-    "limit": ("LIMIT", "join with the MAX or MIN to keep the top"),
+    "order": ("ORDER BY", "sort the results where they are read, those of an instant have no order"),
+    "limit": ("LIMIT", "cut the results where they are read; the most frequent values are TOP_K(column, n)"),
     "offset": ("OFFSET", "leave it out"),
     "windows": ("WINDOW", "write the window in brackets after the stream"),
     "qualify": ("QUALIFY", "use HAVING or a sub-query"),
     "with_": ("WITH", "use CREATE VIEW or a sub-query"),
     "laterals": ("LATERAL VIEW", "leave it out"),
-    "sort": ("SORT BY", "leave it out, the results of an instant have no order"),
+    "sort": ("SORT BY", "sort the results where they are read, those of an instant have no order"),
     "cluster": ("CLUSTER BY", "leave it out"),
     "distribute": ("DISTRIBUTE BY", "leave it out"),
     "sample": ("TABLESAMPLE", "filter with WHERE"),
