@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +147,9 @@ def test_sessions_announce_when_they_go() -> None:
 
 def test_intervals_and_nested_lists_pass_through() -> None:
     streams = {"S": pa.table({"t": [1], "x": [[["a", "b"]]]})}
-    assert rows("SELECT x, INTERVAL 1 DAY AS d FROM S [ROWS 1]", streams, "x", "d") == [([["a", "b"]], (0, 1, 0))]
+    assert rows("SELECT x, INTERVAL 1 DAY AS d FROM S [ROWS 1]", streams, "x", "d") == [
+        ([["a", "b"]], timedelta(days=1))
+    ]
 
 
 def test_ties_across_partitions_are_ordered_by_arrival() -> None:

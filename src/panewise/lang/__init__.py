@@ -1,10 +1,10 @@
-"""CQL: text to syntax (`parser`), syntax to text (`render`), syntax to algebra (`binder`, `script`)."""
+"""CQL: text to syntax (`parser`), syntax to text (`render`), syntax to algebra (`binder`, `script`), and scalars."""
 
 from panewise.lang.inline import inlined
 from panewise.lang.parser import parse_query, parse_script
 from panewise.lang.render import render
 from panewise.lang.script import NamedQuery, Pipeline, bind_query, bind_script
-from panewise.lang.translate import translate
+from panewise.lang.translate import translated
 
 __all__ = [
     "NamedQuery",
@@ -15,5 +15,5 @@ __all__ = [
     "parse_query",
     "parse_script",
     "render",
-    "translate",
+    "translated",
 ]

@@ -1,4 +1,4 @@
-"""CQL as a sqlglot dialect: Spark SQL with the quotes of standard SQL, whose aggregate names are ours.
+"""CQL as a sqlglot dialect: Spark SQL with the quotes of standard SQL, whose functions are ours.
 
 Windows, ISTREAM and the statements around a SELECT are read by our own parser before sqlglot sees the text, so that
 no private hook of sqlglot's parser is needed: only this class and the positions it keeps on identifiers.
@@ -11,17 +11,17 @@ from typing import ClassVar
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
-from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 
-_OURS = ("REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2", "APPROX_DISTINCT", "APPROX_COUNT_DISTINCT")
+#: Calls that are not written as NAME(argument, ...) only.
+_SPECIAL = ("CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTR", "SUBSTRING", "TRIM")
 
 
 class CQL(Spark):
-    """Spark SQL that writes QUANTILE as QUANTILE, and does not take PERCENTILE, which interpolates, for it.
+    """Spark SQL that keeps the names of functions as they are written: what they mean is ours to say.
 
-    Nor does it know how many arguments our own aggregates take. Single quotes are text, in which a quote is written
-    twice and a backslash means what it means in Spark; double quotes, like backquotes, are names.
+    Single quotes are text, in which a quote is written twice and a backslash means what it means in Spark; double
+    quotes, like backquotes, are names.
     """
 
     class Tokenizer(Spark.Tokenizer):
@@ -31,14 +31,9 @@ class CQL(Spark):
         RAW_STRINGS: ClassVar = [("r'", "'"), ("R'", "'")]
 
     class Parser(SparkParser):
-        FUNCTIONS: ClassVar = {k: v for k, v in SparkParser.FUNCTIONS.items() if k not in _OURS}
-        FUNCTION_PARSERS: ClassVar = {k: v for k, v in SparkParser.FUNCTION_PARSERS.items() if k != "PERCENTILE"}
-
-    class Generator(SparkGenerator):
-        TRANSFORMS: ClassVar = {
-            **SparkGenerator.TRANSFORMS,
-            exp.Quantile: lambda self, e: self.func("QUANTILE", e.this, e.args.get("quantile")),
-        }
+        FUNCTIONS: ClassVar = {}
+        FUNCTION_PARSERS: ClassVar = {k: v for k, v in SparkParser.FUNCTION_PARSERS.items() if k in _SPECIAL}
+        NO_PAREN_FUNCTION_PARSERS: ClassVar = {"CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
 
 
 def canonical(node: exp.Expr) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow as pa
 from panewise.algebra import default_host
 from panewise.errors import Place, WindowProblem
 from panewise.scalar import Scalar
-from panewise.time import UNITS, Ticks
+from panewise.time import Ticks
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,8 @@ class SqlExtent:
         match value:
             case int() if value >= 0:
                 return value
-            case (0, days, nanoseconds) if days >= 0 and nanoseconds >= 0:
-                return int(days) * UNITS["DAY"] + int(nanoseconds) // 1000
+            case timedelta() if value >= timedelta(0):
+                return value // timedelta(microseconds=1)
             case None:
                 found = "NULL"
             case (months, _, _) if months:

@@ -12,6 +12,7 @@ from sqlglot import exp
 from panewise.algebra import Column
 from panewise.errors import BindProblem, PanewiseError, Place, did_you_mean
 from panewise.lang.dialect import canonical
+from panewise.lang.functions import unit_of
 from panewise.lang.habits import added_by_itself
 from panewise.lang.quoting import string_text
 from panewise.lang.syntax import Expr, place_of
@@ -141,34 +142,53 @@ class Scope:
     def resolved(self, node: exp.Expr, place: Place | None) -> exp.Expr:
         """A copy whose column references carry the algebra's names."""
 
+        copied = node.copy()
+        units = [id(unit) for call in copied.find_all(exp.Anonymous) if (unit := unit_of(call))]
+
         def step(part: exp.Expr) -> exp.Expr:
-            if isinstance(part, exp.Column) and not part.meta.get("resolved"):
-                where = place_of(part, place)
-                if part.args.get("db"):
-                    raise BindProblem(f"{canonical(part)} has too many dots", fix="write alias.column", place=where)
-                doubly_quoted = part.this.meta.get("doubly_quoted", False)
-                return _reference(self.find(part.name, part.table or None, where, doubly_quoted).name, where)
+            if isinstance(part, exp.Column) and id(part) not in units and not part.meta.get("resolved"):
+                return self._referred(part, place_of(part, place))
             return part
 
-        return node.copy().transform(step)
+        return copied.transform(step, copy=False)
+
+    def _referred(self, part: exp.Column, where: Place | None) -> exp.Expr:
+        """The column that a name with dots means, or the field of a struct in one."""
+        names = [identifier.name for identifier in part.parts]
+        streams = {c.name.partition(".")[0].lower() for c in self.columns if "." in c.name}
+        qualified = len(names) > 1 and (alias_name(names[0]).lower() in streams or not self.has(names[0]))
+        if len(names) > 2 and qualified and alias_name(names[0]).lower() not in streams:
+            raise BindProblem(f"{canonical(part)} has too many dots", fix="write alias.column", place=where)
+        name, *fields = names[1:] if qualified else names
+        doubly_quoted = part.parts[qualified].meta.get("doubly_quoted", False)
+        column = self.find(name, names[0] if qualified else None, where, doubly_quoted)
+        found: exp.Expr = _reference(column.name, where)
+        for field_name in fields:
+            found = exp.Dot(this=exp.Paren(this=found), expression=exp.to_identifier(field_name, quoted=True))
+        return found
 
 
 #: Functions whose answer depends on when or how often they are asked.
 _MOODY = (
-    exp.Rand,
-    exp.Randn,
-    exp.CurrentTimestamp,
-    exp.CurrentDate,
-    exp.CurrentTime,
-    exp.CurrentDatetime,
-    exp.Localtimestamp,
-    exp.Shuffle,
-    exp.Uuid,
+    "CURDATE",
+    "CURRENT_DATE",
+    "CURRENT_TIME",
+    "CURRENT_TIMESTAMP",
+    "LOCALTIMESTAMP",
+    "MONOTONICALLY_INCREASING_ID",
+    "NOW",
+    "RAND",
+    "RANDN",
+    "RANDOM",
+    "RANDSTR",
+    "SHUFFLE",
+    "UNIFORM",
+    "UUID",
 )
 
 
 def _is_moody(node: exp.Func) -> bool:
-    return isinstance(node, _MOODY) or (isinstance(node, exp.Anonymous) and node.name.upper() == "NOW")
+    return (node.name or node.sql_name()).upper() in _MOODY
 
 
 def alias_name(name: str) -> str:

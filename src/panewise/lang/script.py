@@ -6,39 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from panewise.algebra import Query
-from panewise.errors import BindProblem, PanewiseError, Place, SchemaProblem, TimeProblem, did_you_mean
+from panewise.errors import BindProblem, PanewiseError, Place, SchemaProblem, TimeProblem
 from panewise.lang.binder import Binder
-from panewise.lang.dialect import CQL
+from panewise.lang.data_types import data_type
 from panewise.lang.parser import parse_query, parse_script
 from panewise.lang.render import render
 from panewise.lang.scope import Describe
 from panewise.lang.syntax import CreateQuery, CreateStream, CreateView, QuerySyntax
 from panewise.lang.views import written_out
 from panewise.schema import StreamSchema
-
-_TYPES = {
-    "TINYINT": pa.int8(),
-    "SMALLINT": pa.int16(),
-    "INT": pa.int32(),
-    "BIGINT": pa.int64(),
-    "FLOAT": pa.float32(),
-    "DOUBLE": pa.float64(),
-    "BOOLEAN": pa.bool_(),
-    "TEXT": pa.string(),
-    "VARCHAR": pa.string(),
-    "CHAR": pa.string(),
-    "BINARY": pa.binary(),
-    "VARBINARY": pa.binary(),
-    "DATE": pa.date32(),
-    "TIMESTAMPTZ": pa.timestamp("us", "UTC"),
-    "TIMESTAMP": pa.timestamp("us", "UTC"),
-    "TIMESTAMPNTZ": pa.timestamp("us"),
-}
 
 
 @dataclass(frozen=True)
@@ -139,23 +117,3 @@ def _column_type(kind: str, place: Place | None) -> pa.DataType:
         return data_type(kind)
     except BindProblem as problem:
         raise problem.at(place) from None
-
-
-def data_type(text: str) -> pa.DataType:
-    """The Arrow type of a SQL type name."""
-    try:
-        kind = sqlglot.parse_one(text, into=exp.DataType, dialect=CQL)
-    except SqlglotError:
-        kind = None
-    if isinstance(kind, exp.DataType):
-        name = kind.this.value if hasattr(kind.this, "value") else str(kind.this)
-        if name == "DECIMAL":
-            digits = [int(p.name) if p.name.isdecimal() else 0 for p in kind.expressions] or [10, 0]
-            precision, scale = digits[0], digits[1] if len(digits) > 1 else 0
-            if not 0 <= scale <= precision <= 38 or not precision:
-                raise BindProblem(f"{text} is not a decimal", fix="write DECIMAL(p, s) with s <= p <= 38")
-            return pa.decimal128(precision, scale)
-        if name in _TYPES:
-            return _TYPES[name]
-    known = ("BIGINT", "BOOLEAN", "DATE", "DOUBLE", "FLOAT", "INT", "STRING", "TIMESTAMP", "DECIMAL(p, s)")
-    raise BindProblem(f"{text!r} is not a column type", fix=did_you_mean(text, known))

@@ -1,35 +1,213 @@
-"""Scalar expressions in the words of another engine."""
+"""Scalar expressions in DuckDB's words, with the type that each has in Spark: from the leaves of the tree upwards.
+
+What is on the list of `functions` is translated; whatever else a tree may hold is refused by name.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import pyarrow as pa
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from panewise.errors import BindProblem, did_you_mean
-from panewise.lang.dialect import parse_scalar
+from panewise.lang.coercion import common
+from panewise.lang.data_types import (
+    BOOLEAN,
+    NULL,
+    STRING,
+    arrow_type,
+    duckdb_name,
+    duckdb_text,
+    duckdb_type,
+    plain,
+    settled,
+)
+from panewise.lang.dialect import canonical, parse_scalar
+from panewise.lang.functions import FUNCTIONS, INSTEAD, NODES, Function, Typed, unit_of
+from panewise.lang.functions.casts import cast, converted
+from panewise.lang.literals import literal
+from panewise.schema import type_name
+
+#: Arguments stand more than once in some translations; a text that has outgrown this is refused.
+_LONGEST = 200_000
 
 
 @lru_cache(maxsize=4096)
-def translate(sql: str, dialect: str, columns: tuple[str, ...]) -> str:
-    """A CQL scalar as that dialect writes it, with its columns called `_0`, `_1` and so on.
+def translated(sql: str, columns: tuple[tuple[str, pa.DataType], ...]) -> Typed:
+    """A CQL scalar in DuckDB's words, with its columns called `_0`, `_1` and so on, and its type.
 
-    Numbers instead of names, because not every dialect keeps `K` and `k` apart.
+    Numbers instead of names, because DuckDB does not keep `K` and `k` apart.
 
-    >>> translate("`S.a` div 2", "duckdb", ("S.b", "S.a"))
-    '_1 // 2'
+    >>> found = translated("`S.a` div 2", (("S.b", pa.string()), ("S.a", pa.int32())))
+    >>> found.sql, found.type
+    ('CAST((CAST(_1 AS BIGINT) // CAST(2 AS BIGINT)) AS BIGINT)', DataType(int64))
     """
-    numbers = {name: number for number, name in enumerate(columns)}
-
-    def step(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.Column):
-            return node
-        if node.name not in numbers:
-            raise BindProblem(f"there is no column {node.name!r}", fix=did_you_mean(node.name, numbers))
-        return exp.column(f"_{numbers[node.name]}")
-
     try:
-        return parse_scalar(sql).transform(step).sql(dialect=dialect)
+        tree = parse_scalar(sql)
     except SqlglotError:
         raise BindProblem("it is not an expression", fix="check what stands in it") from None
+    found = _Translator({name: (number, kind) for number, (name, kind) in enumerate(columns)}).typed(tree)
+    return Typed(found.sql, settled(found.type), found.literal, found.text)
+
+
+@dataclass(frozen=True)
+class _Translator:
+    """Translates trees over some columns: for each its number and its type."""
+
+    columns: Mapping[str, tuple[int, pa.DataType]]
+
+    def typed(self, node: exp.Expr) -> Typed:
+        """The node translated, with its type."""
+        found = self._found(node)
+        if len(found.sql) > _LONGEST:
+            raise BindProblem("the expression is too large", fix="compute a part of it in a view")
+        return found
+
+    def _found(self, node: exp.Expr) -> Typed:
+        if (value := literal(node)) is not None:
+            return value
+        if type(node) in NODES:
+            name, parts = NODES[type(node)]
+            found = self.call(name, [self.typed(a) for a in parts(node)], node)
+        else:
+            found = self._special(node)
+        return self.call("NOT", [found], node) if node.args.get("negate") else found
+
+    def _special(self, node: exp.Expr) -> Typed:
+        """A node that is more than a call of an entry with its parts."""
+        match node:
+            case exp.Anonymous():
+                return self._function(node)
+            case exp.Paren():
+                inner = self.typed(node.this)
+                return replace(inner, text=f"({inner.text})")
+            case exp.Column():
+                return self._column(node)
+            case exp.Cast():
+                return self._cast(node)
+            case exp.Case():
+                return self._case(node)
+            case exp.Is(expression=exp.Null()):
+                return self.call("ISNULL", [self.typed(node.this)], node)
+            case exp.Is(expression=exp.Boolean(this=truth)):
+                return self.call(f"IS {str(truth).upper()}", [self.typed(node.this)], node)
+            case exp.In(expressions=options):
+                return self.call("IN", [self.typed(part) for part in (node.this, *options)], node)
+            case exp.Extract():
+                return self.call(f"EXTRACT {node.name.upper()}", [self.typed(node.expression)], node)
+            case exp.Bracket(expressions=places):
+                return self.call("[]", [self.typed(part) for part in (node.this, *places)], node)
+            case exp.Dot():
+                return self._field(node)
+        raise BindProblem(f"{canonical(node)} is not supported", fix="write it in another way")
+
+    def _function(self, node: exp.Anonymous) -> Typed:
+        unit = unit_of(node)
+        arguments = [_word(a) if unit is not None and a is unit else self.typed(a) for a in node.expressions]
+        return self.call(node.name.upper(), arguments, node)
+
+    def call(self, name: str, arguments: Sequence[Typed], node: exp.Expr) -> Typed:
+        """An entry of the list, applied to arguments."""
+        entries = FUNCTIONS.get(name)
+        if not entries:
+            raise BindProblem(
+                f"there is no function {name}", fix=INSTEAD.get(name) or did_you_mean(name, FUNCTIONS, _LISTED)
+            )
+        for entry in entries:
+            if (fitted := _fitted(entry, arguments)) is not None:
+                kind = entry.result(fitted)
+                sql = entry.translated(fitted, kind)
+                exact = sql if kind == BOOLEAN else f"CAST({sql} AS {duckdb_type(kind)})"
+                risky = not entry.safe or any(argument.risky for argument in fitted)
+                return Typed(exact, kind, text=canonical(node).replace("`", ""), risky=risky)
+        raise _misfit(name, entries, arguments)
+
+    def _column(self, node: exp.Column) -> Typed:
+        if node.name not in self.columns:
+            raise BindProblem(f"there is no column {node.name!r}", fix=did_you_mean(node.name, self.columns))
+        number, kind = self.columns[node.name]
+        if duckdb_type(plain(kind)) is None:
+            raise BindProblem(f"{node.name} is {type_name(kind)}", fix="cast it to another type before it comes here")
+        return Typed(f"_{number}", plain(kind), text=node.name)
+
+    def _cast(self, node: exp.Cast) -> Typed:
+        value, to = self.typed(node.this), arrow_type(node.to)
+        lenient = isinstance(node, exp.TryCast) and bool(node.args.get("safe"))
+        return Typed(cast(value, to, lenient), to, text=canonical(node).replace("`", ""), risky=True)
+
+    def _case(self, node: exp.Case) -> Typed:
+        conditions, values = [], []
+        for branch in node.args["ifs"]:
+            test = exp.EQ(this=node.this, expression=branch.this) if node.this else branch.this
+            conditions.append(self.call("IS TRUE", [self.typed(test)], test).sql)
+            values.append(self.typed(branch.args["true"]))
+        default = node.args.get("default")
+        values.append(self.typed(default) if default else Typed("NULL", NULL))
+        kind = common([value.type for value in values])
+        if kind is None:
+            raise _apart("CASE", values)
+        *chosen, otherwise = (converted(value, kind).sql for value in values)
+        branches = (f"WHEN {test} THEN {value}" for test, value in zip(conditions, chosen, strict=True))
+        return Typed(
+            f"CASE {' '.join(branches)} ELSE {otherwise} END", kind, text=canonical(node).replace("`", ""), risky=True
+        )
+
+    def _field(self, node: exp.Dot) -> Typed:
+        """A field of a struct, found whatever its case."""
+        value, name = self.typed(node.this), node.expression.name
+        if not pa.types.is_struct(value.type):
+            raise BindProblem(f"{value.text} is {type_name(value.type)} and has no field {name!r}", fix="name a struct")
+        matching = [field for field in value.type if field.name.lower() == name.lower()]
+        if len(matching) != 1:
+            known = [field.name for field in value.type]
+            raise BindProblem(f"{value.text} has no field {name!r}", fix=did_you_mean(name, known))
+        (field,) = matching
+        return Typed(
+            f"({value.sql}).{duckdb_name(field.name)}", field.type, text=f"{value.text}.{field.name}", risky=value.risky
+        )
+
+
+_LISTED = "docs/functions.md lists those there are"
+
+
+def _word(node: exp.Expr) -> Typed:
+    """A bare word as the text it is."""
+    return Typed(duckdb_text(node.name), STRING, node.name, node.name)
+
+
+def _fitted(entry: Function, arguments: Sequence[Typed]) -> list[Typed] | None:
+    """Arguments in the types that an entry takes them in, or None where it does not."""
+    if not entry.accepts(len(arguments)):
+        return None
+    kinds = entry.kinds(len(arguments))
+    types = [kind.fit(given.type) for kind, given in zip(kinds, arguments, strict=True)]
+    if any(kind.constant and given.literal is None for kind, given in zip(kinds, arguments, strict=True)):
+        return None
+    meeting = common([found for kind, found in zip(kinds, types, strict=True) if kind.alike and found is not None])
+    if meeting is None or any(found is None for found in types):
+        return None
+    wanted = [meeting if kind.alike else found for kind, found in zip(kinds, types, strict=True)]
+    return [converted(given, kind) for given, kind in zip(arguments, wanted, strict=True)]
+
+
+def _misfit(name: str, entries: Sequence[Function], arguments: Sequence[Typed]) -> BindProblem:
+    """Why no entry of a name takes the arguments: their number, a constant that is none, or their types."""
+    fitting = [entry for entry in entries if entry.accepts(len(arguments))]
+    if not fitting:
+        counts = sorted({n for entry in entries for n in {entry.least, len(entry.takes)}})
+        wanted = " or ".join(map(str, counts)) + (" or more" if any(entry.rest for entry in entries) else "")
+        message = f"{name} takes {wanted} argument{'s' * (counts != [1])}, not {len(arguments)}"
+        return BindProblem(message, fix="check what the function takes")
+    for kind, given in zip(fitting[0].kinds(len(arguments)), arguments, strict=True):
+        if kind.constant and given.literal is None:
+            return BindProblem(f"{name} needs {kind.name}, not {given.text}", fix="write a literal")
+    return _apart(name, arguments)
+
+
+def _apart(name: str, arguments: Sequence[Typed]) -> BindProblem:
+    types = ", ".join(type_name(a.type) for a in arguments)
+    return BindProblem(f"{name} does not take ({types})", fix="check its arguments, or cast one")

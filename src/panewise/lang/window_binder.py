@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from panewise.errors import BindProblem, PanewiseError, Place, WindowProblem
+from panewise.lang.data_types import is_interval
 from panewise.lang.extent import SqlExtent
 from panewise.lang.syntax import (
     Clause,
@@ -127,7 +128,7 @@ class WindowBinder:
 
     def _extent(self, extent: Expr) -> Scalar:
         bound = self.extent(extent)
-        wanted = pa.types.is_integer if self.domain is Domain.INTEGER else pa.types.is_interval
+        wanted = pa.types.is_integer if self.domain is Domain.INTEGER else is_interval
         if not wanted(bound.type):
             kind = "a whole number" if self.domain is Domain.INTEGER else "an INTERVAL"
             raise BindProblem(

@@ -5,15 +5,17 @@ from __future__ import annotations
 import atexit
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from panewise.algebra import Query
 from panewise.errors import BindProblem
-from panewise.lang import bind_query, translate
+from panewise.lang import bind_query, translated
+from panewise.lang.data_types import MONTHS, plain, stored
+from panewise.lang.functions import MACROS, MARK, Typed
 from panewise.runtime.local.database import open_database
 from panewise.scalar import Scalar
 from panewise.schema import StreamSchema
@@ -34,6 +36,8 @@ class DuckDBHost:
     def _database(self) -> Any:
         if self._opened is None:
             self._opened = open_database()
+            for head, body in MACROS.items():
+                self._opened.execute(f"CREATE MACRO {head} AS {body}")
         return self._opened
 
     def close(self) -> None:
@@ -46,35 +50,39 @@ class DuckDBHost:
         return bind_query(text, streams, self.describe)
 
     def evaluate(self, scalars: Sequence[Scalar], table: pa.Table) -> list[pa.ChunkedArray]:
-        result = self._select([s.sql for s in scalars], table)
-        return [_as_declared(result.column(i), s.type) for i, s in enumerate(scalars)]
+        columns = tuple(zip(table.column_names, table.schema.types, strict=True))
+        result = self._select([_asked(translated(scalar.sql, columns)) for scalar in scalars], table)
+        return [_as_declared(result.column(i), scalar.type) for i, scalar in enumerate(scalars)]
 
     def describe(self, sql: str, columns: Mapping[str, pa.DataType]) -> pa.DataType:
-        """The type of an expression over these columns, found by asking DuckDB about two rows of NULLs.
-
-        What does not answer once for each row, such as an aggregate of DuckDB's own, is no scalar.
-        """
-        return _described(self, sql, tuple(columns.items()))
+        """The type of an expression over these columns: Spark's, which DuckDB is not asked for."""
+        return translated(sql, tuple(columns.items())).type
 
     def _select(self, expressions: Sequence[str], table: pa.Table) -> pa.Table:
+        listed = ", ".join(f"{sql} AS c{i}" for i, sql in enumerate(expressions))
         names = tuple(table.column_names)
-        listed = ", ".join(f"{translate(sql, 'duckdb', names)} AS c{i}" for i, sql in enumerate(expressions))
+        columns = [_as_stored(column) for column in table.columns]
         try:
             with self._database.cursor() as cursor:
-                cursor.register("input", table.rename_columns([f"_{i}" for i in range(len(names))]))
+                cursor.register("input", pa.table(columns, [f"_{i}" for i in range(len(names))]))
                 return cursor.sql(f"SELECT {listed} FROM input").to_arrow_table()
         except import_module("duckdb").Error as problem:
             raise _explained(problem, names) from None
 
 
-@lru_cache(maxsize=4096)
-def _described(host: DuckDBHost, sql: str, columns: tuple[tuple[str, pa.DataType], ...]) -> pa.DataType:
-    rows = pa.table({"#row": pa.array([0, 1], pa.int64()), **{name: pa.nulls(2, kind) for name, kind in columns}})
-    found = host._select([sql], rows)
-    if found.num_rows != rows.num_rows:
-        raise BindProblem("it does not answer once for each row", fix="use one of Panewise's own aggregates")
-    kind = found.schema.field(0).type
-    return pa.int32() if pa.types.is_null(kind) else kind
+def _asked(found: Typed) -> str:
+    """What DuckDB is asked for: months have a type of their own in Arrow only."""
+    return f"to_months({found.sql})" if found.type == MONTHS else found.sql
+
+
+def _as_stored(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column as DuckDB gets it: in a type of Spark's, times in UTC and in microseconds."""
+    wanted = stored(plain(values.type))
+    if values.type == wanted:
+        return values
+    if pa.types.is_timestamp(values.type) and values.type.unit == "ns":
+        values = pc.floor_temporal(values, unit="microsecond")
+    return values.cast(wanted)
 
 
 def _as_declared(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
@@ -83,6 +91,7 @@ def _as_declared(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 
 #: DuckDB's reasons, what we say instead, and what to do about them; the first pattern that fits is used.
 _REASONS = (
+    (rf"{MARK}(.*?)(?:; (.*))?$", "{0}", "{1}"),
     (r"Function with name (\S+) does not exist", "there is no function {0}", "check its name"),
     (r"argument types '(.*?)\((.*)\)'", "{0} does not take ({1})", "check its arguments, or cast one"),
     (r"compare values of type (.+) and type (.+?) -", "{0} cannot be compared with {1}", "cast one of them"),
@@ -112,5 +121,5 @@ def _explained(problem: Exception, columns: tuple[str, ...]) -> BindProblem:
             said = message.format(*words)
             for theirs, ours in _TYPE_NAMES:
                 said = re.sub(theirs, ours, said)
-            return BindProblem(said[:1].lower() + said[1:] if said[1:2].islower() else said, fix=fix)
+            return BindProblem(said[:1].lower() + said[1:] if said[1:2].islower() else said, fix=fix.format(*words))
     return BindProblem("it cannot be computed", fix="check names, types and the number of arguments")

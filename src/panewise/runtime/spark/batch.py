@@ -17,6 +17,7 @@ from panewise.errors import SchemaProblem, did_you_mean
 from panewise.runtime.spark.course import Channel, Course, result_schemas
 from panewise.runtime.spark.frames import BoundedSlicing, checked, declared, unpacked
 from panewise.runtime.spark.labels import labels_of
+from panewise.runtime.spark.session import agreeing
 from panewise.runtime.spark.shard import SAID, Shard, opened, said, take
 from panewise.time import Boundary
 
@@ -36,7 +37,7 @@ def batch(
     """
     pool = queries if isinstance(queries, Pool) else _pool(queries, streams, time, boundary)
     frames = {name: _found(name, streams, pool) for name in _read(pool)}
-    session = next(iter(frames.values())).sparkSession
+    session = agreeing(next(iter(frames.values())).sparkSession)
     shards = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
     schemas = result_schemas(pool)
     course = Course.of("batch", pool, shards, [Channel(name, schema) for name, schema in schemas.items()])

@@ -28,6 +28,7 @@ from panewise.runtime.spark.labels import labels_of
 from panewise.runtime.spark.metrics import Listener, Metrics
 from panewise.runtime.spark.outlets import Outlets
 from panewise.runtime.spark.run import FiledRun, Run, Setting, StoredRun
+from panewise.runtime.spark.session import agreeing
 from panewise.runtime.spark.sinks import Target
 from panewise.time import Domain, Duration, DurationLike
 
@@ -91,7 +92,7 @@ class Pipeline:
         skew: int | None,
         state: str,
     ) -> None:
-        self._session: SparkSession = next(iter(frames.values())).sparkSession
+        self._session: SparkSession = agreeing(next(iter(frames.values())).sparkSession)
         self._checkpoint, self._outlets = checkpoint, outlets
         self._scripted = {name: standing.text for name, standing in pool.queries.items()}
         plan = self._agreed(pool, shards, state)

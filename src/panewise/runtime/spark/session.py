@@ -45,6 +45,21 @@ def local_session(log: Path | None = None, **settings: str) -> SparkSession:
         ) from None
 
 
+#: What expressions mean depends on these settings; with them Spark means what the embedded engine does.
+_MEANING = {"spark.sql.ansi.enabled": ("true",), "spark.sql.session.timeZone": ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")}
+
+
+def agreeing(session: SparkSession) -> SparkSession:
+    """The session, if scalar expressions mean in it what they mean everywhere."""
+    for key, wanted in _MEANING.items():
+        if (found := session.conf.get(key, "")) not in wanted:
+            raise SourceProblem(
+                f"{key} is {found!r} in this Spark session, where expressions would mean something else",
+                fix=f"set it to {wanted[0]!r}",
+            )
+    return session
+
+
 @contextmanager
 def _printing_to(log: Path | None) -> Iterator[None]:
     """Let processes that are started meanwhile print their errors into a file."""

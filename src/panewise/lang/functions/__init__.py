@@ -1,0 +1,11 @@
+"""The list of scalar functions and operators, a module a family; every module of this package adds its own."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from panewise.lang.functions.catalogue import FUNCTIONS, INSTEAD, MACROS, MARK, NODES, Function, Typed, unit_of
+
+for module in iter_modules(__path__):
+    import_module(f"{__name__}.{module.name}")
+
+__all__ = ["FUNCTIONS", "INSTEAD", "MACROS", "MARK", "NODES", "Function", "Typed", "unit_of"]

@@ -1,0 +1,88 @@
+"""Comparisons, and AND, OR, NOT over them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from sqlglot import exp
+
+from panewise.lang.data_types import BOOLEAN
+from panewise.lang.functions.catalogue import NODES, Translation, Typed, function, node
+from panewise.lang.functions.kinds import ALIKE, ANY, CONDITION
+
+
+def _compare(symbol: str, spelt: str) -> None:
+    function(
+        symbol,
+        takes=[ALIKE, ALIKE],
+        gives=BOOLEAN,
+        duckdb=f"({{0}} {spelt} {{1}})",
+        form=f"({{0}} {symbol} {{1}})",
+        safe=True,
+    )
+
+
+for _symbol in ("=", "<>", "<", "<=", ">", ">="):
+    _compare(_symbol, _symbol)
+_compare("<=>", "IS NOT DISTINCT FROM")
+_compare("IS DISTINCT FROM", "IS DISTINCT FROM")
+function("EQUAL_NULL", takes=[ALIKE, ALIKE], gives=BOOLEAN, duckdb="({0} IS NOT DISTINCT FROM {1})", safe=True)
+
+node(exp.EQ, "=")
+node(exp.NEQ, "<>")
+node(exp.LT, "<")
+node(exp.LTE, "<=")
+node(exp.GT, ">")
+node(exp.GTE, ">=")
+node(exp.NullSafeEQ, "<=>")
+node(exp.NullSafeNEQ, "IS DISTINCT FROM")
+
+
+def _listed(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+    value, *options = (a.sql for a in arguments)
+    return f"({value} IN ({', '.join(options)}))"
+
+
+function("IN", takes=[ALIKE, ALIKE], rest=True, gives=BOOLEAN, duckdb=_listed, form="({0} IN ({1}))", safe=True)
+function(
+    "BETWEEN",
+    takes=[ALIKE, ALIKE, ALIKE],
+    gives=BOOLEAN,
+    duckdb="({0} BETWEEN {1} AND {2})",
+    form="({0} BETWEEN {1} AND {2})",
+    safe=True,
+)
+node(exp.Between, "BETWEEN", "this", "low", "high")
+
+
+def _lazy(symbol: str, decides: str, decided: str) -> Translation:
+    """AND and OR that leave a side alone where those before it decide, so that these may guard it."""
+
+    def translated(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+        sides = [a.sql for a in arguments]
+        plain = f"({f' {symbol} '.join(sides)})"
+        if not any(a.risky for a in arguments[1:]):
+            return plain
+        return f"CASE {' '.join(f'WHEN {decides}{side} THEN {decided}' for side in sides)} ELSE {plain} END"
+
+    return translated
+
+
+def _connect(symbol: str, translation: Translation, kind: type[exp.Expr]) -> None:
+    form = f"({{0}} {symbol} {{1}})"
+    function(symbol, takes=[CONDITION, CONDITION], rest=True, gives=BOOLEAN, duckdb=translation, form=form, safe=True)
+    NODES[kind] = symbol, lambda found: list(found.flatten())
+
+
+_connect("AND", _lazy("AND", "NOT ", "FALSE"), exp.And)
+_connect("OR", _lazy("OR", "", "TRUE"), exp.Or)
+function("NOT", takes=[CONDITION], gives=BOOLEAN, duckdb="(NOT {0})", form="(NOT {0})", safe=True)
+node(exp.Not, "NOT", "this")
+
+
+function("ISNULL", takes=[ANY], gives=BOOLEAN, duckdb="({0} IS NULL)", safe=True)
+function("ISNOTNULL", takes=[ANY], gives=BOOLEAN, duckdb="({0} IS NOT NULL)", safe=True)
+for _truth in ("TRUE", "FALSE"):
+    _same = f"({{0}} IS NOT DISTINCT FROM {_truth})"
+    function(f"IS {_truth}", takes=[CONDITION], gives=BOOLEAN, duckdb=_same, form=f"({{0}} IS {_truth})", safe=True)

@@ -1,0 +1,34 @@
+"""Functions that choose among values: IF, COALESCE and their kin. CASE is read by the translator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from sqlglot import exp
+
+from panewise.lang.coercion import widest
+from panewise.lang.data_types import BOOLEAN
+from panewise.lang.functions.casts import cast
+from panewise.lang.functions.catalogue import Typed, called, function, node, same
+from panewise.lang.functions.kinds import ALIKE, ANY, CONDITION, FRACTIONS_ALIKE, REAL
+
+
+def _null_if(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+    """The first value, unless both are equal in the type where they meet."""
+    a, b = arguments
+    both = widest(a.type, b.type)
+    return f"CASE WHEN {cast(a, both)} = {cast(b, both)} THEN NULL ELSE {a.sql} END"
+
+
+function("COALESCE", takes=[ALIKE, ALIKE], least=1, rest=True, gives=same(), duckdb=called("coalesce"))
+function("IFNULL", "NVL", takes=[ALIKE, ALIKE], gives=same(), duckdb=called("coalesce"))
+function("IF", "IFF", takes=[CONDITION, ALIKE, ALIKE], gives=same(1), duckdb="CASE WHEN {0} THEN {1} ELSE {2} END")
+function("NVL2", takes=[ANY, ALIKE, ALIKE], gives=same(1), duckdb="CASE WHEN {0} IS NOT NULL THEN {1} ELSE {2} END")
+function("NULLIF", takes=[ANY, ANY], gives=same(), duckdb=_null_if)
+function("GREATEST", takes=[ALIKE, ALIKE], rest=True, gives=same(), duckdb=called("greatest"))
+function("LEAST", takes=[ALIKE, ALIKE], rest=True, gives=same(), duckdb=called("least"))
+function("ISNAN", takes=[REAL], gives=BOOLEAN, duckdb="coalesce(isnan({0}), FALSE)")
+function("NANVL", takes=[FRACTIONS_ALIKE] * 2, gives=same(), duckdb="CASE WHEN isnan({0}) THEN {1} ELSE {0} END")
+
+node(exp.If, "IF", "this", "true", "false")

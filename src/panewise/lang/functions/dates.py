@@ -1,0 +1,66 @@
+"""Dates, times and intervals. TIMESTAMP is in UTC, whatever the session says."""
+
+from __future__ import annotations
+
+from panewise.lang.data_types import DATE, DAYS, INT, MONTHS, SPAN, TIMESTAMP
+from panewise.lang.functions.catalogue import function, same
+from panewise.lang.functions.kinds import (
+    CONSTANT,
+    DAY,
+    DAY_ITSELF,
+    DAY_SPAN,
+    INSTANT,
+    MOMENT,
+    MONTH_SPAN,
+    TIME_SPAN,
+    WHOLE,
+)
+
+for _sign in "+-":
+    _form = f"({{0}} {_sign} {{1}})"
+    _moved = f"make_timestamp(epoch_us({{0}}) {_sign} {{1}})"
+    function(_sign, takes=[MOMENT, TIME_SPAN], gives=same(), duckdb=_moved, form=_form)
+    function(
+        _sign,
+        takes=[DAY_ITSELF, DAY_SPAN],
+        gives=DATE,
+        duckdb=f"({{0}} {_sign} CAST({{1}} // 86400000000 AS INTEGER))",
+        form=_form,
+    )
+    function(_sign, takes=[DAY_ITSELF, TIME_SPAN], gives=TIMESTAMP, duckdb=_moved, form=_form)
+    function(_sign, takes=[MOMENT, MONTH_SPAN], gives=same(), duckdb=f"({{0}} {_sign} to_months({{1}}))", form=_form)
+    function(_sign, takes=[DAY_ITSELF, MONTH_SPAN], gives=DATE, duckdb=f"({{0}} {_sign} to_months({{1}}))", form=_form)
+    for _kind, _type in ((DAY_SPAN, DAYS), (TIME_SPAN, SPAN), (MONTH_SPAN, MONTHS)):
+        function(_sign, takes=[_kind, _kind], gives=_type, duckdb=_form, form=_form)
+for _kind in (DAY_SPAN, TIME_SPAN):
+    function(
+        "+", takes=[_kind, MOMENT], gives=same(1), duckdb="make_timestamp({0} + epoch_us({1}))", form="({0} + {1})"
+    )
+function(
+    "+",
+    takes=[DAY_SPAN, DAY_ITSELF],
+    gives=DATE,
+    duckdb="({1} + CAST({0} // 86400000000 AS INTEGER))",
+    form="({0} + {1})",
+)
+function("-", takes=[DAY_ITSELF, DAY_ITSELF], gives=DAYS, duckdb="(({0} - {1}) * 86400000000)", form="({0} - {1})")
+function("-", takes=[MOMENT, MOMENT], gives=SPAN, duckdb="(epoch_us({0}) - epoch_us({1}))", form="({0} - {1})")
+for _kind, _type in ((DAY_SPAN, SPAN), (TIME_SPAN, SPAN), (MONTH_SPAN, MONTHS)):
+    function("negative", takes=[_kind], gives=_type, duckdb="(-{0})", form="(- {0})")
+
+function("YEAR", "EXTRACT YEAR", takes=[DAY], gives=INT, duckdb="year({0})")
+function("MONTH", "EXTRACT MONTH", takes=[DAY], gives=INT, duckdb="month({0})")
+function("DAY", "DAYOFMONTH", "EXTRACT DAY", takes=[DAY], gives=INT, duckdb="day({0})")
+function("HOUR", "EXTRACT HOUR", takes=[INSTANT], gives=INT, duckdb="hour({0})")
+function("MINUTE", "EXTRACT MINUTE", takes=[INSTANT], gives=INT, duckdb="minute({0})")
+function("SECOND", takes=[INSTANT], gives=INT, duckdb="second({0})")
+function("DATE_ADD", "DATEADD", takes=[DAY, WHOLE], gives=DATE, duckdb="({0} + {1})")
+function("DATE_SUB", takes=[DAY, WHOLE], gives=DATE, duckdb="({0} - {1})")
+function(
+    "DATE_TRUNC",
+    takes=[CONSTANT, MOMENT],
+    gives=same(1),
+    duckdb="date_trunc({0}, {1})",
+    made_up=False,
+    edges=[("'HOUR'", "TIMESTAMP'2024-02-29 12:34:56.789'")],
+)
