@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
-from panewise.lang import inlined, parse_query, render, translate
+from panewise.lang import inlined, parse_query, render, translated
 from panewise.lang.quoting import name_text, string_text
 
 HOSTS = pa.table(
@@ -76,7 +76,7 @@ def test_text_survives_being_written_again(written: str) -> None:
 
 def test_names_reach_other_engines_in_their_own_quotes() -> None:
     assert inlined("\"it's\" || 'it''s'", {"it's": name_text("it's")}) == "`it's` || 'it\\'s'"
-    assert translate("\"it's\" || 'it''s'", "duckdb", ("it's",)) == "_0 || 'it''s'"
+    assert "_0 || 'it''s'" in translated("\"it's\" || 'it''s'", (("it's", pa.string()),)).sql
 
 
 @pytest.mark.parametrize("text", ["it's", "a\\b", "\\", "'", '"', "\n", "`"])

@@ -182,6 +182,16 @@ SPELT: dict[pa.DataType, list[str]] = {
 }
 
 
+OTHERS: dict[pa.DataType, list[Any]] = {
+    BOOLEAN: [None, True, False],
+    STRING: [None, *_TEXTS],
+    BINARY: [None, b"", b"abc", b"\x00\xff", "ä😀".encode()],
+    SPAN: [None, 0, 1, -1, 86_400_000_000, 3_600_000_000, -90_061_000_001],
+    DAYS: [None, 0, 86_400_000_000, -86_400_000_000, 86_400_000_000 * 40],
+    MONTHS: [None, 0, 1, -1, 12, 13],
+}
+
+
 def edges(kind: pa.DataType) -> list[Any]:
     """Values of a type at which functions go wrong, NULL first."""
     if kind in INTEGERS:
@@ -218,11 +228,4 @@ def edges(kind: pa.DataType) -> list[Any]:
         return [None, [], [("a", inner[1])], [("a", inner[2]), ("b", None), ("", inner[3])]]
     if pa.types.is_struct(kind):
         return [None, {f.name: edges(f.type)[3] for f in kind}, {f.name: None for f in kind}]
-    return {
-        BOOLEAN: [None, True, False],
-        STRING: [None, *_TEXTS],
-        BINARY: [None, b"", b"abc", b"\x00\xff", "ä😀".encode()],
-        SPAN: [None, 0, 1, -1, 86_400_000_000, 3_600_000_000, -90_061_000_001],
-        DAYS: [None, 0, 86_400_000_000, -86_400_000_000, 86_400_000_000 * 40],
-        MONTHS: [None, 0, 1, -1, 12, 13],
-    }[kind]
+    return OTHERS[kind]

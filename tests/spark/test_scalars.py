@@ -222,5 +222,5 @@ def same(ours: Any, theirs: Any, ulps: int) -> bool:
 
 def _ordered(value: float) -> int:
     """Fractions as numbers in their order, next to each other where the fractions are."""
-    (bits,) = struct.unpack("<q", struct.pack("<d", value))
+    bits = int.from_bytes(struct.pack(">d", value), signed=True)
     return bits if bits >= 0 else -(2**63) - bits - 1
