@@ -71,8 +71,8 @@ class _Translator:
         if (value := literal(node)) is not None:
             return value
         if type(node) in NODES:
-            name, parts = NODES[type(node)]
-            found = self.call(name, [self.typed(a) for a in parts(node)], node)
+            name, parts = NODES[type(node)](node)
+            found = self.call(name, [self.typed(part) for part in parts], node)
         else:
             found = self._special(node)
         return self.call("NOT", [found], node) if node.args.get("negate") else found
@@ -91,16 +91,6 @@ class _Translator:
                 return self._cast(node)
             case exp.Case():
                 return self._case(node)
-            case exp.Is(expression=exp.Null()):
-                return self.call("ISNULL", [self.typed(node.this)], node)
-            case exp.Is(expression=exp.Boolean(this=truth)):
-                return self.call(f"IS {str(truth).upper()}", [self.typed(node.this)], node)
-            case exp.In(expressions=options):
-                return self.call("IN", [self.typed(part) for part in (node.this, *options)], node)
-            case exp.Extract():
-                return self.call(f"EXTRACT {node.name.upper()}", [self.typed(node.expression)], node)
-            case exp.Bracket(expressions=places):
-                return self.call("[]", [self.typed(part) for part in (node.this, *places)], node)
             case exp.Dot():
                 return self._field(node)
         raise BindProblem(f"{canonical(node)} is not supported", fix="write it in another way")

@@ -84,8 +84,8 @@ class Function:
 
 #: Entries by name. Operators are called by their symbols.
 FUNCTIONS: dict[str, list[Function]] = {}
-#: How nodes of the syntax tree are entries: the name, and which parts of the node are the arguments.
-NODES: dict[type[exp.Expr], tuple[str, Callable[[Any], Sequence[exp.Expr]]]] = {}
+#: How nodes of the syntax tree are calls: the name of an entry, and the parts of the node that are its arguments.
+NODES: dict[type[exp.Expr], Callable[[Any], tuple[str, Sequence[exp.Expr]]]] = {}
 #: What people look for here and should write instead.
 INSTEAD: dict[str, str] = {}
 #: Definitions that DuckDB gets before it evaluates anything, for what would be long to write out each time.
@@ -126,7 +126,7 @@ def unit_of(call: exp.Anonymous) -> exp.Column | None:
 def node(kind: type[exp.Expr], name: str, *parts: str) -> None:
     """Say that nodes of a kind are calls of an entry, with these parts as arguments; by default both sides."""
     wanted = parts or ("this", "expression")
-    NODES[kind] = name, lambda found: [found.args[part] for part in wanted if found.args.get(part) is not None]
+    NODES[kind] = lambda found: (name, [found.args[part] for part in wanted if found.args.get(part) is not None])
 
 
 def instead(fix: str, *names: str) -> None:

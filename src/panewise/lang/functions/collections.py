@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
+from sqlglot import exp
 
 from panewise.lang.data_types import INT
-from panewise.lang.functions.catalogue import Typed, fails, function
+from panewise.lang.functions.catalogue import NODES, Typed, fails, function
 from panewise.lang.functions.kinds import ALIKE, ARRAY, WHOLE
 
 
@@ -35,3 +36,4 @@ function(
     gives=lambda args: args[0].type.value_type,
     duckdb="CASE WHEN {1} >= 0 THEN {0}[{1} + 1] END",
 )
+NODES[exp.Bracket] = lambda found: ("[]", [found.this, *found.expressions])

@@ -45,6 +45,7 @@ def _listed(arguments: Sequence[Typed], kind: pa.DataType) -> str:
 
 
 function("IN", takes=[ALIKE, ALIKE], rest=True, gives=BOOLEAN, duckdb=_listed, form="({0} IN ({1}))", safe=True)
+NODES[exp.In] = lambda found: ("IN", [found.this, *found.expressions])
 function(
     "BETWEEN",
     takes=[ALIKE, ALIKE, ALIKE],
@@ -72,7 +73,7 @@ def _lazy(symbol: str, decides: str, decided: str) -> Translation:
 def _connect(symbol: str, translation: Translation, kind: type[exp.Expr]) -> None:
     form = f"({{0}} {symbol} {{1}})"
     function(symbol, takes=[CONDITION, CONDITION], rest=True, gives=BOOLEAN, duckdb=translation, form=form, safe=True)
-    NODES[kind] = symbol, lambda found: list(found.flatten())
+    NODES[kind] = lambda found: (symbol, list(found.flatten()))
 
 
 _connect("AND", _lazy("AND", "NOT ", "FALSE"), exp.And)
@@ -81,8 +82,9 @@ function("NOT", takes=[CONDITION], gives=BOOLEAN, duckdb="(NOT {0})", form="(NOT
 node(exp.Not, "NOT", "this")
 
 
-function("ISNULL", takes=[ANY], gives=BOOLEAN, duckdb="({0} IS NULL)", safe=True)
+function("ISNULL", "IS NULL", takes=[ANY], gives=BOOLEAN, duckdb="({0} IS NULL)", safe=True)
 function("ISNOTNULL", takes=[ANY], gives=BOOLEAN, duckdb="({0} IS NOT NULL)", safe=True)
 for _truth in ("TRUE", "FALSE"):
     _same = f"({{0}} IS NOT DISTINCT FROM {_truth})"
     function(f"IS {_truth}", takes=[CONDITION], gives=BOOLEAN, duckdb=_same, form=f"({{0}} IS {_truth})", safe=True)
+NODES[exp.Is] = lambda found: (f"IS {found.expression.sql()}", [found.this])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from sqlglot import exp
+
 from panewise.lang.data_types import DATE, DAYS, INT, MONTHS, SPAN, TIMESTAMP
-from panewise.lang.functions.catalogue import function, same
+from panewise.lang.functions.catalogue import NODES, function, same
 from panewise.lang.functions.kinds import (
     CONSTANT,
     DAY,
@@ -64,3 +66,4 @@ function(
     made_up=False,
     edges=[("'HOUR'", "TIMESTAMP'2024-02-29 12:34:56.789'")],
 )
+NODES[exp.Extract] = lambda found: (f"EXTRACT {found.name.upper()}", [found.expression])
