@@ -74,11 +74,12 @@ class Shards:
         if crossing is None:
             return
         rows = rows.filter(pc.is_valid(rows[self.pool.streams[stream].time]))
-        kinds = [Scalar(sql, tuple(rows.column_names), pa.null()) for _, sql in crossing.select]
-        found = HOST._select([scalar.sql for scalar in kinds], rows)
+        types = dict(zip(rows.column_names, rows.schema.types, strict=True))
+        asked = [Scalar(sql, tuple(rows.column_names), HOST.describe(sql, types)) for _, sql in crossing.select]
         names = [name for name, _ in crossing.select]
+        found = pa.table(HOST.evaluate(asked, rows), names)
         slicing = Slicing(self.course.layout, crossing, tuple(range(self.count)))
-        for out in slicing(iter(found.rename_columns(names).to_batches())):
+        for out in slicing(iter(found.to_batches())):
             yield from zip(*(out[name].to_pylist() for name in ("shard", "place", "payload")), strict=True)
 
     def _work(self, sent: Sequence[list[tuple[int, bytes]]], commands: Sequence[Mapping[str, str | int]]) -> None:

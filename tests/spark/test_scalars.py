@@ -68,7 +68,7 @@ def differences(spark: SparkSession, group: Sequence[Case]) -> list[str]:
             if answers.refused:
                 found.append(f"{case.text} over {list(map(str, case.types))} is refused: {answers.refused}")
         pairs = [(case, answers) for case, answers in zip(part, ours, strict=True) if not answers.refused]
-        found += _judged(spark, pairs)
+        found += _judged(spark, pairs) if pairs else []
     return found
 
 
