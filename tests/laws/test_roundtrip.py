@@ -44,12 +44,13 @@ from panewise.lang.syntax import (
     Script,
     SelectSyntax,
     SessionClause,
+    SetBoundary,
     SetSyntax,
     Statement,
     VaryingClause,
     WhereClause,
 )
-from panewise.time import UNITS, Duration
+from panewise.time import UNITS, Boundary, Duration
 
 from .strategies import SCHEMA, WINDOWS, Spec
 
@@ -222,6 +223,8 @@ STATEMENTS: st.SearchStrategy[Statement] = st.one_of(
         MAYBE_DURATION,
         st.one_of(st.none(), STRINGS.filter(bool)),
     ),
+    st.builds(CreateStream, NAMES, st.just(()), NAMES, MAYBE_DURATION, STRINGS.filter(bool)),
+    st.builds(SetBoundary, st.sampled_from(Boundary)),
     st.builds(CreateView, NAMES, QUERIES),
     st.builds(CreateQuery, NAMES, QUERIES, *[st.one_of(st.none(), STRINGS.filter(bool))] * 2),
     QUERIES,

@@ -71,7 +71,9 @@ def test_files_in_and_out(spark: SparkSession, tmp_path: Path, kind: str, state:
     assert sorted(str(row.asDict()) for row in found.collect()) == ANSWER
 
 
-def test_several_sinks_at_once(spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_inferred_columns_a_boundary_and_several_sinks_at_once(
+    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     written(tmp_path, "parquet")
     rows: list[str] = []
 
@@ -79,12 +81,15 @@ def test_several_sinks_at_once(spark: SparkSession, tmp_path: Path, capfd: pytes
         rows.extend(str(row.asDict()) for row in results.collect())
 
     sinks: Any = {"q": [heard, "console:", "noop:", "memory:", "json:lines"]}
-    pipeline = launched(spark, script(tmp_path, "parquet:in"), sinks=sinks)
+    path = tmp_path / "app.cql"
+    path.write_text(f"WITH BOUNDARY '[)'; CREATE STREAM S TIME t DELAY 0 FROM 'parquet:in'; CREATE QUERY q AS {QUERY}")
+    pipeline = launched(spark, path, sinks=sinks)
     pipeline.finish()
-    assert sorted(rows) == ANSWER
-    assert sorted(map(str, pipeline.results("q").toArrow().to_pylist())) == ANSWER
+    wanted = sorted(map(str, pw.run(QUERY, {"S": ROWS}, time="t", boundary="[)").to_pylist()))
+    assert sorted(rows) == wanted != ANSWER
+    assert sorted(map(str, pipeline.results("q").toArrow().to_pylist())) == wanted
     assert "q, batch " in capfd.readouterr().out
-    assert spark.read.json(str(tmp_path / "lines")).count() == len(ANSWER)
+    assert spark.read.json(str(tmp_path / "lines")).count() == len(wanted)
 
 
 def test_a_rate(spark: SparkSession, tmp_path: Path) -> None:

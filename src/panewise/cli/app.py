@@ -23,13 +23,16 @@ Folder = Annotated[Path, typer.Argument(help="The checkpoint of the pipeline.", 
 TokenFile = Annotated[
     Path | None, typer.Option(help="A file with the token; without it, the variable PANEWISE_TOKEN is used.")
 ]
+Boundary = Annotated[
+    str | None, typer.Option(help="'(]' as in the papers, '[)' as in Spark and Flink; the script may say it, too.")
+]
 Script = Annotated[Path, typer.Argument(help="A .cql script.", show_default=False)]
 
 
 @app.command()
 def run(
     script: Script,
-    boundary: Annotated[str, typer.Option(help="'(]' as in the papers, '[)' as in Spark and Flink.")] = "(]",
+    boundary: Boundary = None,
     until: Annotated[str | None, typer.Option(help="Stop at this instant.")] = None,
     rows: Annotated[int, typer.Option(help="Rows to print of a query without INTO.")] = 20,
     spark: Annotated[bool, typer.Option("--spark", help="Run it as a pipeline on Spark.")] = False,
@@ -51,11 +54,12 @@ def run(
 def explain(
     script: Script,
     svg: Annotated[Path | None, typer.Option(help="Also draw the groups of windows into this file.")] = None,
+    boundary: Boundary = None,
 ) -> None:
     """Say how the queries of a script are understood and what they share, with reasons."""
     from panewise.cli.scripts import explained
 
-    explained(console, script, svg)
+    explained(console, script, svg, boundary)
 
 
 @app.command()

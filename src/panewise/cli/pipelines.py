@@ -22,7 +22,13 @@ from panewise.runtime.local.script import load
 
 
 def run_on_spark(
-    console: Console, path: Path, checkpoint: Path | None, follow: bool, boundary: str, until: str | None, rows: int
+    console: Console,
+    path: Path,
+    checkpoint: Path | None,
+    follow: bool,
+    boundary: str | None,
+    until: str | None,
+    rows: int,
 ) -> None:
     """Run a script as a pipeline: over what there is, or on and on until it is interrupted."""
     from panewise import spark

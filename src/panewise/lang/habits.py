@@ -93,6 +93,7 @@ HABITS = (
     Habit("[ RANGE <size> EVERY|STEP|HOP|BY|ADVANCE|SLIDING|SLIDES|, BY? <slide>", _NONE, _HOPPING),
     Habit("[ RANGE <size> SLIDE BY <slide>", _NONE, _HOPPING),
     Habit("FROM|JOIN|,! <stream> ( <window> )", _NONE, "<stream> [<window>]"),
+    Habit("WITH BOUNDARY", "no part of a query", "WITH BOUNDARY '[)'; as a statement before all others"),
     Habit("FOR <length>", "no length of frames", "FOR AT LEAST <length>"),
     Habit("FOR <count> ROWS|ROW", "no length of frames", "FOR AT LEAST <count> ROWS"),
     Habit("FOR <count> ]", "no length of frames", "FOR AT LEAST <count>"),

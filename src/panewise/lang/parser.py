@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from sqlglot import Token, TokenType
 
-from panewise.errors import Place, SyntaxProblem
+from panewise.errors import Place, SyntaxProblem, TimeProblem
 from panewise.lang.bounds import refuse_large, refuse_long
 from panewise.lang.cursor import Cursor, Source, word
 from panewise.lang.habits import refuse_habits
 from panewise.lang.select_parser import EMITS, parse_select
-from panewise.lang.syntax import CreateQuery, CreateStream, CreateView, QuerySyntax, Script, Statement
-from panewise.time import Duration
+from panewise.lang.syntax import CreateQuery, CreateStream, CreateView, QuerySyntax, Script, SetBoundary, Statement
+from panewise.time import Boundary, Duration
 
 _OPEN, _CLOSE = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
 
@@ -56,6 +56,8 @@ def _statement(source: Source, tokens: list[Token]) -> Statement:
     refuse_large(source, tokens)
     cursor = Cursor(source, tokens, tokens[-1].end + 1, "CREATE")
     place = source.place(tokens[0].start)
+    if boundary := _boundary(cursor):
+        return SetBoundary(boundary, place)
     if not cursor.take("CREATE"):
         return _query(source, tokens, place)
     if cursor.take("STREAM"):
@@ -70,6 +72,26 @@ def _statement(source: Source, tokens: list[Token]) -> Statement:
     raise cursor.problem("expected STREAM, VIEW or QUERY after CREATE", "write CREATE STREAM, VIEW or QUERY")
 
 
+def _boundary(cursor: Cursor) -> Boundary | None:
+    """What `WITH BOUNDARY '[)'` or `WINDOWS INCLUDE START` says; None for any other statement."""
+    found = None
+    if cursor.take("WITH", "BOUNDARY"):
+        cursor.clause = "BOUNDARY"
+        place = cursor.place()
+        try:
+            found = Boundary.of(cursor.string("a boundary such as '[)'"))
+        except TimeProblem as problem:
+            raise problem.at(place) from None
+    elif cursor.take("WINDOWS", "INCLUDE"):
+        cursor.clause = "WINDOWS"
+        found = Boundary.LEFT if cursor.take("START") else Boundary.RIGHT
+        if found is Boundary.RIGHT and not cursor.take("END"):
+            raise cursor.problem("expected START or END", "write WINDOWS INCLUDE START or WINDOWS INCLUDE END")
+    if found:
+        cursor.done("end the statement before it with ;")
+    return found
+
+
 def _named(cursor: Cursor, what: str) -> str:
     name = cursor.name(what)
     cursor.expect("AS")
@@ -81,17 +103,29 @@ def _named(cursor: Cursor, what: str) -> str:
 def _create_stream(cursor: Cursor, place: Place) -> CreateStream:
     cursor.clause = "CREATE STREAM"
     name = cursor.name("a stream name")
+    columns = [] if cursor.peek("TIME") else _listed(cursor)
+    cursor.expect("TIME")
+    time = cursor.name("the time column")
+    delay = cursor.duration() if cursor.take("DELAY") else None
+    uri = None
+    if cursor.take("FROM"):
+        cursor.places["#source"] = cursor.place()
+        uri = cursor.string("a source such as 'parquet:trades/'")
+    cursor.done("end the statement before it with ;")
+    if not columns and uri is None:
+        problem = f"stream {name!r} has neither columns nor files that would tell them"
+        raise SyntaxProblem(problem, fix="list them in parentheses, or add FROM 'kind:path'", place=cursor.place())
+    return CreateStream(name, tuple(columns), time, delay, uri, place, cursor.places)
+
+
+def _listed(cursor: Cursor) -> list[tuple[str, str]]:
+    """Columns between parentheses."""
     cursor.expect("(")
     columns = [_column(cursor, [])]
     while cursor.take(","):
         columns.append(_column(cursor, [name for name, _ in columns]))
     cursor.expect(")")
-    cursor.expect("TIME")
-    time = cursor.name("the time column")
-    delay = cursor.duration() if cursor.take("DELAY") else None
-    uri = cursor.string("a source such as 'parquet:trades/'") if cursor.take("FROM") else None
-    cursor.done("end the statement before it with ;")
-    return CreateStream(name, tuple(columns), time, delay, uri, place, cursor.places)
+    return columns
 
 
 def _column(cursor: Cursor, taken: list[str]) -> tuple[str, str]:

@@ -23,6 +23,7 @@ from panewise.lang.syntax import (
     Script,
     SelectSyntax,
     SessionClause,
+    SetBoundary,
     SetSyntax,
     Statement,
     VaryingClause,
@@ -38,8 +39,10 @@ def render(script: Script | Statement) -> str:
             return "".join(f"{render(s)};\n" for s in statements)
         case CreateStream(name, columns, time, delay, source):
             listed = ", ".join(f"{name_text(c)} {kind}" for c, kind in columns)
-            text = f"CREATE STREAM {name_text(name)} ({listed}) TIME {name_text(time)}"
+            text = f"CREATE STREAM {name_text(name)}{f' ({listed})' if listed else ''} TIME {name_text(time)}"
             return text + (f" DELAY {delay}" if delay else "") + (f" FROM {string_text(source)}" if source else "")
+        case SetBoundary(boundary):
+            return f"WITH BOUNDARY {string_text(boundary.value)}"
         case CreateView(name, query):
             return f"CREATE VIEW {name_text(name)} AS {render(query)}"
         case CreateQuery(name, query, into, panes):

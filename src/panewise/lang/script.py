@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -14,10 +14,18 @@ from panewise.lang.data_types import data_type
 from panewise.lang.parser import parse_query, parse_script
 from panewise.lang.render import render
 from panewise.lang.scope import Describe
-from panewise.lang.syntax import CreateQuery, CreateStream, CreateView, QuerySyntax
+from panewise.lang.syntax import CreateQuery, CreateStream, CreateView, QuerySyntax, SetBoundary
 from panewise.lang.views import written_out
 from panewise.schema import StreamSchema
+from panewise.time import Boundary
 
+#: Finds the columns of the files at an address.
+Infer = Callable[[str], pa.Schema]
+_KINDS = {
+    ".parquet": "parquet",
+    **dict.fromkeys((".csv", ".csv.gz"), "csv"),
+    **dict.fromkeys((".json", ".jsonl", ".json.gz", ".jsonl.gz"), "json"),
+}
 
 @dataclass(frozen=True)
 class NamedQuery:
@@ -39,6 +47,18 @@ class Pipeline:
     streams: dict[str, StreamSchema] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     queries: dict[str, NamedQuery] = field(default_factory=dict)
+    #: Streams whose columns were not declared but found in their files.
+    inferred: set[str] = field(default_factory=set)
+    boundary: Boundary | None = None
+
+    def boundary_or(self, given: str | None) -> Boundary:
+        """Which end of windows is in: what the script says, or else what its user says, who must not contradict it."""
+        said = None if given is None else Boundary.of(given)
+        if said and self.boundary and said is not self.boundary:
+            raise BindProblem(
+                f"the boundary is {said.value!r} here and {self.boundary.value!r} in the script", fix="give it once"
+            )
+        return self.boundary or said or Boundary.RIGHT
 
 
 def alone(query: QuerySyntax, views: Mapping[str, QuerySyntax]) -> str:
@@ -51,15 +71,19 @@ def bind_query(text: str, streams: Mapping[str, StreamSchema], describe: Describ
     return Binder(streams, {}, describe).query(parse_query(text))
 
 
-def bind_script(text: str, describe: Describe) -> Pipeline:
-    """A script, statement by statement; each sees what stands before it."""
+def bind_script(text: str, describe: Describe, infer: Infer | None = None) -> Pipeline:
+    """A script, statement by statement; each sees what stands before it. `infer` finds columns nobody declares."""
     found = Pipeline()
     views: dict[str, QuerySyntax] = {}
     for statement in parse_script(text).statements:
         try:
             match statement:
                 case CreateStream():
-                    _declare(statement, found, views)
+                    _declare(statement, found, views, infer)
+                case SetBoundary(boundary):
+                    if found.boundary:
+                        raise BindProblem("the boundary is said twice", fix="keep one of them")
+                    found.boundary = boundary
                 case CreateView(name, query):
                     _fresh(name, found, views)
                     Binder(found.streams, views, describe).query(query)
@@ -90,9 +114,13 @@ def _fresh(name: str, found: Pipeline, views: Mapping[str, QuerySyntax]) -> None
         raise BindProblem(f"the name {name!r} is taken", fix="choose another one")
 
 
-def _declare(statement: CreateStream, found: Pipeline, views: Mapping[str, QuerySyntax]) -> None:
+def _declare(statement: CreateStream, found: Pipeline, views: Mapping[str, QuerySyntax], infer: Infer | None) -> None:
     _fresh(statement.name, found, views)
+    address = statement.source and addressed(statement.source)
     schema = pa.schema([(name, _column_type(kind, statement.places.get(kind))) for name, kind in statement.columns])
+    if not statement.columns:
+        schema = _inferred(statement, address or "", infer)
+        found.inferred.add(statement.name)
     delay = str(statement.delay) if statement.delay else None
     for name, _ in statement.columns:
         if place := statement.places.get(f"{name} again"):
@@ -108,8 +136,29 @@ def _declare(statement: CreateStream, found: Pipeline, views: Mapping[str, Query
     except TimeProblem as problem:
         place = statement.places.get(str(delay))
         raise problem.at(place) from None
-    if statement.source:
-        found.sources[statement.name] = statement.source
+    if address:
+        found.sources[statement.name] = address
+
+
+def addressed(source: str) -> str:
+    """An address with its kind, which the name of a file tells where nobody says it.
+
+    >>> addressed("trips/taxi.csv")
+    'csv:trips/taxi.csv'
+    """
+    kind = next((kind for ending, kind in _KINDS.items() if source.lower().endswith(ending)), None)
+    return f"{kind}:{source}" if kind and ":" not in source else source
+
+
+def _inferred(statement: CreateStream, address: str, infer: Infer | None) -> pa.Schema:
+    """The columns of a stream that declares none."""
+    place = statement.places.get("#source")
+    if infer is None:
+        raise SchemaProblem(f"stream {statement.name!r} has no columns", fix="declare them", place=place)
+    try:
+        return infer(address)
+    except PanewiseError as problem:
+        raise problem.at(place) from None
 
 
 def _column_type(kind: str, place: Place | None) -> pa.DataType:

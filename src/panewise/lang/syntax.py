@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from panewise.errors import Place
-from panewise.time import Duration
+from panewise.time import Boundary, Duration
 
 
 @dataclass(frozen=True)
@@ -163,6 +163,8 @@ class QuerySyntax:
 
 @dataclass(frozen=True)
 class CreateStream:
+    """A stream; without columns it has those of its files."""
+
     name: str
     columns: tuple[tuple[str, str], ...]
     time: str
@@ -190,7 +192,15 @@ class CreateQuery:
     panes_place: Place | None = field(default=None, compare=False, repr=False)
 
 
-Statement = CreateStream | CreateView | CreateQuery | QuerySyntax
+@dataclass(frozen=True)
+class SetBoundary:
+    """Which end of windows is in, for all queries of a script."""
+
+    boundary: Boundary
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+
+Statement = CreateStream | CreateView | CreateQuery | QuerySyntax | SetBoundary
 
 
 @dataclass(frozen=True)

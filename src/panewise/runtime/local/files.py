@@ -20,6 +20,7 @@ from panewise.runtime.whole import clear_drafts, draft_of
 from panewise.schema import StreamSchema
 
 _SUFFIX = {"parquet": ".parquet", "csv": ".csv", "json": ".json"}
+_OF_SPARK = ("kafka:", "delta:", "rate:")
 _ENDINGS = {"parquet": (".parquet",), "csv": (".csv", ".csv.gz"), "json": (".json", ".jsonl", ".json.gz", ".jsonl.gz")}
 
 
@@ -49,6 +50,45 @@ def read_undeclared(path: Path) -> pa.Table:
         raise SourceProblem(f"'{path}' cannot be read: {_reason(problem)}", fix="check the file") from None
 
 
+def inferred(address: str, base: Path) -> pa.Schema:
+    """The columns of the first file at an address, in name order, with types that scripts can declare."""
+    if "://" in address or address.startswith(_OF_SPARK):
+        fix = "declare them in parentheses after the stream's name"
+        raise SourceProblem(f"the columns of {address!r} are not known before it is read", fix=fix)
+    scheme, path = _split(address, base)
+    file = _files(scheme, path, address)[0]
+    try:
+        schema = pa.parquet.read_schema(file) if scheme == "parquet" else _GUESSERS[scheme](file).schema
+    except (pa.ArrowException, OSError, ValueError) as problem:
+        fix = "check the file, or declare the columns"
+        raise SourceProblem(f"{address!r} cannot be read: {_reason(problem)}", fix=fix) from None
+    return pa.schema([(field.name, _declarable(field.type, scheme)) for field in schema])
+
+
+def _declarable(kind: pa.DataType, scheme: str) -> pa.DataType:
+    """The type that a script would declare for such values; text without a zone is UTC, and without values is text."""
+    if pa.types.is_dictionary(kind):
+        return _declarable(kind.value_type, scheme)
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC" if kind.tz or scheme != "parquet" else None)
+    return _PLAIN.get(kind, kind)
+
+
+_PLAIN = {
+    pa.null(): pa.string(),
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(),
+    pa.large_string(): pa.string(),
+    pa.string_view(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.binary_view(): pa.binary(),
+    pa.date64(): pa.date32(),
+}
+
+
 def write(table: pa.Table, address: str, name: str, base: Path) -> Path:
     """Write one file into the folder of an address, whole or not at all."""
     scheme, folder = _split(address, base)
@@ -75,6 +115,8 @@ def write(table: pa.Table, address: str, name: str, base: Path) -> Path:
 
 def _split(address: str, base: Path) -> tuple[str, Path]:
     scheme, colon, path = address.partition(":")
+    if address.startswith(_OF_SPARK):
+        raise SourceProblem(f"{address!r} is read and written by Spark only", fix="run the script with --spark")
     if not colon or scheme not in _SUFFIX or not path:
         raise SourceProblem(f"{address!r} is no address Panewise knows", fix="use parquet:path, csv:path or json:path")
     return scheme, base / path

@@ -14,10 +14,10 @@ from panewise.engine.pool import answerable
 from panewise.errors import BindProblem, SourceProblem
 from panewise.lang import NamedQuery, Pipeline, bind_script
 from panewise.runtime.local.embedded import execute, fed
-from panewise.runtime.local.files import read, write
+from panewise.runtime.local.files import inferred, read, write
 from panewise.runtime.local.host import DuckDBHost
 from panewise.runtime.pane_log import Header, PaneLog, log_of, refuse_log
-from panewise.schema import Stream
+from panewise.schema import Stream, type_name
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,21 @@ def load(path: Path, host: DuckDBHost) -> Pipeline:
     except (OSError, UnicodeDecodeError) as problem:
         reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
         raise SourceProblem(f"script '{path}' cannot be read: {reason}", fix="check the path") from None
-    return bind_script(text, host.describe)
+    return bind_script(text, host.describe, lambda address: inferred(address, path.parent))
 
 
-def shared(pipeline: Pipeline, host: DuckDBHost, boundary: str = "(]") -> Pool:
+def found_columns(pipeline: Pipeline) -> list[str]:
+    """What was found in files instead of being declared: a line for each such stream."""
+    listed = {name: pipeline.streams[name].schema for name in sorted(pipeline.inferred)}
+    return [
+        f"stream {name}: {', '.join(f'{f.name} {type_name(f.type)}' for f in schema)}, as in {pipeline.sources[name]!r}"
+        for name, schema in listed.items()
+    ]
+
+
+def shared(pipeline: Pipeline, host: DuckDBHost, boundary: str | None = None) -> Pool:
     """The queries of a script that the engine answers together."""
-    pool = Pool(pipeline.streams, boundary, host=host, bounded=True)
+    pool = Pool(pipeline.streams, pipeline.boundary_or(boundary), host=host, bounded=True)
     for query in pipeline.queries.values():
         if not isinstance(answerable(query.query), str):
             pool.register(query.name, query.query)
@@ -53,7 +62,7 @@ def answer(
     base: Path,
     host: DuckDBHost,
     *,
-    boundary: str = "(]",
+    boundary: str | None = None,
     until: str | int | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[Answer]:
@@ -70,7 +79,7 @@ def answer(
     for query in pipeline.queries.values():
         heard = partial(_percent, progress, query.name)
         outcome = outcomes.get(query.name) or execute(
-            query.query, streams, boundary=boundary, until=until, host=host, progress=heard
+            query.query, streams, boundary=pipeline.boundary_or(boundary), until=until, host=host, progress=heard
         )
         written = write(outcome.table, query.into, query.name, base) if query.into else None
         found.append(Answer(query, outcome, written))
@@ -82,7 +91,7 @@ def _together(
     streams: Mapping[str, Stream],
     base: Path,
     host: DuckDBHost,
-    boundary: str,
+    boundary: str | None,
     until: str | int | None,
     progress: Callable[[str], None],
 ) -> dict[str, Outcome]:

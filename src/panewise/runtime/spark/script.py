@@ -24,7 +24,7 @@ def launched(
     *,
     checkpoint: Path,
     base: Path,
-    boundary: str = "(]",
+    boundary: str | None = None,
     trigger: Mapping[str, Any] | None = None,
     per_batch: int | None = None,
     shards: int | None = None,
@@ -58,9 +58,9 @@ def launched(
     )
 
 
-def pooled(script: Script, boundary: str = "(]") -> Pool:
+def pooled(script: Script, boundary: str | None = None) -> Pool:
     """The queries of a script; one the engine does not answer is refused with its place in the script."""
-    pool = Pool(script.streams, boundary)
+    pool = Pool(script.streams, script.boundary_or(boundary))
     for name, query in script.queries.items():
         standing = pool.understood(name, query.query)
         if query.panes is not None:
