@@ -27,6 +27,7 @@ _KINDS = {
     **dict.fromkeys((".json", ".jsonl", ".json.gz", ".jsonl.gz"), "json"),
 }
 
+
 @dataclass(frozen=True)
 class NamedQuery:
     name: str
