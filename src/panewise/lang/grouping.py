@@ -13,8 +13,10 @@ from panewise.algebra import Call, Column, Group, Node, Project, Windowed
 from panewise.algebra.positional import untiered
 from panewise.errors import AggregateProblem, BindProblem, Place
 from panewise.lang.dialect import canonical
+from panewise.lang.functions import FUNCTIONS
 from panewise.lang.scope import Scope, plain_name
 from panewise.lang.syntax import Expr, SelectSyntax, place_of
+from panewise.lang.translate import no_function
 from panewise.scalar import Scalar, column
 from panewise.time import Domain
 
@@ -49,6 +51,9 @@ class Grouping:
     def bind(self, expr: Expr, above: Scope) -> Scalar:
         """An expression of SELECT or HAVING over keys and aggregates."""
         node = self._resolved(expr)
+        for call in node.find_all(exp.Anonymous):
+            if call.name.upper() not in FUNCTIONS:  # before its columns are said to be neither grouped nor aggregated
+                raise no_function(call.name.upper()).at(place_of(call, expr.place))
         for reference in node.find_all(exp.Column):
             if reference.name not in above.types:
                 raise BindProblem(

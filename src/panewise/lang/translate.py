@@ -13,6 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from panewise.aggregate import AGGREGATES
 from panewise.errors import BindProblem, did_you_mean
 from panewise.lang.coercion import common
 from panewise.lang.data_types import (
@@ -52,6 +53,12 @@ def translated(sql: str, columns: tuple[tuple[str, pa.DataType], ...]) -> Typed:
         raise BindProblem("it is not an expression", fix="check what stands in it") from None
     found = _Translator({name: (number, kind) for number, (name, kind) in enumerate(columns)}).typed(tree)
     return Typed(found.sql, settled(found.type), found.literal, found.text)
+
+
+def no_function(name: str) -> BindProblem:
+    """The refusal of a function that is neither on the list nor an aggregate."""
+    fix = INSTEAD.get(name) or did_you_mean(name, (*FUNCTIONS, *AGGREGATES), _LISTED)
+    return BindProblem(f"there is no function {name}", fix=fix)
 
 
 @dataclass(frozen=True)
@@ -104,9 +111,7 @@ class _Translator:
         """An entry of the list, applied to arguments."""
         entries = FUNCTIONS.get(name)
         if not entries:
-            raise BindProblem(
-                f"there is no function {name}", fix=INSTEAD.get(name) or did_you_mean(name, FUNCTIONS, _LISTED)
-            )
+            raise no_function(name)
         for entry in entries:
             if (fitted := _fitted(entry, arguments)) is not None:
                 kind = entry.result(fitted)
