@@ -90,6 +90,13 @@ class SourceProblem(PanewiseError):
     """A file or address cannot be read or written."""
 
 
+class TooMuch(PanewiseError):
+    """What is asked for takes longer, or more memory, than it may."""
+
+    #: It is no row's fault.
+    row: Mapping[str, Any] | None = {}
+
+
 class StateProblem(PanewiseError):
     """A snapshot that cannot be taken or restored."""
 

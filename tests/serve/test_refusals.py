@@ -65,10 +65,10 @@ def test_pages_of_other_sites_do_not_reach_this_machine(url: str) -> None:
     [
         ({"query": "SELECT k FROM"}, 422, "the name of a stream is missing"),
         ({"query": "SELECT k, SUM(x) AS s FROM S [RANGE 5 SLIDE 5] GROUP BY k"}, 422, "x"),
-        ({"query": "SELECT k, MIN(v) AS s FROM S [RANGE 5 SLIDE 5] GROUP BY k"}, 422, "cannot answer this"),
+        ({"query": "SELECT k, MIN(v) AS s FROM S [RANGE 5 SLIDE 5] GROUP BY k"}, 422, "can answer this"),
         ({"query": "SELECT SUM(v) AS s FROM S [RANGE 5 SLIDE 5]"}, 422, "it groups by other columns"),
         ({"query": "SELECT k, SUM(v) AS s FROM S [ROWS 5] GROUP BY k"}, 422, "not decided by time alone"),
-        ({"query": "SELECT k FROM S [RANGE 5]"}, 422, "no grouped aggregate"),
+        ({"query": "SELECT k FROM S [RANGE 5]"}, 422, "answered from rows"),
         ({"query": "SELECT k, SUM(v) AS s FROM S [RANGE 5 SLIDE 1] GROUP BY k", "at": 33}, 422, "inside the pane"),
         ({"query": "q", "at": "tomorrow"}, 422, "not a whole number"),
         ({"query": "q", "at": 75, "window": "5 minutes"}, 422, "has a unit"),
@@ -121,7 +121,7 @@ def test_limits(writer: Writer) -> None:
 
         assert status(at=[60, 65, 70, 75]) == (422, "4 windows are too many for one lookup")
         assert status(keys={"k": ["a", "b", "c"]}) == (422, "3 groups are too many for one lookup")
-        assert status(at=[65, 70, 75]) == (413, "the answer has 9 rows, more than 5")
+        assert status(at=[65, 70, 75]) == (413, "the answer has more than 5 rows")
         assert status(at=75, window=35)[0] == 422
         assert status(at=75, since=-(2**60))[0] == 422
         assert status(at=75, window=30)[0] == 200

@@ -21,6 +21,7 @@ from panewise.cli.show import result_table
 from panewise.errors import PanewiseError, SourceProblem
 from panewise.runtime.tailing import Tails
 from panewise.serve.asking import Ask, Asked
+from panewise.serve.effort import Effort
 from panewise.serve.encoding import ARROW, arrow_bytes, json_bytes, json_rows
 from panewise.serve.limits import Limits
 
@@ -87,7 +88,7 @@ def _read(folder: Path, ask: Ask) -> pa.Table:
     if tail.followed is None:
         raise SourceProblem(f"'{folder}' is no pane log", fix="name the folder that PANES INTO writes")
     named = ask if ask.query else Ask(str(tail.name), ask.at, ask.window, texts=ask.texts)
-    return Asked(named, tails, _ANYTHING).answer().table
+    return Asked(named, tails, _ANYTHING).answer(Effort()).table
 
 
 def _asked(url: str, ask: Ask, token: str | None) -> pa.Table:

@@ -79,7 +79,7 @@ class EngineLookups(Lookups):
     def _kept(self, family: TimeFamily | RowsFamily, name: str | None) -> list[Shelf]:
         """The archive first; without one, what some window holds may do."""
         stream, boundary = family.plan.source.stream, self.pool.boundary
-        basis = (boundary, self.pool.host, self.pool.streams[stream].instants)
+        basis = (boundary, self.pool.streams[stream].instants)
         if isinstance(family, RowsFamily):
             return [RowsShelf(family, *basis)]
         since = max(family.feeds[n].since for n, _ in family.members[name].feeds) if name is not None else NEVER

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.engine.pool import Pool
-from panewise.engine.shelf import Chosen, Shelf
+from panewise.engine.shelf import Chosen, Draft, Shelf
 from panewise.errors import BindProblem, SchemaProblem, StateProblem, TimeProblem, did_you_mean
 from panewise.plan import Aggregation
 from panewise.time import FIRST_TICK, LAST_TICK, Domain, Instant, Ticks
@@ -50,7 +50,18 @@ class Lookups(ABC):
         `at` is an instant or several; without one the newest that is final. `keys` names groups, by default all.
         `between` asks for stretches of time `(start, end]` instead of the query's own window.
         """
-        name, plan = self._understood(query)
+        name, plan = self.understood(query)
+        return pa.concat_tables(draft.finish(self.pool.host) for draft in self.drafts(name, plan, at, keys, between))
+
+    def drafts(
+        self,
+        name: str | None,
+        plan: Aggregation,
+        at: When | Sequence[When] | Ticks | None = None,
+        keys: Chosen | None = None,
+        between: tuple[When | Sequence[When] | Ticks, When | Sequence[When] | Ticks] | None = None,
+    ) -> list[Draft]:
+        """All that a lookup takes from the panes that are kept; the rest can be done when they have changed."""
         if at is not None and between is not None:
             raise BindProblem("at and between are both given", fix="give one of them")
         domain = plan.query.domain
@@ -72,7 +83,7 @@ class Lookups(ABC):
     def now(self, name: str | None, plan: Aggregation) -> Ticks:
         """The newest instant that is final, if there is any."""
 
-    def _understood(self, query: str) -> tuple[str | None, Aggregation]:
+    def understood(self, query: str) -> tuple[str | None, Aggregation]:
         """The name of a registered query, if it is one, and how it is answered."""
         standing = self.pool.queries.get(query)
         name = query if standing is not None else None
@@ -88,7 +99,7 @@ class Lookups(ABC):
             )
         return name, standing.plan
 
-    def _from_shelves(self, name: str | None, plan: Aggregation, answer: Callable[[Shelf], pa.Table]) -> pa.Table:
+    def _from_shelves(self, name: str | None, plan: Aggregation, answer: Callable[[Shelf], list[Draft]]) -> list[Draft]:
         """The answer of the first shelf that holds all it takes."""
         self._refuse_strange(plan)
         problem: StateProblem | None = None

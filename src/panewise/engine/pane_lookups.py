@@ -22,6 +22,7 @@ from panewise.plan.covering import uncovered
 from panewise.stores.pane import Pane
 from panewise.stores.stairs import NEVER
 from panewise.time import Ticks
+from panewise.window import LogicalWindow
 
 
 @dataclass(eq=False)
@@ -65,6 +66,10 @@ class PaneLookups(Lookups):
         self._kept[name].take(keys, panes)
         self._kept[name].tidy()
 
+    def groups(self, name: str) -> int:
+        """How many groups have panes that are kept, or one more; some may have gone already."""
+        return len(self._of(name).groups.keys)
+
     def newest(self, name: str) -> int | None:
         """The end of the newest pane of a query."""
         newest = self._kept[name].archive.newest if name in self._kept else NEVER
@@ -73,13 +78,14 @@ class PaneLookups(Lookups):
     def shelves(self, name: str | None, plan: Aggregation) -> list[Shelf]:
         found: list[Shelf] = []
         reasons: list[str] = []
-        for other, kept in self._kept.items() if name is None else [(name, self._of(name))]:
-            if (reason := uncovered(kept.groups.plan, plan)) is None:
+        for other in self.pool.queries if name is None else [name]:
+            groups = self._of(other).groups
+            if reason := _unanswered(groups.plan, plan):
+                reasons.append(f"query {other!r}: {reason}")
+            elif other in self._kept:
                 instants = self.pool.streams[plan.source.stream].instants
                 shelf = TierShelf if plan.positional else PaneShelf
-                found.append(shelf(kept.groups, self.pool.boundary, self.pool.host, instants, kept.archive))
-            else:
-                reasons.append(f"query {other!r}: {reason}")
+                found.append(shelf(groups, self.pool.boundary, instants, self._kept[other].archive))
         if not found and reasons:
             raise BindProblem(
                 f"no panes that are kept can answer this ({'; '.join(reasons)})",
@@ -102,3 +108,10 @@ class PaneLookups(Lookups):
         plan = standing.aggregation
         groups = Grouping(plan)
         return Kept(groups, Archive(groups.columns, self._keep.get(plan.source.stream)))
+
+
+def _unanswered(kept: Aggregation, plan: Aggregation) -> str | None:
+    """Why panes of one query cannot answer another; None where they can."""
+    if not all(isinstance(window, LogicalWindow) for _, window in plan.levels):
+        return "its window is not decided by time alone"
+    return uncovered(kept, plan)

@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.aggregate import Longs, Words
-from panewise.algebra import Host
 from panewise.engine.partitions import PLACE, Row, by_partition
 from panewise.engine.rows_family import RowsFamily
-from panewise.engine.shelf import Chosen, Shelf, bounds_of
+from panewise.engine.shelf import Chosen, Draft, Shelf, bounds_of
 from panewise.errors import BindProblem, StateProblem
 from panewise.plan import Aggregation
 from panewise.time import Boundary, Ticks
@@ -22,19 +21,19 @@ from panewise.window import Rows
 class RowsShelf(Shelf):
     """The rows that a family of counted windows holds, and those whose turn has not come yet."""
 
-    def __init__(self, family: RowsFamily, boundary: Boundary, host: Host, instants: pa.DataType) -> None:
-        super().__init__(family, boundary, host, instants)
+    def __init__(self, family: RowsFamily, boundary: Boundary, instants: pa.DataType) -> None:
+        super().__init__(family, boundary, instants)
         self.family = family
 
-    def at(self, plan: Aggregation, instants: Ticks, keys: Chosen | None) -> pa.Table:
+    def at(self, plan: Aggregation, instants: Ticks, keys: Chosen | None) -> list[Draft]:
         codes, window = self._codes(plan, keys), plan.window
         assert isinstance(window, Rows)
         found = [self._states(window, at, codes) for at in instants.tolist()]
         empty = [column.identity(0) for column in self.family.columns]
         states = [tuple(map(np.concatenate, zip(*words, strict=True))) for words in zip(*found, strict=True)] or empty
-        return self._table(plan, states, codes, bounds_of(window, instants, self.instants), None)
+        return [self._draft(plan, states, codes, bounds_of(window, instants, self.instants), None)]
 
-    def between(self, plan: Aggregation, starts: Ticks, ends: Ticks, keys: Chosen | None) -> pa.Table:
+    def between(self, plan: Aggregation, starts: Ticks, ends: Ticks, keys: Chosen | None) -> list[Draft]:
         raise BindProblem("a counted window has no stretch of time", fix="use a window with RANGE")
 
     def _states(self, window: Rows, at: int, codes: Longs) -> list[Words]:

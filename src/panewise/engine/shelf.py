@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,42 +29,62 @@ from panewise.window import LogicalWindow, MultiGranular, Sliding, Window
 Chosen: TypeAlias = "pa.Table | Mapping[str, Sequence[Any]]"
 
 
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """What was found for some windows: keys and answers of their groups, before HAVING and SELECT.
+
+    It needs nothing of what is kept any more, so that others may go on with that while it is finished.
+    """
+
+    plan: Aggregation
+    answers: pa.Table
+    #: Which window each row belongs to, and what is said of the windows.
+    windows: pa.Array
+    bounds: Sequence[pa.Array]
+    level: int | None
+
+    def finish(self, host: Host) -> pa.Table:
+        """The rows that pass: the selected columns, then those that say which window."""
+        table, kept = passed(self.plan.after, self.answers, host)
+        selected = table.select([column.name for column in self.plan.query.root.columns])
+        windows = self.windows if kept is None else self.windows.take(pa.array(kept))
+        columns = dict(zip(selected.column_names, selected.columns, strict=True))
+        bounds = (each.take(windows) for each in self.bounds)
+        added: dict[str, pa.Array] = dict(zip(("w_start", "w_end"), bounds, strict=True))
+        if isinstance(self.plan.window, MultiGranular) and self.level is not None:
+            added["w_level"] = pa.array(np.full(len(windows), self.level), pa.int32())
+        for name, array in added.items():
+            while name in columns:
+                name += "_"
+            columns[name] = array
+        return pa.table(list(columns.values()), names=list(columns))
+
+
 class Shelf(ABC):
     """Where states are found for lookups of one family, and how they become tables."""
 
-    def __init__(self, groups: Grouping, boundary: Boundary, host: Host, instants: pa.DataType) -> None:
-        self.groups, self.boundary, self.host, self.instants = groups, boundary, host, instants
+    def __init__(self, groups: Grouping, boundary: Boundary, instants: pa.DataType) -> None:
+        self.groups, self.boundary, self.instants = groups, boundary, instants
 
     @abstractmethod
-    def at(self, plan: Aggregation, instants: Ticks, keys: Chosen | None) -> pa.Table:
+    def at(self, plan: Aggregation, instants: Ticks, keys: Chosen | None) -> list[Draft]:
         """The state of a query at some instants, one level after the other."""
 
     @abstractmethod
-    def between(self, plan: Aggregation, starts: Ticks, ends: Ticks, keys: Chosen | None) -> pa.Table:
+    def between(self, plan: Aggregation, starts: Ticks, ends: Ticks, keys: Chosen | None) -> list[Draft]:
         """The query over some stretches of time instead of its window."""
 
     def _codes(self, plan: Aggregation, keys: Chosen | None) -> Longs:
         """The groups that are asked for, ascending."""
         return np.arange(len(self.groups.keys)) if keys is None else chosen_codes(self.groups, plan, keys)
 
-    def _table(
+    def _draft(
         self, plan: Aggregation, states: Sequence[Words], codes: Longs, bounds: Sequence[pa.Array], level: int | None
-    ) -> pa.Table:
-        """States of some groups, window by window: the selected columns, then those that say which window."""
+    ) -> Draft:
+        """States of some groups, window by window, as answers."""
         rows = np.arange(len(states[0][0])) if plan.empty else np.flatnonzero(states[0][0])
         windows = pa.array(rows // max(len(codes), 1))
-        table, kept = passed(plan.after, self._answers(plan, states, rows, codes), self.host)
-        selected = table.select([column.name for column in plan.query.root.columns])
-        windows = windows if kept is None else windows.take(pa.array(kept))
-        columns = dict(zip(selected.column_names, selected.columns, strict=True))
-        added: dict[str, pa.Array] = dict(zip(("w_start", "w_end"), (b.take(windows) for b in bounds), strict=True))
-        if isinstance(plan.window, MultiGranular) and level is not None:
-            added["w_level"] = pa.array(np.full(len(windows), level), pa.int32())
-        for name, array in added.items():
-            while name in columns:
-                name += "_"
-            columns[name] = array
-        return pa.table(list(columns.values()), names=list(columns))
+        return Draft(plan, self._answers(plan, states, rows, codes), windows, bounds, level)
 
     def _answers(self, plan: Aggregation, states: Sequence[Words], rows: Longs, codes: Longs) -> pa.Table:
         """Keys and answers of the groups that have items."""
@@ -85,25 +106,24 @@ class PaneShelf(Shelf):
         self,
         groups: Grouping,
         boundary: Boundary,
-        host: Host,
         instants: pa.DataType,
         archive: Archive,
         coming: Sequence[Pane] = (),
         since: int = NEVER,
     ) -> None:
-        super().__init__(groups, boundary, host, instants)
+        super().__init__(groups, boundary, instants)
         self.archive, self.coming, self.since = archive, coming, since
 
-    def at(self, plan: Aggregation, instants: Ticks, keys: Chosen | None) -> pa.Table:
-        tables = []
+    def at(self, plan: Aggregation, instants: Ticks, keys: Chosen | None) -> list[Draft]:
+        drafts = []
         for level, window in plan.levels:
             lows, highs = scope_of(window, instants, self.boundary)
-            tables.append(self._over(plan, lows, highs, bounds_of(window, instants, self.instants), keys, level))
-        return pa.concat_tables(tables)
+            drafts.append(self._over(plan, lows, highs, bounds_of(window, instants, self.instants), keys, level))
+        return drafts
 
-    def between(self, plan: Aggregation, starts: Ticks, ends: Ticks, keys: Chosen | None) -> pa.Table:
+    def between(self, plan: Aggregation, starts: Ticks, ends: Ticks, keys: Chosen | None) -> list[Draft]:
         bounds = [pa.array(ticks).cast(self.instants) for ticks in (starts, ends)]
-        return self._over(plan, starts, ends, bounds, keys, None)
+        return [self._over(plan, starts, ends, bounds, keys, None)]
 
     def _over(
         self,
@@ -113,12 +133,12 @@ class PaneShelf(Shelf):
         bounds: Sequence[pa.Array],
         keys: Chosen | None,
         level: int | None,
-    ) -> pa.Table:
+    ) -> Draft:
         lows = np.maximum(lows, self.since)
         highs = np.maximum(lows, highs)
         codes = self._codes(plan, keys) if keys is not None else self._passing(plan, lows, highs)
         states = self.archive.answers(lows, highs, codes, len(self.groups.keys), self.coming, plan.query.domain)
-        return self._table(plan, states, codes, bounds, level)
+        return self._draft(plan, states, codes, bounds, level)
 
     def _passing(self, plan: Aggregation, lows: Ticks, highs: Ticks) -> Longs:
         """All groups, or a superset of those that pass HAVING; states of the others need not be looked at."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 
 from panewise.aggregate import Words, joined, placed
-from panewise.engine.shelf import Chosen, PaneShelf, bounds_of, scope_of
+from panewise.engine.shelf import Chosen, Draft, PaneShelf, bounds_of, scope_of
 from panewise.engine.tiers import granule_of
 from panewise.errors import BindProblem
 from panewise.plan import Aggregation
@@ -20,9 +19,9 @@ from panewise.window import Sliding
 class TierShelf(PaneShelf):
     """Panes that were cut for the levels of one window."""
 
-    def at(self, plan: Aggregation, instants: Ticks, keys: Chosen | None) -> pa.Table:
+    def at(self, plan: Aggregation, instants: Ticks, keys: Chosen | None) -> list[Draft]:
         codes = self._codes(plan, keys)
-        tables = []
+        drafts = []
         for number, window in enumerate(plan.views.levels):
             seen = floor_to_grid(instants, window.start, window.step)
             every = [self._states(plan, number, int(at), window) for at in seen]
@@ -30,10 +29,10 @@ class TierShelf(PaneShelf):
             if every:
                 found = [joined([placed(states[n], codes) for states in every]) for n in range(len(found))]
             level = number if len(plan.views.levels) > 1 else None
-            tables.append(self._table(plan, found, codes, bounds_of(window, instants, self.instants), level))
-        return pa.concat_tables(tables)
+            drafts.append(self._draft(plan, found, codes, bounds_of(window, instants, self.instants), level))
+        return drafts
 
-    def between(self, plan: Aggregation, starts: Ticks, ends: Ticks, keys: Chosen | None) -> pa.Table:
+    def between(self, plan: Aggregation, starts: Ticks, ends: Ticks, keys: Chosen | None) -> list[Draft]:
         raise BindProblem("a stretch of time has no tiers to look at", fix="ask for the window of the query")
 
     def _states(self, plan: Aggregation, level: int, at: int, window: Sliding) -> list[Words]:

@@ -152,13 +152,17 @@ class PaneLog:
         return found
 
     @property
-    def changed(self) -> int | None:
-        """When a batch last came or was replaced; None where nobody knows, or so recently that more may come unseen."""
+    def changed(self) -> object:
+        """When a batch last came or was replaced, and which header is there.
+
+        None where nobody knows, or where it was so recently that more may come unseen.
+        """
         try:
-            found = self.folder.stat().st_mtime_ns
+            folder, header = self.folder.stat().st_mtime_ns, (self.folder / HEADER).stat()
         except OSError:
             return None
-        return found if time.time_ns() - found > RECENT else None
+        newest = max(folder, header.st_mtime_ns)
+        return (folder, header.st_mtime_ns, header.st_ino) if time.time_ns() - newest > RECENT else None
 
     def batches(self) -> dict[int, Batch]:
         """The batches that are there, oldest first."""

@@ -9,30 +9,27 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
+from time import monotonic
+from typing import Any
 
 import pyarrow as pa
 
 from panewise.engine import Pool
-from panewise.engine.keys import Keys
 from panewise.engine.pane_log import PaneRows
 from panewise.engine.pane_lookups import PaneLookups
 from panewise.engine.pool import Standing
-from panewise.errors import BindProblem, PanewiseError, StateProblem, did_you_mean
+from panewise.engine.shelf import Draft
+from panewise.errors import BindProblem, PanewiseError, SourceProblem, StateProblem, did_you_mean
 from panewise.plan import Aggregation
-from panewise.plan.covering import uncovered
 from panewise.runtime.pane_log import Header, PaneLog, rows_of
 from panewise.stores.pane import Pane
 from panewise.time import DurationLike
-from panewise.window import LogicalWindow
 
 log = logging.getLogger("panewise.serve")
 
 _SERIALS = itertools.count()
-#: So many texts are understood without being read again.
-REMEMBERED = 256
 
 
 class Followed:
@@ -43,8 +40,6 @@ class Followed:
         self.pool: Pool = header.read()
         self.rows: PaneRows = rows_of(self.pool, header.name)
         self.lookups = PaneLookups(self.pool, keep)
-        self._understood: dict[str, Aggregation] = {}
-        self._keys = Keys(self.rows.types)
         #: The newest batch that has been read, and which of its versions.
         self.batch = -1
         self.version: object = None
@@ -61,8 +56,8 @@ class Followed:
 
     @property
     def groups(self) -> int:
-        """How many groups have been seen, or one more."""
-        return len(self._keys)
+        """How many groups there are, or one more; some may have gone already."""
+        return self.lookups.groups(self.header.name)
 
     @property
     def final(self) -> int | None:
@@ -73,25 +68,18 @@ class Followed:
         """How a query is answered, by its name or its text; refuses what these panes cannot answer."""
         if query == self.header.name:
             return self.standing.aggregation
-        if query not in self._understood:
-            plan = self.pool.understood("lookup", query).aggregation
-            reason = uncovered(self.standing.aggregation, plan)
-            if not all(isinstance(window, LogicalWindow) for _, window in plan.levels):
-                reason = "its window is not decided by time alone"
-            if reason:
-                raise BindProblem(
-                    f"the panes of {self.header.name!r} cannot answer this: {reason}",
-                    fix="ask for the rows, groups and aggregates of a query whose panes are logged",
-                )
-            if len(self._understood) >= REMEMBERED:
-                self._understood.clear()
-            self._understood[query] = plan
-        return self._understood[query]
+        name, plan = self.lookups.understood(query)
+        self.lookups.shelves(name, plan)
+        return plan
+
+    def drafts(self, query: str, **asked: Any) -> list[Draft]:
+        """All that a lookup takes from the panes."""
+        plan = self.understood(query)
+        return self.lookups.drafts(query if query == self.header.name else None, plan, **asked)
 
     def take(self, keys: Sequence[pa.Array], panes: Sequence[Pane]) -> None:
         """Keep some panes more."""
         if panes:
-            self._keys.encode(keys, len(keys[0]) if keys else 1)
             self.lookups.take(self.header.name, keys, panes)
 
 
@@ -105,7 +93,8 @@ class Tail:
         self._followed: Followed | None = None
         #: When the folder had last changed before all of it was read; None where something may be left.
         self._complete: object = None
-        self._lock = threading.Lock()
+        #: Held while panes are put in their place or taken from it, and for nothing else.
+        self.lock = threading.Lock()
 
     @property
     def followed(self) -> Followed | None:
@@ -140,10 +129,11 @@ class Tail:
 
     def _read(self) -> bool:
         """Read on; whether nothing is left."""
-        header = self.source.header()
+        header, known = self.source.header(), self._followed
+        if header is None and known is not None:
+            raise SourceProblem(f"the pane log '{self.source.folder}' has gone", fix="put it back, or serve another")
         if header is None:
             return False
-        known = self._followed
         if known is None or header != known.header or self._rewritten(known):
             return self._begun(header)
         return self._continued(known)
@@ -161,7 +151,7 @@ class Tail:
             return self._continued(fresh)
         finally:
             # As far as it could be read.
-            with self._lock:
+            with self.lock:
                 self._followed = fresh
 
     def _continued(self, followed: Followed) -> bool:
@@ -172,23 +162,22 @@ class Tail:
             if table is None:
                 return False  # It is just being replaced; the next turn finds it.
             found = followed.rows.read(table)
-            with self._lock:
+            with self.lock:
                 followed.take(*found)
                 followed.batch, followed.version = number, version
         return True
 
-    @contextmanager
-    def held(self) -> Iterator[Followed]:
-        """The log for as long as somebody looks at it."""
-        with self._lock:
-            if self._followed is None:
-                raise Unknown("the pane log has not been begun yet", fix="start the pipeline that writes it")
-            yield self._followed
+    @property
+    def begun(self) -> Followed:
+        """The log as it was last read. Whatever is asked of its panes must be asked under the `lock`."""
+        if self._followed is None:
+            raise Unknown("the pane log has not been begun yet", fix="start the pipeline that writes it")
+        return self._followed
 
     @property
     def free(self) -> bool:
         """Whether it can be asked without waiting for anybody."""
-        return not self._lock.locked()
+        return not self.lock.locked()
 
 
 class Tails:
@@ -198,10 +187,13 @@ class Tails:
         self.tails = [Tail(PaneLog(Path(folder)), keep) for folder in folders]
         #: Queries that are answered under a name of their own, by their text.
         self.named: dict[str, str] = {}
+        #: When all of them were last looked at.
+        self.polled = monotonic()
 
     def poll(self) -> bool:
         """Read what is new in any of them; whether anything was."""
         changed = [tail.poll() for tail in self.tails]
+        self.polled = monotonic()
         return any(changed)
 
     @property
@@ -233,8 +225,7 @@ class Tails:
         problem: PanewiseError | None = None
         for tail in self.tails:
             try:
-                with tail.held() as followed:
-                    followed.understood(text)
+                tail.begun.understood(text)
                 return tail
             except PanewiseError as found:
                 problem = problem or found

@@ -6,24 +6,29 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from time import monotonic
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, FastAPI, Header, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPBearer
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from panewise.errors import BindProblem, PanewiseError
 from panewise.runtime.tailing import Tails, Unknown
-from panewise.serve.asking import Answer, Ask, Asked, info
-from panewise.serve.encoding import ARROW, arrow_bytes, column_names, instant_value, json_bytes, json_rows
+from panewise.serve.answering import Answering, refuse_long
+from panewise.serve.asking import Ask, info
+from panewise.serve.desk import Desk, beside
+from panewise.serve.encoding import ARROW, instant_value, json_bytes
 from panewise.serve.events import HEARTBEAT, EventStream, Hub
-from panewise.serve.limits import Limits, TooLarge
+from panewise.serve.limits import Busy, Limits, TooLarge
 from panewise.serve.models import Found, Health, Lookup, Problem, Queries, QueryInfo, Registration
 from panewise.serve.pages import Pages
 
 log = logging.getLogger("panewise.serve")
+
+#: Seconds without a look at the logs, beyond some that were to be, after which something is wrong.
+STUCK = 5.0
 
 Name = Annotated[str, Path(min_length=1, max_length=200)]
 Instants = Annotated[list[str] | None, Query(max_length=100_000, description="Instants; the newest final one if none.")]
@@ -41,6 +46,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
         413: "the request or its answer is too large",
         421: "the server is reached by another name",
         422: "the request cannot be understood or answered",
+        503: "more is asked than can be done just now",
     }.items()
 }
 _FOUND: dict[int | str, dict[str, Any]] = _REFUSALS | {
@@ -53,17 +59,20 @@ _WRITES: dict[int | str, dict[str, Any]] = _REFUSALS | {
 _WRITER = [Depends(HTTPBearer(auto_error=False, description="The token that the server was started with."))]
 
 
-def application(tails: Tails, hub: Hub, limits: Limits, poll: float, heartbeat: float = HEARTBEAT) -> FastAPI:
+def application(
+    tails: Tails, hub: Hub, desk: Desk, limits: Limits, poll: float, heartbeat: float = HEARTBEAT
+) -> FastAPI:
     """The server as an ASGI application: it follows its logs for as long as it runs."""
 
     @asynccontextmanager
     async def following(_: FastAPI) -> AsyncIterator[None]:
-        await asyncio.to_thread(tails.poll)
+        await beside(tails.poll)
         task = asyncio.create_task(_followed(tails, hub, poll))
         try:
             yield
         finally:
             task.cancel()
+            desk.close()
 
     app = FastAPI(
         title="Panewise lookups",
@@ -75,11 +84,11 @@ def application(tails: Tails, hub: Hub, limits: Limits, poll: float, heartbeat: 
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     _handle(app)
-    _read(app, tails, hub)
-    _write(app, tails, limits)
-    pages = Pages()
-    _look(app, tails, limits, pages)
-    _listen(app, tails, hub, limits, heartbeat)
+    _read(app, tails, hub, desk, poll)
+    _write(app, tails, desk, limits)
+    answering = Answering(tails, limits, desk, Pages())
+    _look(app, tails, answering)
+    _listen(app, tails, hub, answering, heartbeat)
     return app
 
 
@@ -88,7 +97,7 @@ async def _followed(tails: Tails, hub: Hub, poll: float) -> None:
     while True:
         await asyncio.sleep(poll)
         try:
-            if await asyncio.to_thread(tails.poll):
+            if await beside(tails.poll):
                 await hub.publish()
         except Exception:
             log.exception("the logs could not be followed this time")
@@ -97,13 +106,15 @@ async def _followed(tails: Tails, hub: Hub, poll: float) -> None:
 # ---- what is there -------------------------------------------------------------------------------------------------
 
 
-def _read(app: FastAPI, tails: Tails, hub: Hub) -> None:
+def _read(app: FastAPI, tails: Tails, hub: Hub, desk: Desk, poll: float) -> None:
     @app.get("/health", tags=["server"])
     async def health() -> Health:
         """How the server is."""
+        stuck = monotonic() - tails.polled > STUCK + 10 * poll
         begun = all(tail.name is not None for tail in tails.tails)
-        status: Literal["ok", "waiting", "degraded"] = "ok" if begun else "waiting"
-        return Health(status="degraded" if tails.problems else status, listeners=len(hub.listeners))
+        status: Literal["ok", "waiting", "degraded", "overloaded"] = "ok" if begun else "waiting"
+        status = "degraded" if stuck or tails.problems else "overloaded" if desk.full else status
+        return Health(status=status, listeners=len(hub.listeners), texts=desk.waiting)
 
     @app.get("/queries", tags=["queries"], responses=_REFUSALS)
     def queries() -> Queries:
@@ -134,16 +145,18 @@ def _known(tails: Tails, name: str) -> str:
     return name
 
 
-def _write(app: FastAPI, tails: Tails, limits: Limits) -> None:
+def _write(app: FastAPI, tails: Tails, desk: Desk, limits: Limits) -> None:
     @app.put("/queries/{name}", tags=["queries"], responses=_WRITES, dependencies=_WRITER)
-    def register(name: Name, registration: Registration) -> QueryInfo:
+    async def register(request: Request, name: Name, registration: Registration) -> QueryInfo:
         """Let a query be answered under a name, until it is revoked or the server stops."""
-        if name in tails.names and tails.named.get(name) != registration.query:
+        text = registration.query
+        if name in tails.names and tails.named.get(name) != text:
             raise Taken(f"the name {name!r} is taken", fix="revoke it first, or choose another one")
         if len(tails.named) >= limits.queries:
             raise BindProblem("too many queries are registered", fix="revoke one first")
-        tails.answering(registration.query)
-        tails.named[name] = registration.query
+        refuse_long(text, limits)
+        await desk.text(lambda _: tails.answering(text), request.receive)
+        tails.named[name] = text
         return _shown(info(tails, name))
 
     @app.delete("/queries/{name}", tags=["queries"], responses=_WRITES, dependencies=_WRITER, status_code=204)
@@ -156,56 +169,30 @@ def _write(app: FastAPI, tails: Tails, limits: Limits) -> None:
 # ---- lookups -------------------------------------------------------------------------------------------------------
 
 
-def _look(app: FastAPI, tails: Tails, limits: Limits, pages: Pages) -> None:
+def _look(app: FastAPI, tails: Tails, answering: Answering) -> None:
     @app.get("/queries/{name}/lookup", tags=["lookups"], responses=_FOUND)
     async def lookup(
         request: Request, name: Name, at: Instants = None, window: Window = None, key: Keys = None
     ) -> Response:
         """A query at some instants, for some groups or all."""
         ask = Ask(_known(tails, name), at or None, window, texts=key or None)
-        return await _answered(ask, tails, limits, pages, request.headers.get("accept"))
+        return await answering.answer(ask, request)
 
     @app.post("/lookup", tags=["lookups"], responses=_FOUND)
     async def look(request: Request, wanted: Lookup) -> Response:
         """Any query over the same rows and groups, by its text, or one that stands, by its name."""
         ask = Ask(wanted.query, _several(wanted.at), wanted.window, _several(wanted.since), wanted.keys)
-        return await _answered(ask, tails, limits, pages, request.headers.get("accept"))
+        return await answering.answer(ask, request)
 
 
 def _several(value: Any) -> Sequence[Any] | None:
     return value if value is None or isinstance(value, list) else [value]
 
 
-async def _answered(ask: Ask, tails: Tails, limits: Limits, pages: Pages, accept: str | None) -> Response:
-    arrow = ARROW in (accept or "")
-
-    def encoded(asked: Asked) -> bytes:
-        answer = asked.answer()
-        return arrow_bytes(answer.table) if arrow else json_bytes(_rows(answer))
-
-    if ask.query in tails.names:
-        asked = Asked(ask, tails, limits, pages)
-        content = encoded(asked) if asked.light else await run_in_threadpool(encoded, asked)
-    else:
-        content = await run_in_threadpool(lambda: encoded(Asked(ask, tails, limits)))
-    if len(content) > limits.bytes:
-        raise TooLarge(f"the answer has more than {limits.bytes:,} bytes", fix="ask for fewer windows or groups")
-    return Response(content, media_type=ARROW if arrow else "application/json")
-
-
-def _rows(answer: Answer) -> dict[str, Any]:
-    return {
-        "query": answer.query,
-        "final": instant_value(answer.final, answer.domain),
-        "columns": column_names(answer.table),
-        "rows": json_rows(answer.table),
-    }
-
-
 # ---- events --------------------------------------------------------------------------------------------------------
 
 
-def _listen(app: FastAPI, tails: Tails, hub: Hub, limits: Limits, heartbeat: float) -> None:
+def _listen(app: FastAPI, tails: Tails, hub: Hub, answering: Answering, heartbeat: float) -> None:
     events: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 
     @app.get("/queries/{name}/events", tags=["lookups"], responses=_REFUSALS | events, response_class=Response)
@@ -215,23 +202,23 @@ def _listen(app: FastAPI, tails: Tails, hub: Hub, limits: Limits, heartbeat: flo
         last_event_id: Annotated[str | None, Header(pattern="^-?[0-9]{1,19}$")] = None,
     ) -> Response:
         """The answer at each instant that becomes final, from the newest one on, or from the last one heard of."""
+        ask = Ask(_known(tails, name), texts=key or None)
+        await answering.encoded(ask)
 
         async def encode(instant: int) -> bytes:
-            return await run_in_threadpool(_event, tails, limits, name, instant, key)
+            return await _event(answering, ask, instant)
 
-        await run_in_threadpool(Asked(Ask(_known(tails, name), texts=key or None), tails, limits).answer)
         listener = await hub.join(name, None if last_event_id is None else int(last_event_id))
         return EventStream(hub, listener, encode, heartbeat)
 
 
-def _event(tails: Tails, limits: Limits, name: str, instant: int, keys: Sequence[str] | None) -> bytes:
+async def _event(answering: Answering, ask: Ask, instant: int) -> bytes:
     """One event: the instant names it, so that a client that comes back can say where it stopped."""
     try:
-        asked = Asked(Ask(name, texts=keys or None), tails, limits)
-        body, kind = json_bytes(_rows(asked.answer(instant))), "result"
+        body, kind = await answering.encoded(ask, instant), b"result"
     except PanewiseError as problem:
-        body, kind = json_bytes(_problem(problem)), "problem"
-    return b"id: %d\nevent: %s\ndata: %s\n\n" % (instant, kind.encode(), body)
+        body, kind = json_bytes(_problem(problem)), b"problem"
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (instant, kind, body)
 
 
 # ---- refusals ------------------------------------------------------------------------------------------------------
@@ -246,7 +233,10 @@ def _handle(app: FastAPI) -> None:
 
     @app.exception_handler(PanewiseError)
     async def refused(_: Request, problem: PanewiseError) -> Response:
-        return _refusal(_status(problem), _problem(problem))
+        found = _refusal(_status(problem), _problem(problem))
+        if isinstance(problem, Busy):
+            found.headers["retry-after"] = "2"
+        return found
 
     @app.exception_handler(RequestValidationError)
     async def malformed(_: Request, problem: RequestValidationError) -> Response:
@@ -271,7 +261,7 @@ def _status(problem: PanewiseError) -> int:
     return 422
 
 
-_STATUS: tuple[tuple[type[PanewiseError], int], ...] = ((Unknown, 404), (Taken, 409), (TooLarge, 413))
+_STATUS: tuple[tuple[type[PanewiseError], int], ...] = ((Unknown, 404), (Taken, 409), (TooLarge, 413), (Busy, 503))
 
 
 def _problem(problem: PanewiseError) -> dict[str, Any]:

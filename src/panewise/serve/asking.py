@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from panewise.engine.pane_log import PaneRows
 from panewise.errors import BindProblem, SchemaProblem, StateProblem
 from panewise.plan import Aggregation
 from panewise.runtime.tailing import Followed, Tails
+from panewise.serve.effort import Effort
 from panewise.serve.limits import Limits, TooLarge
 from panewise.serve.pages import Pages
 from panewise.time import Domain, Duration, Instant, Ticks, instant_text
@@ -49,8 +50,8 @@ class Answer:
     domain: Domain
 
 
-#: So many windows of groups are looked up while others wait; more are looked up beside them.
-LIGHT = 4096
+#: So many windows of groups are looked up while others wait; more are looked up beside them, so many at a time.
+LIGHT, SLICE = 4096, 1 << 18
 
 
 class Asked:
@@ -64,33 +65,78 @@ class Asked:
     def light(self) -> bool:
         """Whether it is answered sooner than somebody else could be asked to do it."""
         followed = self.tail.followed
-        if not self.tail.free or followed is None or self.text != followed.header.name:
+        if not self.tail.free or followed is None or not self.own:
             return False
         groups = len(self.ask.texts) if self.ask.texts else followed.groups
         return len(self.ask.at or (0,)) * groups <= LIGHT
 
-    def answer(self, instant: int | None = None) -> Answer:
-        """Look it up, as it was asked for or at one instant."""
-        with self.tail.held() as followed:
-            plan, final = followed.understood(self.text), followed.final
-            if final is None:
-                raise StateProblem("nothing is final yet", fix="wait for the first panes")
-            domain = plan.query.domain
-            keys = self._keys(followed.rows)
-            arguments = self._instants(final, domain) if instant is None else {"at": np.array([instant], np.int64)}
-            groups = len(next(iter(keys.values()), ())) if keys is not None else followed.groups
-            self._refuse_many(plan, arguments, groups)
-            table = self._table(followed, keys, arguments)
-        self._refuse_large(table)
-        return Answer(self.ask.query, table, final, domain)
+    @property
+    def own(self) -> bool:
+        """Whether the log's own query is asked for, which whoever owns the log wrote."""
+        return self.text == self.tail.name
 
-    def _table(self, followed: Followed, keys: dict[str, pa.Array] | None, arguments: dict[str, Any]) -> pa.Table:
+    def answer(self, effort: Effort, instant: int | None = None) -> Answer:
+        """Look it up, as it was asked for or at one instant."""
+        followed = self.tail.begun
+        plan = followed.understood(self.text)
+        with self.tail.lock:
+            final = followed.final
+        if final is None:
+            raise StateProblem("nothing is final yet", fix="wait for the first panes")
+        domain = plan.query.domain
+        keys = self._keys(followed.rows)
+        arguments = self._instants(final, domain) if instant is None else {"at": np.array([instant], np.int64)}
+        groups = len(next(iter(keys.values()), ())) if keys is not None else followed.groups
+        self._refuse_many(plan, arguments, groups)
+        cells = max(groups, 1) * len(plan.levels)
+
+        def looked_up(keys: Mapping[str, pa.Array] | None) -> pa.Table:
+            parts = _parts(arguments, max(SLICE // cells, 1))
+            return self._joined(self._tables(followed, part, keys, effort) for part in parts)
+
+        return Answer(self.ask.query, self._paged(followed, keys, arguments, looked_up), final, domain)
+
+    def _paged(
+        self,
+        followed: Followed,
+        keys: dict[str, pa.Array] | None,
+        arguments: Mapping[str, Any],
+        looked_up: Callable[[Mapping[str, pa.Array] | None], pa.Table],
+    ) -> pa.Table:
         """From a page, where many ask for the same instant; otherwise for these groups alone."""
         found = None
-        if self.pages is not None and self.text == followed.header.name and _windows(arguments) == 1:
+        if self.pages is not None and self.own and _windows(arguments) == 1:
             windows = tuple((name, repr(value)) for name, value in arguments.items())
-            found = self.pages.found(followed, windows, keys, lambda: followed.lookups.lookup(self.text, **arguments))
-        return followed.lookups.lookup(self.text, keys=keys, **arguments) if found is None else found
+            found = self.pages.found(followed, windows, keys, lambda: looked_up(None))
+        return looked_up(keys) if found is None else found
+
+    def _tables(
+        self, followed: Followed, part: Mapping[str, Any], keys: Mapping[str, pa.Array] | None, effort: Effort
+    ) -> list[pa.Table]:
+        """Some windows, level by level; others may ask meanwhile, except while states are looked up."""
+        effort.check()
+        with self.tail.lock:
+            drafts = followed.drafts(self.text, keys=keys, **part)
+        return [draft.finish(effort.host(followed.pool.host)) for draft in drafts]
+
+    def _joined(self, parts: Iterable[list[pa.Table]]) -> pa.Table:
+        """All windows of a level, then those of the next; once there are too many rows, no more are looked up."""
+        levels: list[list[pa.Table]] = []
+        rows = size = 0
+        for tables in parts:
+            levels.append(tables)
+            rows += sum(table.num_rows for table in tables)
+            size += sum(table.nbytes for table in tables)
+            if rows > self.limits.rows:
+                raise TooLarge(
+                    f"the answer has more than {self.limits.rows:,} rows",
+                    fix="ask for fewer windows or groups",
+                )
+            if size > self.limits.bytes:
+                raise TooLarge(
+                    f"the answer has more than {self.limits.bytes:,} bytes", fix="ask for fewer windows or groups"
+                )
+        return pa.concat_tables(table for level in zip(*levels, strict=True) for table in level)
 
     def _instants(self, final: int, domain: Domain) -> dict[str, Any]:
         """The instants that are asked for, none of them later than what is final."""
@@ -147,16 +193,20 @@ class Asked:
                 "the window reaches over more time than this server allows", fix=f"use at most {limits.reach} ticks"
             )
 
-    def _refuse_large(self, table: pa.Table) -> None:
-        if table.num_rows > self.limits.rows:
-            raise TooLarge(
-                f"the answer has {table.num_rows:,} rows, more than {self.limits.rows:,}",
-                fix="ask for fewer windows or groups",
-            )
-        if table.num_rows > LIGHT and table.nbytes > self.limits.bytes:
-            raise TooLarge(
-                f"the answer has more than {self.limits.bytes:,} bytes", fix="ask for fewer windows or groups"
-            )
+
+def _parts(arguments: Mapping[str, Any], most: int) -> Iterator[Mapping[str, Any]]:
+    """The same windows, so many at a time."""
+    count = _windows(arguments)
+    if count <= most:
+        yield arguments
+        return
+    for start in range(0, count, most):
+        some = slice(start, start + most)
+        if "between" in arguments:
+            starts, ends = arguments["between"]
+            yield {"between": (starts[some], ends[some])}
+        else:
+            yield {"at": arguments["at"][some]}
 
 
 def _windows(arguments: Mapping[str, Any]) -> int:
@@ -211,18 +261,17 @@ def typed(name: str, values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 def info(tails: Tails, name: str) -> dict[str, Any]:
     """What can be said of a query."""
     tail, text = tails.found(name)
-    with tail.held() as followed:
-        return _described(followed, name, text)
-
-
-def _described(followed: Followed, name: str, text: str) -> dict[str, Any]:
+    followed = tail.begun
     plan = followed.understood(text)
+    with tail.lock:
+        final = followed.final
+
     return {
         "name": name,
         "query": followed.standing.text if text == followed.header.name else text,
         "stream": plan.source.stream,
         "boundary": followed.pool.boundary.value,
         "keys": [{"name": n, "type": str(k)} for n, k in zip(followed.rows.keys, followed.rows.types, strict=True)],
-        "final": followed.final,
+        "final": final,
         "domain": plan.query.domain,
     }

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from datetime import date, datetime
 from typing import Any
 
 import pyarrow as pa
 
 from panewise.engine.sealed import table_buffer
+from panewise.serve.limits import TooLarge
 from panewise.time import Domain, instant_text
 
 ARROW = "application/vnd.apache.arrow.stream"
+
+
+#: Rows that become text at once: Python lets nobody else have a turn meanwhile.
+SLICE = 1000
 
 
 def arrow_bytes(table: pa.Table) -> bytes:
@@ -24,6 +30,19 @@ def json_rows(table: pa.Table) -> list[dict[str, Any]]:
     """Rows as objects. Times are ISO text, decimals and bytes text, and so is what JSON has no number for."""
     columns = [_plain(column) for column in table.columns]
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def json_answer(head: dict[str, Any], table: pa.Table, most: int, check: Callable[[], None]) -> bytes:
+    """An object with the rows of a table in it, slice by slice, as long as it has not more bytes than it may."""
+    parts, size = [json_bytes(head)[:-1], b',"rows":['], 0
+    for start in range(0, table.num_rows, SLICE):
+        check()
+        part = json_bytes(json_rows(table.slice(start, SLICE)))[1:-1]
+        size += len(part)
+        if size > most:
+            raise TooLarge(f"the answer has more than {most:,} bytes", fix="ask for fewer windows or groups")
+        parts += [b",", part] if start else [part]
+    return b"".join([*parts, b"]}"])
 
 
 def json_bytes(value: Any) -> bytes:

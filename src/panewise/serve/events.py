@@ -15,7 +15,9 @@ import numpy as np
 from starlette.responses import Response
 
 from panewise.errors import BindProblem, PanewiseError
-from panewise.runtime.tailing import Followed, Tails
+from panewise.plan import Aggregation
+from panewise.runtime.tailing import Tails
+from panewise.serve.desk import beside
 from panewise.serve.limits import Limits
 from panewise.time import floor_to_grid
 
@@ -82,7 +84,7 @@ class Hub:
 
     async def _tell(self, listeners: Sequence[Listener]) -> None:
         """Beside the loop, since a log may be busy."""
-        found = await asyncio.to_thread(lambda: [self._instants(listener) for listener in listeners])
+        found = await beside(lambda: [self._instants(listener) for listener in listeners])
         for listener, instants in zip(listeners, found, strict=True):
             for instant in instants:
                 listener.tell(instant)
@@ -91,18 +93,20 @@ class Hub:
         """What a listener is to be told; None where its query is not there any more."""
         try:
             tail, text = self._tails.found(listener.query)
-            with tail.held() as followed:
-                return _fresh(followed, text, listener.told, self._limits.waiting)
+            followed = tail.begun
+            plan = followed.understood(text)
+            with tail.lock:
+                final = followed.final
+            return _fresh(final, plan, listener.told, self._limits.waiting)
         except PanewiseError:
             return [None]
 
 
-def _fresh(followed: Followed, text: str, told: int | None, most: int) -> list[int]:
+def _fresh(final: int | None, plan: Aggregation, told: int | None, most: int) -> list[int]:
     """The instants that have become final since the one told last, at most so many; the newest where none was told."""
-    final = followed.final
     if final is None:
         return []
-    grids = [window.grid for _, window in followed.understood(text).levels]
+    grids = [window.grid for _, window in plan.levels]
     origin, step = min((grid for grid in grids if grid is not None), key=lambda grid: grid[1], default=(0, 0))
     if not step:
         return [final] if told is None or told < final else []

@@ -11,6 +11,10 @@ class TooLarge(PanewiseError):
     """A request or its answer is larger than the server allows."""
 
 
+class Busy(PanewiseError):
+    """More is asked of the server than it can do; later it may."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """The most of everything; whoever needs more asks several times."""
@@ -29,6 +33,17 @@ class Limits:
     reach: int | None = None
     #: Bytes of the body of a request.
     body: int = 1 << 20
+    #: Characters of a query.
+    text: int = 10_000
+    #: Seconds that one lookup may take.
+    seconds: int = 10
+    #: Bytes of memory that the expressions of one text may take.
+    memory: int = 512 << 20
+    #: Long lookups of queries that stand that are answered at once; the others wait.
+    lookups: int = 4
+    #: Lookups by text that are answered at once, and those that wait for one of these; one more is sent away.
+    texts: int = 2
+    queue: int = 16
     #: Queries that clients may register.
     queries: int = 100
     #: Clients that listen to events at once.

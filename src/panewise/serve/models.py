@@ -13,11 +13,12 @@ Scalar = StrictStr | StrictInt | float | bool | None
 
 
 class Health(BaseModel):
-    """How the server is: `waiting` for a log to begin, or `degraded` where one cannot be read on."""
+    """How the server is: `waiting` for a log to begin, `degraded` where one cannot be read on, or `overloaded`."""
 
-    status: Literal["ok", "waiting", "degraded"]
-    #: Clients that listen to events.
+    status: Literal["ok", "waiting", "degraded", "overloaded"]
+    #: Clients that listen to events, and clients whose texts wait for their turn.
     listeners: int
+    texts: int
 
 
 class Column(BaseModel):

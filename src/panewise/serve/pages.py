@@ -6,6 +6,7 @@ looking up one, and then every group is found by its key alone, until new panes 
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 
@@ -44,6 +45,7 @@ class Pages:
     def __init__(self) -> None:
         self._pages: OrderedDict[Hashable, Page] = OrderedDict()
         self._asked: OrderedDict[Hashable, int] = OrderedDict()
+        self._changing = threading.Lock()
 
     def found(
         self, followed: Followed, instants: Hashable, keys: Mapping[str, pa.Array] | None, whole: Callable[[], pa.Table]
@@ -55,12 +57,14 @@ class Pages:
         if keys is None or list(keys) != followed.rows.keys or not pageable(followed):
             return None
         at = (followed.edition, instants)
-        page = self._pages.get(at)
-        if page is None:
-            if not self._often(at):
+        with self._changing:
+            page = self._pages.get(at)
+            if page is None and not self._often(at):
                 return None
+        if page is None:
             page = Page(whole(), followed.rows.keys)
-        self._remember(at, page)
+        with self._changing:
+            self._remember(at, page)
         return page.of(keys)
 
     def _often(self, at: Hashable) -> bool:

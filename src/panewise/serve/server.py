@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import faulthandler
 import socket
 import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from types import FrameType, TracebackType
+from typing import Any, cast
 
 import uvicorn
 
@@ -17,6 +19,8 @@ from panewise.errors import PanewiseError, SourceProblem, StateProblem
 from panewise.runtime.signals import signals
 from panewise.runtime.tailing import Tails
 from panewise.serve.app import application
+from panewise.serve.connections import Connections, most_connections
+from panewise.serve.desk import Desk
 from panewise.serve.events import HEARTBEAT, Hub
 from panewise.serve.guard import Guard, checked_token
 from panewise.serve.limits import Limits
@@ -24,8 +28,8 @@ from panewise.time import DurationLike
 
 #: Seconds that requests may still take once the server stops.
 GRACE = 5
-#: Clients at once; more are told to come back.
-CONNECTIONS = 2048
+#: Seconds after which the process ends, whatever it is at.
+HARD = 8
 
 
 class LookupServer:
@@ -55,7 +59,8 @@ class LookupServer:
         self._address = (host, port)
         self._tails = Tails(logs, keep)
         self._hub = Hub(self._tails, self._limits)
-        app = application(self._tails, self._hub, self._limits, poll, heartbeat)
+        self._desk = Desk(self._limits)
+        app = application(self._tails, self._hub, self._desk, self._limits, poll, heartbeat)
         self._app = Guard(app, self._token, host, self._limits.body)
         self._socket: socket.socket | None = None
         self._server: _Server | None = None
@@ -88,7 +93,10 @@ class LookupServer:
     def run(self) -> None:
         """Serve until SIGINT or SIGTERM."""
         listening = self._socket or self.listen()
-        self._prepared().run([listening])
+        try:
+            self._prepared().run([listening])
+        finally:
+            faulthandler.cancel_dump_traceback_later()
 
     def start(self) -> LookupServer:
         """Serve in a thread of its own; it listens, and has read its logs, when this returns."""
@@ -119,32 +127,40 @@ class LookupServer:
         self.stop()
 
     def _prepared(self) -> _Server:
+        most = most_connections()
         config = uvicorn.Config(
             self._app,
             access_log=False,  # paths hold keys, which may be anybody's
             log_level="warning",
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=CONNECTIONS,
+            http=cast(type[asyncio.Protocol], Connections(most).protocol),
+            limit_concurrency=2 * most,
             timeout_graceful_shutdown=GRACE,
             lifespan="on",
         )
-        self._server = _Server(config, self._hub)
+        self._server = _Server(config, self._hub, self._desk)
         return self._server
 
 
 class _Server(uvicorn.Server):
     """Lets those who listen to events go first, who would stay for ever, and ends in peace when asked to stop."""
 
-    def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
+    def __init__(self, config: uvicorn.Config, hub: Hub, desk: Desk) -> None:
         super().__init__(config)
-        self._hub = hub
+        self._hub, self._desk = hub, desk
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        with signals(self.handle_exit):
+        with signals(self._asked_to_stop):
             yield
+
+    def _asked_to_stop(self, number: int, frame: FrameType | None) -> None:
+        # Not even a call that never comes back to Python can hold this up.
+        faulthandler.dump_traceback_later(HARD, exit=True)
+        self.handle_exit(number, frame)
 
     async def shutdown(self, sockets: Any = None) -> None:
         self._hub.close()
+        self._desk.close()
         await super().shutdown(sockets)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -12,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from panewise.algebra import Query
-from panewise.errors import BindProblem
+from panewise.errors import BindProblem, TooMuch
 from panewise.lang import bind_query, translated
 from panewise.lang.data_types import MONTHS, plain, stored
 from panewise.lang.functions import MACROS, MARK, Typed
-from panewise.runtime.local.database import open_database
+from panewise.runtime.local.database import MEMORY, open_database
 from panewise.scalar import Scalar
 from panewise.schema import StreamSchema
 
@@ -30,14 +31,16 @@ class DuckDBHost:
 
     def __init__(self) -> None:
         self._opened: Any = None
+        self._opening = threading.Lock()
         atexit.register(self.close)
 
     @property
     def _database(self) -> Any:
-        if self._opened is None:
-            self._opened = open_database()
-            for head, body in MACROS.items():
-                self._opened.execute(f"CREATE MACRO {head} AS {body}")
+        with self._opening:
+            if self._opened is None:
+                self._opened = open_database()
+                for head, body in MACROS.items():
+                    self._opened.execute(f"CREATE MACRO {head} AS {body}")
         return self._opened
 
     def close(self) -> None:
@@ -66,6 +69,8 @@ class DuckDBHost:
             with self._database.cursor() as cursor:
                 cursor.register("input", pa.table(columns, [f"_{i}" for i in range(len(names))]))
                 return cursor.sql(f"SELECT {listed} FROM input").to_arrow_table()
+        except import_module("duckdb").OutOfMemoryException:
+            raise TooMuch("it takes too much memory", fix=f"compute less at once, or set {MEMORY}") from None
         except import_module("duckdb").Error as problem:
             raise _explained(problem, names) from None
 

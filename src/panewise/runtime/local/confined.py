@@ -1,0 +1,96 @@
+"""The inside of a sandbox: a process that evaluates what it is told to, and ends when it takes too much."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from panewise.engine.sealed import table_buffer
+from panewise.errors import PanewiseError, TooMuch
+from panewise.runtime.local.host import DuckDBHost
+from panewise.runtime.local.sandbox import read_frame, write_frame
+from panewise.scalar import Scalar
+
+#: Others go first.
+NICE = 10
+#: Rows that are evaluated at once, at first and at most: large answers are noticed early.
+FEW, ROWS = 8, 1 << 14
+#: Who has grown by so many bytes makes room for another.
+GROWN = 64 << 20
+
+
+def main() -> None:
+    """Answer one request after the other, until there are no more."""
+    memory, answer = (int(word) for word in sys.argv[1:3])
+    with os.fdopen(os.dup(1), "wb") as out:
+        os.dup2(2, 1)  # nobody else's words get between the answers
+        os.nice(NICE)
+        host = DuckDBHost()
+        host.evaluate([Scalar("1 + 1", (), pa.int32())], pa.table({"#row": [0]}))
+        before = confine(memory)
+        write_frame(out, b"")
+        while (asked := read_frame(sys.stdin.buffer)) is not None:
+            types, rows = read_frame(sys.stdin.buffer), read_frame(sys.stdin.buffer)
+            if types is None or rows is None:
+                return
+            said, found = answered(host, json.loads(asked), types, rows, answer)
+            said["last"] = written() > before + GROWN
+            write_frame(out, json.dumps(said).encode())
+            write_frame(out, found)
+            if said["last"]:
+                return
+
+
+def confine(memory: int) -> int:
+    """Bound the memory that may come on top of what is there; how much is there."""
+    before = written()
+    if before:
+        resource.setrlimit(resource.RLIMIT_DATA, (before + memory, before + memory))
+    return before
+
+
+def written() -> int:
+    """Bytes that this process may write to; zero where the system does not say."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    return next((1024 * int(line.split()[1]) for line in lines if line.startswith("VmData:")), 0)
+
+
+def answered(host: DuckDBHost, asked: Any, types: bytes, rows: bytes, most: int) -> tuple[dict[str, Any], Any]:
+    """What is said to a request, and the table that was asked for."""
+    kinds = pa.ipc.read_schema(pa.py_buffer(types)).types
+    scalars = [Scalar(sql, tuple(names), kind) for (sql, names), kind in zip(asked["scalars"], kinds, strict=True)]
+    # The system ends this process then, in the middle of whatever it does.
+    signal.setitimer(signal.ITIMER_REAL, max(asked["seconds"], 0.001))
+    try:
+        return {}, table_buffer(evaluated(host, scalars, pa.ipc.open_stream(rows).read_all(), most))
+    except TooMuch as problem:
+        return {"limit": problem.message, "fix": problem.fix}, b""
+    except MemoryError:
+        return {"limit": "it takes too much memory", "fix": "compute less at once"}, b""
+    except PanewiseError as problem:
+        return {"error": problem.message, "fix": problem.fix}, b""
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def evaluated(host: DuckDBHost, scalars: list[Scalar], table: pa.Table, most: int) -> pa.Table:
+    """The expressions, slice by slice, for as long as the answer is not too large."""
+    names, found = [str(number) for number in range(len(scalars))], list[pa.Table]()
+    size, start, count = 0, 0, FEW
+    while start < table.num_rows or not found:
+        found.append(pa.table(host.evaluate(scalars, table.slice(start, count)), names=names))
+        size += found[-1].nbytes
+        if size > most:
+            raise TooMuch(f"the answer has more than {most:,} bytes", fix="ask for fewer windows or groups")
+        start, count = start + count, min(4 * count, ROWS)
+    return pa.concat_tables(found)

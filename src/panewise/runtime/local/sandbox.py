@@ -1,0 +1,146 @@
+"""Scalars of strangers, evaluated in a process of their own, which can be ended at any moment.
+
+DuckDB looks up from its work between blocks of rows only, and what it hands over is not part of its bound on memory:
+one call of a string function can take hours, or all memory there is. A process can be ended whatever it does, its
+memory is bounded by the system, and with a lower priority it takes no time from whoever else needs it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import IO, Any
+
+import pyarrow as pa
+
+from panewise.algebra import Query
+from panewise.engine.sealed import table_buffer
+from panewise.errors import BindProblem, PanewiseError, TooMuch
+from panewise.scalar import Scalar
+from panewise.schema import StreamSchema
+
+_LENGTH = struct.Struct(">Q")
+_CODE = "from panewise.runtime.local.confined import main; main()"
+#: What of the environment it is given; no token, no credentials.
+_PASSED = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "HOME", "LANG", "TMPDIR")
+
+
+class Sandbox:
+    """A host whose process is started when it is first needed, and again after it has been ended.
+
+    For one at a time; anybody may `kill` it meanwhile. `memory` bounds what its process takes beyond what it has when
+    it starts, `answer` what it hands over, both in bytes.
+    """
+
+    def __init__(self, memory: int, answer: int) -> None:
+        self.memory, self.answer = memory, answer
+        self._process: subprocess.Popen[bytes] | None = None
+        self._changing = threading.Lock()
+        self._busy = False
+
+    def start(self) -> None:
+        """Start its process unless it runs; it is ready when this returns."""
+        with self._changing:
+            if self._process is not None and self._process.poll() is None:
+                return
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _CODE, str(self.memory), str(self.answer)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={name: os.environ[name] for name in _PASSED if name in os.environ}
+                | {"PYTHONPATH": os.pathsep.join(sys.path)},
+                start_new_session=True,
+            )
+        if read_frame(self._process.stdout) is None:
+            self.kill()
+            raise PanewiseError("the process that evaluates expressions does not start", fix="see the memory there is")
+
+    def kill(self) -> None:
+        """End whatever it does."""
+        with self._changing:
+            process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            if not self._busy:
+                _close(process)  # who is busy with it closes it himself
+
+    def read(self, text: str, streams: Mapping[str, StreamSchema]) -> Query:
+        raise BindProblem("texts are not read in a sandbox", fix="read them before")
+
+    def evaluate(self, scalars: Sequence[Scalar], table: pa.Table, seconds: float = 10.0) -> list[pa.ChunkedArray]:
+        """Each expression for every row, within some seconds."""
+        self._busy = True
+        try:
+            self.start()
+            process = self._process
+            if process is None:
+                raise TooMuch("it was given up", fix="ask again")
+            try:
+                return self._answer(process, scalars, table, seconds)
+            finally:
+                if process is not self._process:
+                    _close(process)
+        finally:
+            self._busy = False
+
+    def _answer(
+        self, process: subprocess.Popen[bytes], scalars: Sequence[Scalar], table: pa.Table, seconds: float
+    ) -> list[pa.ChunkedArray]:
+        types = pa.schema([(str(number), scalar.type) for number, scalar in enumerate(scalars)])
+        asked = {"seconds": seconds, "scalars": [[scalar.sql, list(scalar.inputs)] for scalar in scalars]}
+        with suppress(BrokenPipeError):  # what has become of it is told below
+            for frame in (json.dumps(asked).encode(), types.serialize(), table_buffer(table)):
+                write_frame(process.stdin, frame)
+        said, found = read_frame(process.stdout), read_frame(process.stdout)
+        if said is None or found is None:
+            raise self._ended(process, seconds)
+        answer = json.loads(said)
+        if answer["last"]:
+            self.kill()
+        if "limit" in answer:
+            raise TooMuch(answer["limit"], fix=answer["fix"])
+        if "error" in answer:
+            raise BindProblem(answer["error"], fix=answer["fix"])
+        return list(pa.ipc.open_stream(found).read_all().columns)
+
+    def _ended(self, process: subprocess.Popen[bytes], seconds: float) -> TooMuch:
+        """Why a process has ended before its answer."""
+        self.kill()
+        if process.wait() == -signal.SIGALRM:
+            return TooMuch(f"it takes longer than {seconds:.1f} seconds", fix="compute less at once")
+        return TooMuch("it takes too much memory", fix="compute less at once")
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(BrokenPipeError):
+                pipe.close()
+
+
+def write_frame(pipe: IO[bytes] | None, frame: Any) -> None:
+    """Some bytes, after their length."""
+    assert pipe is not None
+    pipe.write(_LENGTH.pack(len(frame)))
+    pipe.write(frame)
+    pipe.flush()
+
+
+def read_frame(pipe: IO[bytes] | None) -> bytes | None:
+    """What `write_frame` wrote; None where it does not come whole."""
+    assert pipe is not None
+    head = pipe.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack(head)
+    frame = pipe.read(length)
+    return frame if len(frame) == length else None

@@ -1,0 +1,72 @@
+"""From an ask to the bytes of its answer: at once where that is a moment, at the desk where it takes longer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Request, Response
+
+from panewise.runtime.tailing import Tails
+from panewise.serve.asking import Answer, Ask, Asked
+from panewise.serve.desk import Desk, Receive
+from panewise.serve.effort import Effort
+from panewise.serve.encoding import ARROW, arrow_bytes, column_names, instant_value, json_answer
+from panewise.serve.limits import Limits, TooLarge
+from panewise.serve.pages import Pages
+
+
+@dataclass(frozen=True)
+class Answering:
+    """How lookups are answered by one server."""
+
+    tails: Tails
+    limits: Limits
+    desk: Desk
+    pages: Pages
+
+    async def answer(self, ask: Ask, request: Request) -> Response:
+        """The answer to one request."""
+        arrow = ARROW in (request.headers.get("accept") or "")
+        content = await self.encoded(ask, arrow=arrow, receive=request.receive)
+        return Response(content, media_type=ARROW if arrow else "application/json")
+
+    async def encoded(
+        self, ask: Ask, instant: int | None = None, arrow: bool = False, receive: Receive | None = None
+    ) -> bytes:
+        """The answer as bytes, at one instant or as it was asked for."""
+        name = next((tail.name for tail in self.tails.tails if tail.name == ask.query), None)
+        if name is None:
+            refuse_long(ask.query, self.limits)
+            return await self.desk.text(
+                lambda effort: self._encode(Asked(ask, self.tails, self.limits), effort, instant, arrow), receive
+            )
+        asked = Asked(ask, self.tails, self.limits, self.pages)
+        if asked.light:
+            return self._encode(asked, Effort(), instant, arrow)
+        return await self.desk.lookup(lambda effort: self._encode(asked, effort, instant, arrow), receive)
+
+    def _encode(self, asked: Asked, effort: Effort, instant: int | None, arrow: bool) -> bytes:
+        answer = asked.answer(effort, instant)
+        if not arrow:
+            return json_answer(_head(answer), answer.table, self.limits.bytes, effort.check)
+        content = arrow_bytes(answer.table)
+        if len(content) > self.limits.bytes:
+            raise TooLarge(
+                f"the answer has more than {self.limits.bytes:,} bytes", fix="ask for fewer windows or groups"
+            )
+        return content
+
+
+def refuse_long(text: str, limits: Limits) -> None:
+    """Refuse a text before anybody begins to read it."""
+    if len(text) > limits.text:
+        raise TooLarge(f"the query has {len(text):,} characters, more than {limits.text:,}", fix="ask for less at once")
+
+
+def _head(answer: Answer) -> dict[str, Any]:
+    return {
+        "query": answer.query,
+        "final": instant_value(answer.final, answer.domain),
+        "columns": column_names(answer.table),
+    }

@@ -1,0 +1,69 @@
+"""How much one request may take: it ends when its time is over, or when nobody waits for its answer any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
+
+import pyarrow as pa
+
+from panewise.algebra import Host, Query
+from panewise.errors import TooMuch
+from panewise.runtime.local.sandbox import Sandbox
+from panewise.scalar import Scalar
+from panewise.schema import StreamSchema
+
+
+class Effort:
+    """The work for one request, which is done beside the loop and ended from there.
+
+    What is long is done in slices; whoever does it calls `check` between them.
+    """
+
+    def __init__(self, seconds: float | None = None, sandbox: Sandbox | None = None) -> None:
+        self._seconds, self._sandbox = seconds, sandbox
+        self._begun = monotonic()
+        self._over = False
+
+    @property
+    def left(self) -> float:
+        """Seconds that it may still take."""
+        return float("inf") if self._seconds is None else self._seconds - (monotonic() - self._begun)
+
+    def check(self) -> None:
+        """Stop here if it is over."""
+        if self._over:
+            raise TooMuch("it was given up", fix="ask again")
+        if self.left <= 0:
+            raise TooMuch(f"it takes longer than {self._seconds} seconds", fix="ask for less at once")
+
+    def prepare(self, ready: Callable[[], None]) -> None:
+        """Wait for something that is not the client's fault; that time is not counted."""
+        start = monotonic()
+        ready()
+        self._begun += monotonic() - start
+
+    def end(self) -> None:
+        """Give it up, whatever it is at."""
+        self._over = True
+        if self._sandbox is not None:
+            self._sandbox.kill()
+
+    def host(self, own: Host) -> Host:
+        """Who evaluates expressions: the process itself, or a sandbox where a stranger wrote them."""
+        return own if self._sandbox is None else _Lent(self, self._sandbox)
+
+
+class _Lent:
+    """A sandbox for as long as one effort lasts."""
+
+    def __init__(self, effort: Effort, sandbox: Sandbox) -> None:
+        self._effort, self._sandbox = effort, sandbox
+
+    def read(self, text: str, streams: Mapping[str, StreamSchema]) -> Query:
+        return self._sandbox.read(text, streams)
+
+    def evaluate(self, scalars: Sequence[Scalar], table: pa.Table) -> list[pa.ChunkedArray]:
+        self._effort.check()
+        self._effort.prepare(self._sandbox.start)
+        return self._sandbox.evaluate(scalars, table, self._effort.left)
