@@ -52,7 +52,7 @@ _MEANING = {"spark.sql.ansi.enabled": ("true",), "spark.sql.session.timeZone": (
 def agreeing(session: SparkSession) -> SparkSession:
     """The session, if scalar expressions mean in it what they mean everywhere."""
     for key, wanted in _MEANING.items():
-        if (found := session.conf.get(key, "")) not in wanted:
+        if (found := session.conf.get(key)) not in wanted:
             raise SourceProblem(
                 f"{key} is {found!r} in this Spark session, where expressions would mean something else",
                 fix=f"set it to {wanted[0]!r}",
