@@ -7,24 +7,28 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from panewise.errors import PackageProblem, PanewiseError
+from panewise.errors import PackageProblem, PanewiseError, PanewiseWarning
 from panewise.hosting import use_host
 
 if TYPE_CHECKING:
     from panewise import reference, window
+    from panewise.accounting import Accounting, Outcome
     from panewise.algebra.framing_function import register_framing
     from panewise.engine import Engine, Pool
-    from panewise.runtime.local import run
+    from panewise.runtime.local import execute, run
     from panewise.schema import Stream, StreamSchema
 
 __version__ = "0.1.0"
 
 #: Where names live; the others are modules of their own.
 _HOMES = {
+    "Accounting": "panewise.accounting",
     "Engine": "panewise.engine",
+    "Outcome": "panewise.accounting",
     "Pool": "panewise.engine",
     "Stream": "panewise.schema",
     "StreamSchema": "panewise.schema",
+    "execute": "panewise.runtime.local",
     "register_framing": "panewise.algebra.framing_function",
     "run": "panewise.runtime.local",
 }
@@ -52,12 +56,16 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "Accounting",
     "Engine",
+    "Outcome",
     "PanewiseError",
+    "PanewiseWarning",
     "Pool",
     "Stream",
     "StreamSchema",
     "__version__",
+    "execute",
     "reference",
     "register_framing",
     "run",

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 
 import pyarrow as pa
+
+#: The key in the metadata of a table of results under which the account of every stream stands, as JSON.
+METADATA = b"panewise.accounting"
 
 
 @dataclass(frozen=True)
@@ -21,6 +26,12 @@ class Accounting:
     rejected: int = 0
     partly_late: int = 0
 
+    @classmethod
+    def of(cls, table: pa.Table) -> dict[str, Accounting]:
+        """The account of every stream that a table of results was made from; empty where none was written into it."""
+        written = (table.schema.metadata or {}).get(METADATA)
+        return {} if written is None else {name: cls(**counts) for name, counts in json.loads(written).items()}
+
     def counted(self, rows: int, late: int, rejected: int, partly_late: int) -> Accounting:
         """The account after so many more rows."""
         return Accounting(
@@ -31,6 +42,14 @@ class Accounting:
             self.partly_late + partly_late,
         )
 
+    @property
+    def lost(self) -> str:
+        """The rows that are in no result, in words; empty where there are none."""
+        late = f"{self.late:,} of {self.rows_in:,} rows came too late" if self.late else ""
+        has = "has" if self.rejected == 1 else "have"
+        rejected = f"{self.rejected:,} of {self.rows_in:,} rows {has} no usable time" if self.rejected else ""
+        return ", ".join(filter(None, (late, rejected)))
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -39,3 +58,22 @@ class Outcome:
     table: pa.Table
     accounting: dict[str, Accounting]
     late: dict[str, pa.Table]
+
+    def accounted(self) -> pa.Table:
+        """The results with the account in their metadata, where `Accounting.of` finds it."""
+        counts = json.dumps({name: asdict(account) for name, account in self.accounting.items()})
+        return self.table.replace_schema_metadata({**(self.table.schema.metadata or {}), METADATA: counts})
+
+
+def missing(accounting: Mapping[str, Accounting]) -> str | None:
+    """What is in no result, and what to do about it; None where every row was used.
+
+    >>> missing({"S": Accounting(rows_in=3000, used=2999, rejected=1)})
+    "stream 'S': 1 of 3,000 rows has no usable time; repair times that are NULL or too far away"
+    """
+    streams = [f"stream {name!r}: {lost}" for name, account in accounting.items() if (lost := account.lost)]
+    if any(account.late for account in accounting.values()):
+        streams.append("use a larger delay or LATE REVISE, and pw.execute to see the late rows")
+    if any(account.rejected for account in accounting.values()):
+        streams.append("repair times that are NULL or too far away")
+    return "; ".join(streams) or None

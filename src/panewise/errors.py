@@ -158,3 +158,7 @@ _WIDE = 200
 def _short(value: object) -> str:
     text = repr(value) if isinstance(value, str | bytes) else str(value)
     return text if len(text) <= _WIDE else f"{text[:_WIDE]}..."
+
+
+class PanewiseWarning(UserWarning):
+    """Something was done that may not have been meant; `warnings.simplefilter("error", PanewiseWarning)` refuses it."""

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from panewise.decoding import decoded, plain_schema
 from panewise.errors import SchemaProblem, did_you_mean
 from panewise.time import FIRST_TICK, LAST_TICK, Domain, Duration, DurationLike, Ticks
 
@@ -29,6 +30,7 @@ class StreamSchema:
     def __post_init__(self) -> None:
         if isinstance(self.delay, timedelta | np.timedelta64):
             object.__setattr__(self, "delay", str(Duration.parse(self.delay)))
+        object.__setattr__(self, "schema", plain_schema(self.schema))
         duplicates = {name for name in self.schema.names if self.schema.names.count(name) > 1}
         if duplicates:
             raise SchemaProblem(f"column {min(duplicates)!r} appears twice", fix="rename one of them")
@@ -49,7 +51,8 @@ class StreamSchema:
         if pa.types.is_integer(kind):
             return Domain.INTEGER
         raise SchemaProblem(
-            f"time column {self.time!r} is {type_name(kind)}", fix="use a timestamp or an integer column as time"
+            f"time column {self.time!r} is {type_name(kind)}",
+            fix=f"use a timestamp or an integer column as time{_made_timely(self.time, kind)}",
         )
 
     @property
@@ -118,7 +121,11 @@ def as_stream(name: str, source: Any, time: str | None) -> Stream:
 
 
 def as_table(source: Any) -> pa.Table:
-    """Arrow, pandas or polars data as one Arrow table; dictionary and view columns are decoded."""
+    """Arrow, pandas or polars data as one Arrow table of plain columns.
+
+    NULL is what the source itself calls missing. NaN is a number, except in columns that pandas keeps in NumPy arrays:
+    they have no other word for what is missing.
+    """
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if not isinstance(source, pa.Table):
@@ -131,20 +138,24 @@ def as_table(source: Any) -> pa.Table:
             source = pa.table(source)
         except (pa.ArrowException, TypeError, ValueError) as problem:
             raise SchemaProblem(f"the table cannot be read as Arrow: {_first_line(problem)}") from None
-    return _decoded(source)
-
-
-def _decoded(table: pa.Table) -> pa.Table:
-    for i, col in enumerate(table.schema):
-        if pa.types.is_dictionary(col.type):
-            table = table.set_column(i, col.name, table.column(i).cast(col.type.value_type))
-        elif pa.types.is_string_view(col.type) or pa.types.is_binary_view(col.type):
-            plain = pa.string() if pa.types.is_string_view(col.type) else pa.binary()
-            table = table.set_column(i, col.name, table.column(i).cast(plain))
-        elif pa.types.is_null(col.type):
-            message = f"column {col.name!r} has no type: all its values are NULL"
+    for name, kind in zip(source.schema.names, source.schema.types, strict=True):
+        if pa.types.is_null(kind):
+            message = f"column {name!r} has no type: all its values are NULL"
             raise SchemaProblem(message, fix="cast it to a type first")
-    return table
+        if pa.types.is_union(kind):
+            raise SchemaProblem(f"column {name!r} holds values of several types", fix="cast it to one, or drop it")
+    return decoded(source)
+
+
+def _made_timely(name: str, kind: pa.DataType) -> str:
+    """How a column becomes a time that is none yet."""
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        spark = f"TIMESTAMP_SECONDS({name}) on Spark"
+        return f": pd.to_datetime(df[{name!r}], unit='s') in pandas, {spark} make one of seconds"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_date(kind):
+        spark = f"CAST({name} AS TIMESTAMP) in a view on Spark"
+        return f": pd.to_datetime(df[{name!r}]) in pandas, {spark}, {name} TIMESTAMP in CREATE STREAM make one"
+    return ""
 
 
 def is_number(kind: pa.DataType) -> bool:

@@ -21,6 +21,7 @@ README = ROOT / "README.md"
         "docs/filters.md",
         "docs/lookups.md",
         "docs/serving.md",
+        "docs/time.md",
         pytest.param("docs/spark.md", marks=pytest.mark.slow),
     ],
 )

@@ -86,6 +86,7 @@ class Transcript:
             yield pane, int(timestamp[1]) if timestamp else None
 
 
+@pytest.mark.filterwarnings("ignore:.*came too late:panewise.PanewiseWarning")
 def test_panes_of_every_transcript(goldens: Path, subtests: pytest.Subtests) -> None:
     for transcript in _transcripts(goldens):
         with subtests.test(transcript.name):
@@ -97,6 +98,7 @@ def test_panes_of_every_transcript(goldens: Path, subtests: pytest.Subtests) -> 
             assert panes == Counter(pane for pane, _ in transcript.expected())
 
 
+@pytest.mark.filterwarnings("ignore:.*came too late:panewise.PanewiseWarning")
 def test_timestamps_of_panes(goldens: Path, subtests: pytest.Subtests) -> None:
     """Beam may give a pane the time of its first item, of its last one, or the last tick of the window."""
     for transcript in _transcripts(goldens):

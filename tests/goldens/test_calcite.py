@@ -42,6 +42,7 @@ class Example:
         return list(dict.fromkeys(row[:-2] for row in self.rows))
 
 
+@pytest.mark.filterwarnings("ignore:.*no usable time:panewise.PanewiseWarning")
 def test_every_example(goldens: Path, subtests: pytest.Subtests) -> None:
     text = (goldens / "calcite" / "stream.iq").read_text()
     examples = list(_examples(text))

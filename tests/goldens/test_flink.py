@@ -27,6 +27,7 @@ UPDATED = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*came too late:panewise.PanewiseWarning")
 def test_every_case(goldens: Path, subtests: pytest.Subtests) -> None:
     transcript = json.loads((goldens / "flink" / "window_aggregate_cases.json").read_text())
     rows = [row | {"ts": datetime.fromisoformat(row["ts"])} for row in transcript["input"]]

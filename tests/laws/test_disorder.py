@@ -190,14 +190,14 @@ def test_the_last_revision_is_the_patient_answer(
     text = f"{query} LATE REVISE {patience}"
     streams = {name: pw.Stream(table, "t", delay=delay) for name, table in (("S", s), ("T", t))}
     patient = {name: pw.Stream(table, "t", delay=delay + patience) for name, table in (("S", s), ("T", t))}
-    told = pw.run(text, streams, boundary=boundary).to_pylist()
+    told = pw.execute(text, streams, boundary=boundary).table.to_pylist()
     last: dict[int, int] = {}
     for row in told:
         last[row["w_end"]] = max(last.get(row["w_end"], 0), row["revision"])
     final = [_without(row) for row in told if row["revision"] == last[row["w_end"]]]
     first = [_without(row) for row in told if row["revision"] == 0]
-    assert sorted(map(repr, final)) == rows(pw.run(query, patient, boundary=boundary))
-    assert sorted(map(repr, first)) == rows(pw.run(query, streams, boundary=boundary))
+    assert sorted(map(repr, final)) == rows(pw.execute(query, patient, boundary=boundary).table)
+    assert sorted(map(repr, first)) == rows(pw.execute(query, streams, boundary=boundary).table)
 
 
 def _without(row: dict[str, Any]) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def test_the_engine_says_what_the_reference_says(s: pa.Table, cql: str, boundary
 @given(IN_DISORDER, queries(), BOUNDARIES, st.integers(0, 6))
 def test_late_rows_count_as_the_reference_counts_them(s: pa.Table, cql: str, boundary: str, delay: int) -> None:
     wanted = pw.reference.run(cql, {"S": pw.Stream(s, time="t", delay=delay)}, boundary=boundary)
-    same(pw.run(cql, {"S": pw.Stream(s, time="t", delay=delay)}, boundary=boundary), wanted)
+    same(pw.execute(cql, {"S": pw.Stream(s, time="t", delay=delay)}, boundary=boundary).table, wanted)
 
 
 @settings(max_examples=50)

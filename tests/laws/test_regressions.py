@@ -44,14 +44,14 @@ def test_a_revision_admits_no_row_beyond_the_patience() -> None:
     """The row of tick 1 comes when the watermark is at 20: no revision within 3 may hold it."""
     s = stream([4, 2, 20, 1], "abaa")
     query = "SELECT i FROM (SELECT i, t FROM S WHERE k = 'a') AS P [RANGE 3 SLIDE 2] LATE REVISE 3"
-    told = pw.run(query, {"S": pw.Stream(s, "t", delay=0)}).to_pylist()
+    told = pw.execute(query, {"S": pw.Stream(s, "t", delay=0)}).table.to_pylist()
     assert 3 not in [row["i"] for row in told]
 
 
 def test_revisions_of_a_join_count_each_stream_by_itself() -> None:
     s, t = stream([2, 4, 1, 2], "aaaa"), stream([4, 2, 20, 1], "aaaa")
     query = "SELECT A.i, B.i AS j FROM S AS A [RANGE 3 SLIDE 2], T AS B [RANGE 3 SLIDE 2] WHERE A.k = B.k LATE REVISE 3"
-    told = pw.run(query, {"S": pw.Stream(s, "t", delay=0), "T": pw.Stream(t, "t", delay=0)}).to_pylist()
+    told = pw.execute(query, {"S": pw.Stream(s, "t", delay=0), "T": pw.Stream(t, "t", delay=0)}).table.to_pylist()
     assert 3 not in [row["j"] for row in told if row["w_end"] == 2]
 
 

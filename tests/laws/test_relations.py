@@ -122,7 +122,7 @@ def test_the_engine_says_what_the_reference_says(
 ) -> None:
     wanted = answered(query, s, t, delay, boundary, until)
     streams = {"S": pw.Stream(s, "t", delay), "T": pw.Stream(t, "t", delay)}
-    found = pw.run(query, streams, boundary=boundary, until=until)
+    found = pw.execute(query, streams, boundary=boundary, until=until).table
     same(known(found), known(wanted))
 
 

@@ -80,7 +80,7 @@ def test_the_engine_says_what_the_reference_says(s: pa.Table, cql: str, boundary
 @given(IN_DISORDER, queries(), BOUNDARIES, st.integers(0, 6))
 def test_late_rows_count_as_the_reference_counts_them(s: pa.Table, cql: str, boundary: str, delay: int) -> None:
     stream = {"S": pw.Stream(s, time="t", delay=delay)}
-    alike(pw.run(cql, stream, boundary=boundary), pw.reference.run(cql, stream, boundary=boundary))
+    alike(pw.execute(cql, stream, boundary=boundary).table, pw.reference.run(cql, stream, boundary=boundary))
 
 
 @settings(max_examples=12)

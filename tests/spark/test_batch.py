@@ -111,3 +111,36 @@ def test_text_and_quoted_names_are_the_same_on_both_hosts(spark: SparkSession) -
     wanted = pw.run(query, {"S": table}, time="t")
     assert plain(found) == plain(wanted)
     assert wanted.to_pylist()[0] | {"n": 2, "s": 'it\'s \\ \n "x" `y` d'} == wanted.to_pylist()[0]
+
+
+def test_columns_of_lists_structs_and_maps_and_nan(spark: SparkSession) -> None:
+    """A type written down twice is one type, also where nobody reads the column; NaN is a number, as in Arrow."""
+    inner = pa.struct([("A", pa.int64()), ("b c", pa.list_(pa.string()))])
+    table = pa.table(
+        {
+            "t": [1, 2, 3, 4],
+            "st": pa.array([{"A": 1, "b c": ["x", None]}, None, {"A": None, "b c": []}, {"A": 1, "b c": None}], inner),
+            "tags": pa.array([["a"], ["a"], None, ["b", None]], pa.list_(pa.string())),
+            "m": pa.array([[("a", 1)], None, [], [("b", None)]], pa.map_(pa.string(), pa.int64())),
+            "v": [1.0, math.nan, None, 2.0],
+        }
+    )
+    frame = spark.createDataFrame(table)
+    pool = pw.Pool({"S": pw.StreamSchema(table.schema, time="t")}, bounded=True)
+    pool.register("unused", "SELECT COUNT(v) AS n, SUM(v) AS s FROM S [RANGE 2 SLIDE 2]")
+    pool.register("listed", "SELECT tags, st FROM S [NOW]")
+    pool.register("grouped", "SELECT tags, COUNT(*) AS n FROM S [RANGE 4 SLIDE 4] GROUP BY tags")
+    found = pw.spark.batch(pool, {"S": frame})
+    assert isinstance(found, dict)
+    for name, query in pool.queries.items():
+        wanted = pw.run(str(query.text), {"S": table}, time="t")
+        assert sorted(map(repr, found[name].toArrow().to_pylist())) == sorted(map(repr, wanted.to_pylist())), name
+    alone = pw.spark.batch("SELECT COUNT(*) AS n FROM S [RANGE 4 SLIDE 4]", {"S": frame}, time="t")
+    assert [row["n"] for row in alone.collect()] == [4]
+    other = table.schema.set(1, pa.field("st", pa.struct([("A", pa.int64()), ("b c", pa.list_(pa.int64()))])))
+    pool = pw.Pool({"S": pw.StreamSchema(other, time="t")}, bounded=True)
+    pool.register("q", "SELECT COUNT(*) AS n FROM S [RANGE 4 SLIDE 4]")
+    with pytest.raises(
+        SchemaProblem, match="column 'st' is STRUCT<`A`: BIGINT, `B C`: ARRAY<STRING>> in the DataFrame"
+    ):
+        pw.spark.batch(pool, {"S": frame})

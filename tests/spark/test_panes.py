@@ -66,7 +66,8 @@ def test_panes_are_logged_once(spark: SparkSession, tmp_path: Path) -> None:
     assert len({tuple(slot.values()) for slot in slots}) == len(slots)
     assert pipeline.metrics.rows_out == pipeline.results("q").count()
     results = pipeline.results("q").toArrow()
-    assert plain(results) == plain(pw.run(QUERY, {"S": pw.Stream(table, time="t", delay="1 second")}, boundary="[)"))
+    alone = pw.execute(QUERY, {"S": pw.Stream(table, time="t", delay="1 second")}, boundary="[)")
+    assert plain(results) == plain(alone.table)
     final = pc.max(panes["pane_end"])
     known = results.filter(pc.less_equal(results["w_end"], final))
     with pw.serve.LookupServer(tmp_path / "panes") as server:

@@ -40,7 +40,7 @@ def run(
     until: int | str | datetime | None = None,
 ) -> pa.Table:
     """The results of one SELECT over bounded streams."""
-    return execute(query, streams, time=time, boundary=boundary, until=until).table
+    return execute(query, streams, time=time, boundary=boundary, until=until).accounted()
 
 
 def execute(

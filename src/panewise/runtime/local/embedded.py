@@ -1,7 +1,8 @@
-"""`pw.run`: one SELECT over bounded input, embedded."""
+"""`pw.run` and `pw.execute`: one SELECT over bounded input, embedded."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -9,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 
 from panewise import reference
-from panewise.accounting import Outcome
+from panewise.accounting import Outcome, missing
 from panewise.algebra import Host, Query, default_host
 from panewise.engine import Engine, Pool
 from panewise.engine.pool import answerable
-from panewise.errors import QueryProblem
+from panewise.errors import PanewiseWarning, QueryProblem
 from panewise.schema import Stream
 from panewise.time import Boundary
 
@@ -34,12 +35,18 @@ def run(
     `streams` maps names to pyarrow, pandas or polars tables, whose time column is `time`, or to `pw.Stream`s that
     know their own. The run ends when every item has been in all its windows, or at `until`.
 
+    Rows that came too late or have no usable time are in no result: a `PanewiseWarning` tells how many. The account
+    is in the metadata of the table (`pw.Accounting.of`); `pw.execute` returns it with the late rows themselves.
+
     >>> import pyarrow as pa, panewise as pw
     >>> s = pa.table({"t": [1, 2, 4], "v": [10, 20, 40]})
     >>> pw.run("SELECT SUM(v) AS total FROM S [RANGE 3 SLIDE 2]", {"S": s}, time="t", until=4).to_pylist()
     [{'total': 30, 'w_start': -1, 'w_end': 2}, {'total': 60, 'w_start': 1, 'w_end': 4}]
     """
-    return execute(query, streams, time=time, boundary=boundary, until=until).table
+    outcome = execute(query, streams, time=time, boundary=boundary, until=until)
+    if lost := missing(outcome.accounting):
+        warnings.warn(lost, PanewiseWarning, stacklevel=2)
+    return outcome.accounted()
 
 
 def execute(
@@ -52,7 +59,8 @@ def execute(
     host: Host | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Outcome:
-    """The results of one SELECT, with the account of what was used, late and rejected.
+    """The results of one SELECT over bounded streams, with the account of what was used, late and rejected, and the
+    late rows themselves.
 
     The engine answers nearly all queries; the few others are answered by their meaning.
     """

@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pyarrow.json
 import pyarrow.parquet
 
 from panewise.errors import SourceProblem
+from panewise.runtime.local.texts import csv_reason, read_times
 from panewise.runtime.whole import clear_drafts, draft_of
 from panewise.schema import StreamSchema
 
@@ -30,6 +32,8 @@ def read(address: str, declared: StreamSchema, base: Path) -> pa.Table:
     files = _files(scheme, path, address)
     try:
         tables = [_READERS[scheme](file, declared.schema) for file in files]
+    except SourceProblem as problem:
+        raise SourceProblem(f"{address!r} cannot be read: {problem.message}", fix=problem.fix) from None
     except (pa.ArrowException, OSError, ValueError) as problem:
         raise SourceProblem(
             f"{address!r} cannot be read: {_reason(problem)}", fix="check the file and its columns"
@@ -150,10 +154,10 @@ def _read_parquet(file: Path, schema: pa.Schema) -> pa.Table:
 
 
 def _read_csv(file: Path, schema: pa.Schema) -> pa.Table:
-    def reader(expected: pa.Schema) -> pa.Table:
-        return _parsed_csv(file, expected)
-
-    return _conformed(_zoned_or_utc(reader, schema), schema)
+    try:
+        return _conformed(read_times(partial(_parsed_csv, file), schema), schema)
+    except pa.ArrowInvalid as problem:
+        raise ValueError(csv_reason(problem, file)) from None
 
 
 def _typed(table: pa.Table) -> pa.Table:
@@ -179,18 +183,7 @@ def _read_json(file: Path, schema: pa.Schema) -> pa.Table:
     if missing := [name for name in schema.names if name not in present]:
         # Arrow would fill such a column with NULLs, which looks like data.
         raise ValueError(f"no row of it has a {missing[0]!r}")
-    return _conformed(_zoned_or_utc(reader, schema), schema)
-
-
-def _zoned_or_utc(reader: Callable[[pa.Schema], pa.Table], schema: pa.Schema) -> pa.Table:
-    """Text without a zone is UTC: where zoned timestamps cannot be read, they are read again as plain ones."""
-    try:
-        return reader(schema)
-    except pa.ArrowInvalid:
-        plain = [f.with_type(pa.timestamp("us")) if pa.types.is_timestamp(f.type) else f for f in schema]
-        if pa.schema(plain) == schema:
-            raise
-        return reader(pa.schema(plain))
+    return _conformed(read_times(reader, schema), schema)
 
 
 def _write_json(table: pa.Table, path: str) -> None:

@@ -14,7 +14,7 @@ from panewise.errors import SchemaProblem, did_you_mean
 from panewise.runtime.spark.layout import TIME, Crossing, Layout
 from panewise.runtime.spark.native import Aggregated, aggregated
 from panewise.runtime.spark.slicing import MESSAGES, Slicing
-from panewise.runtime.spark.types import quoted, spark_schema, spark_type
+from panewise.runtime.spark.types import quoted, spark_schema, spark_type, spelled
 from panewise.schema import StreamSchema
 from panewise.time import DurationLike
 
@@ -39,7 +39,7 @@ def _zoned(kind: pa.DataType) -> bool:
 
 def checked(name: str, frame: DataFrame, schema: StreamSchema) -> DataFrame:
     """The declared columns of a DataFrame, with the declared types."""
-    types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    types = {field.name: spelled(field.dataType) for field in frame.schema.fields}
     for field in schema.schema:
         wanted = spark_type(field.type)
         if field.name not in types:

@@ -1,8 +1,9 @@
-"""Arrow types in the words of Spark SQL."""
+"""Types of Arrow and of Spark in the words of Spark SQL."""
 
 from __future__ import annotations
 
 import pyarrow as pa
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from panewise.errors import SchemaProblem
 from panewise.schema import type_name
@@ -38,11 +39,30 @@ def spark_type(kind: pa.DataType) -> str:
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return f"array<{spark_type(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"map<{spark_type(kind.key_type)}, {spark_type(kind.item_type)}>"
     if pa.types.is_struct(kind):
         return f"struct<{', '.join(f'{quoted(field.name)}: {spark_type(field.type)}' for field in kind)}>"
     if kind in _NAMES:
         return _NAMES[kind]
     raise SchemaProblem(f"Spark has no type for {type_name(kind)}", fix="cast it to one that Spark knows")
+
+
+def spelled(kind: DataType) -> str:
+    """A type of Spark in the words of `spark_type`: equal for equal types, whoever wrote them down.
+
+    >>> from pyspark.sql.types import ArrayType, LongType, StructType
+    >>> spelled(StructType().add("A", ArrayType(LongType())))
+    'struct<`A`: array<bigint>>'
+    """
+    match kind:
+        case ArrayType():
+            return f"array<{spelled(kind.elementType)}>"
+        case MapType():
+            return f"map<{spelled(kind.keyType)}, {spelled(kind.valueType)}>"
+        case StructType():
+            return f"struct<{', '.join(f'{quoted(f.name)}: {spelled(f.dataType)}' for f in kind.fields)}>"
+    return kind.simpleString()
 
 
 def spark_schema(schema: pa.Schema) -> str:
