@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +12,9 @@ from panewise.errors import PanewiseError
 from panewise.lang import bind_query, bind_script
 from panewise.runtime.local import HOST, run
 from tests.errors.inputs import STREAMS
+
+#: Warnings are words of our own, too.
+pytestmark = pytest.mark.filterwarnings("ignore::panewise.PanewiseWarning")
 
 QUERIES = (
     "SELECT k, COUNT(*), AVG(v) + 1 AS m FROM S [RANGE 3 SLIDE 2] WHERE v > 1 GROUP BY k HAVING COUNT(*) > 0",

@@ -17,6 +17,8 @@ import pytest
 
 import panewise as pw
 from panewise.decoding import decoded
+from panewise.lang import bind_script
+from panewise.runtime.local import HOST
 from panewise.runtime.local.files import read
 
 COLUMNS: dict[str, list[Any]] = {"t": [1, 2, 4], "k": ["a", "b", None], "v": [1.5, None, 4.0]}
@@ -202,9 +204,35 @@ def test_until_takes_a_number_a_text_or_a_datetime() -> None:
         assert pw.run(query, moments, time="t", until=until).num_rows == 1
 
 
-def test_an_added_column_gives_way_to_a_selected_one() -> None:
-    answered = pw.run("SELECT t AS ts FROM S [ROWS 1]", {"S": pa.table({"t": [5]})}, time="t")
-    assert answered.column_names == ["ts", "ts_", "sign", "expires_order"]
+def test_an_added_column_gives_way_to_a_selected_one_aloud() -> None:
+    table = pa.table({"ts": [5], "sign": [1]})
+    with pytest.warns(pw.PanewiseWarning, match="the instant of a result is called 'ts_', whether .* 'sign_'; give"):
+        answered = pw.run("SELECT * FROM S [ROWS 1]", {"S": table}, time="ts")
+    assert answered.column_names == ["ts", "sign", "ts_", "sign_", "expires_order"]
+    with pytest.warns(pw.PanewiseWarning, match="is called 'ts_'") as heard:
+        pw.run("SELECT ts FROM S [ROWS 1]", {"S": table}, time="ts")
+    assert heard[0].filename == __file__
+    pool = pw.Pool({"S": pw.StreamSchema(table.schema, time="ts")})
+    with pytest.warns(pw.PanewiseWarning, match="query 'q': selected columns have the names of added ones"):
+        pool.register("q", "SELECT * FROM S [ROWS 1]")
+    with pytest.warns(pw.PanewiseWarning, match="query 'all': selected columns"):
+        bind_script("CREATE STREAM S (ts BIGINT) TIME ts; CREATE QUERY all AS SELECT * FROM S [ROWS 1]", HOST.describe)
+    assert pw.run("SELECT ts AS at FROM S [ROWS 1]", {"S": table}, time="ts").column_names[:2] == ["at", "ts"]
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("SELECT v, v, v FROM S [NOW]", ["v", "v_2", "v_3"]),
+        ("SELECT v, v + 1 AS v FROM S [NOW]", ["v", "v_2"]),
+        ("SELECT k AS a, v AS a FROM S [NOW]", ["a", "a_2"]),
+        ("SELECT S.v, P.v, S.v FROM S [NOW], S AS P [NOW]", ["S.v", "P.v", "S.v_2"]),
+        ("SELECT COUNT(*), COUNT(*) FROM S [RANGE 1 SLIDE 1]", ["COUNT(*)", "COUNT(*)_2"]),
+    ],
+)
+def test_columns_that_come_again_get_readable_names(query: str, names: list[str]) -> None:
+    table = pa.table({"t": [1], "k": ["a"], "v": [1]})
+    assert pw.run(query, {"S": table}, time="t").column_names[: len(names)] == names
 
 
 def test_far_away_clocks_are_rejected() -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from panewise.aggregate import Longs, runs
 from panewise.algebra import Emit
+from panewise.algebra.added import beside
 from panewise.engine.family import Member
 from panewise.engine.report import Manner, Said
 from panewise.window import MultiGranular, Session, Sliding, Window
@@ -66,9 +67,8 @@ class Emission(Mapping[str, pa.Table]):
 
 def _named(name: str, table: pa.Table) -> pa.Table:
     """A table with the name of its query as the first column."""
-    columns: dict[str, pa.Array] = {"query": pa.array([name] * table.num_rows, pa.string())}
-    for column, values in zip(table.column_names, table.columns, strict=True):
-        columns[_free(column, columns)] = values
+    query = {"query": pa.array([name] * table.num_rows, pa.string())}
+    columns = beside(query, dict(zip(table.column_names, table.columns, strict=True)))
     return pa.table(list(columns.values()), names=list(columns))
 
 
@@ -86,9 +86,7 @@ def _dated(seat: Seat, said: Said, places: Longs, levels: Longs, columns: dict[s
     added = _added(seat, said, places)
     if isinstance(seat.member.plan.window, MultiGranular):
         added["w_level"] = pa.array(levels, pa.int32())
-    for name in _ORDER:
-        if name in added:
-            columns[_free(name, columns)] = added[name]
+    columns = beside(columns, {name: added[name] for name in _ORDER if name in added})
     return pa.table(list(columns.values()), names=list(columns))
 
 
@@ -110,9 +108,8 @@ def _attributed(said: Said, seats: Mapping[str, Seat]) -> pa.Table:
     sizes = list(map(len, pieces))
     places = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
     query = pa.array(names, pa.string()).take(pa.array(np.repeat(np.arange(len(names)), sizes)))
-    columns = {"query": query}
-    for name, array in zip(said.selected.column_names, _cut(said.selected, places).columns, strict=True):
-        columns[_free(name, columns)] = array
+    selected = zip(said.selected.column_names, _cut(said.selected, places).columns, strict=True)
+    columns = beside({"query": query}, dict(selected))
     seat = next(iter(seats.values()))
     return _dated(seat, said, places, np.repeat(levels, sizes), columns)
 
@@ -121,9 +118,7 @@ def family_table(seat: Seat, said: Said) -> pa.Table:
     """Everything that was said in one manner, with the number of the feed that said it."""
     places = np.arange(len(said.feeds))
     columns = dict(zip(said.selected.column_names, said.selected.columns, strict=True))
-    columns[_free("feed", columns)] = pa.array(said.feeds)
-    for name, array in _added(seat, said, places).items():
-        columns[_free(name, columns)] = array
+    columns = beside(columns, {"feed": pa.array(said.feeds), **_added(seat, said, places)})
     return pa.table(list(columns.values()), names=list(columns))
 
 
@@ -186,9 +181,3 @@ def _silence(seat: Seat) -> Said:
     columns = seat.member.plan.query.root.columns
     schema = pa.schema([(column.name, column.type) for column in columns])
     return Said(schema.empty_table(), np.zeros(0, np.int64), np.zeros(0, np.int64), {})
-
-
-def _free(name: str, taken: dict[str, pa.Array]) -> str:
-    while name in taken:
-        name += "_"
-    return name

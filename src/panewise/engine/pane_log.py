@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from panewise.aggregate import Longs, Words, joined, placed, runs
 from panewise.algebra import Project
+from panewise.algebra.added import free_name
 from panewise.engine.engine import Engine
 from panewise.engine.grouping import Grouping, arrays_of
 from panewise.engine.keys import Keys
@@ -90,9 +91,9 @@ class PaneRows:
             for number, arrays in enumerate(empty)
             for place, array in enumerate(arrays)
         }
-        fields = [(_free(name, self.keys), instants) for name in ("pane_start", "pane_end")]
+        fields = [(free_name(name, self.keys), instants) for name in ("pane_start", "pane_end")]
         fields += zip(self.keys, self.types, strict=True)
-        fields += [(_free(name, self.keys), kind) for name, kind in words.items()]
+        fields += [(free_name(name, self.keys), kind) for name, kind in words.items()]
         self.schema = pa.schema(fields)
 
     def table(self, keys: Keys, panes: Sequence[Pane]) -> pa.Table:
@@ -159,11 +160,5 @@ def _key_names(plan: Aggregation) -> list[str]:
     selected = {scalar.column: name for name, scalar in reversed(last.items)} if isinstance(last, Project) else {}
     names: list[str] = []
     for key in plan.group.keys:
-        names.append(_free(selected.get(key) or key.rpartition(".")[2], names))
+        names.append(free_name(selected.get(key) or key.rpartition(".")[2], names))
     return names
-
-
-def _free(name: str, taken: Sequence[str]) -> str:
-    while name.lower() in (other.lower() for other in taken):
-        name += "_"
-    return name

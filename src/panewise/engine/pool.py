@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -10,8 +11,9 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 
 from panewise.algebra import Host, Query, default_host
+from panewise.algebra.added import renamed
 from panewise.engine.purge import Purge
-from panewise.errors import BindProblem, PanewiseError, SchemaProblem, StateProblem, did_you_mean
+from panewise.errors import BindProblem, PanewiseError, PanewiseWarning, SchemaProblem, StateProblem, did_you_mean
 from panewise.plan import (
     Aggregation,
     FamilyPlan,
@@ -102,7 +104,10 @@ class Pool:
         It sees the panes that are kept already. With `since`, items up to that tick do not count for it, and its
         windows are half-filled at first.
         """
-        self.adopt(self.understood(name, query, since))
+        standing = self.understood(name, query, since)
+        if isinstance(query, str) and (moved := renamed(standing.plan.query)):
+            warnings.warn(f"query {name!r}: {moved}", PanewiseWarning, stacklevel=2)
+        self.adopt(standing)
 
     def understood(self, name: str, query: str | Query, since: int | None = None) -> Standing:
         """What a query would be in this pool; refuses what the engine cannot answer."""

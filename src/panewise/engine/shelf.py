@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from panewise.aggregate import Longs, Words, placed
 from panewise.algebra import Host, Project
+from panewise.algebra.added import beside
 from panewise.engine.archive import Archive
 from panewise.engine.grouping import Grouping
 from panewise.engine.rowwise import passed
@@ -48,15 +49,11 @@ class Draft:
         table, kept = passed(self.plan.after, self.answers, host)
         selected = table.select([column.name for column in self.plan.query.root.columns])
         windows = self.windows if kept is None else self.windows.take(pa.array(kept))
-        columns = dict(zip(selected.column_names, selected.columns, strict=True))
         bounds = (each.take(windows) for each in self.bounds)
         added: dict[str, pa.Array] = dict(zip(("w_start", "w_end"), bounds, strict=True))
         if isinstance(self.plan.window, MultiGranular) and self.level is not None:
             added["w_level"] = pa.array(np.full(len(windows), self.level), pa.int32())
-        for name, array in added.items():
-            while name in columns:
-                name += "_"
-            columns[name] = array
+        columns = beside(dict(zip(selected.column_names, selected.columns, strict=True)), added)
         return pa.table(list(columns.values()), names=list(columns))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -34,6 +33,7 @@ from panewise.lang.frame_binder import FrameBinder
 from panewise.lang.frame_syntax import FrameClause
 from panewise.lang.grouping import Grouping, aggregates
 from panewise.lang.matching import conjuncts, join_key, lookup, source_node
+from panewise.lang.naming import unique_names
 from panewise.lang.scope import Describe, Scope, alias_name, plain_name
 from panewise.lang.syntax import Body, Clause, Expr, QuerySyntax, Ref, SelectSyntax, SetSyntax, place_of
 from panewise.lang.window_binder import WindowBinder
@@ -159,7 +159,7 @@ class Binder:
             raise BindProblem("HAVING needs GROUP BY or an aggregate", fix="use WHERE", place=body.having.place)
         else:
             items = self._items(body, scope)
-        projected = Project(node, _unique(items))
+        projected = Project(node, unique_names(items))
         return Distinct(projected) if body.distinct else projected
 
     def _frames(self, body: SelectSyntax, source: Framed | Filled, node: Node, scope: Scope) -> Node:
@@ -182,7 +182,7 @@ class Binder:
             refuse_mixed(source, node, body.items[0].expr.place)
         shown = {scalar.column for _, scalar in items}
         items += [(plain_name(c.name), column(c.name, c.type)) for c in keys if c.name not in shown]
-        return Project(node, _unique(items))
+        return Project(node, unique_names(items))
 
     def _grouped(
         self, body: SelectSyntax, node: Node, scope: Scope, anyway: Sequence[Column] = ()
@@ -336,19 +336,6 @@ def _as_stream(node: Node, ref: Ref, top: bool = True) -> Node:
 def _renamed(node: Node, names: list[str]) -> Node:
     columns = zip(names, node.columns, strict=True)
     return Project(node, tuple((name, column(c.name, c.type)) for name, c in columns))
-
-
-def _unique(items: list[tuple[str, Scalar]]) -> tuple[tuple[str, Scalar], ...]:
-    """Column names made unique: equal plain names get their alias back, other repetitions a number."""
-    counts = Counter(name for name, _ in items)
-    wanted = [s.column if counts[name] > 1 and s.column else name for name, s in items]
-    found: dict[str, Scalar] = {}
-    for name, (_, scalar) in zip(wanted, items, strict=True):
-        number, free = 2, str(name)
-        while free in found:
-            free, number = f"{name}_{number}", number + 1
-        found[free] = scalar
-    return tuple(found.items())
 
 
 def _is_grouped(body: SelectSyntax) -> bool:

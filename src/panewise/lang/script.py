@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from panewise.algebra import Query
-from panewise.errors import BindProblem, PanewiseError, Place, SchemaProblem, TimeProblem
+from panewise.algebra.added import renamed
+from panewise.errors import BindProblem, PanewiseError, PanewiseWarning, Place, SchemaProblem, TimeProblem
 from panewise.lang.binder import Binder
 from panewise.lang.data_types import data_type
+from panewise.lang.naming import named_apart
 from panewise.lang.parser import parse_query, parse_script
 from panewise.lang.render import render
 from panewise.lang.scope import Describe
@@ -69,7 +72,8 @@ def alone(query: QuerySyntax, views: Mapping[str, QuerySyntax]) -> str:
 
 def bind_query(text: str, streams: Mapping[str, StreamSchema], describe: Describe) -> Query:
     """One SELECT over declared streams."""
-    return Binder(streams, {}, describe).query(parse_query(text))
+    syntax = parse_query(text)
+    return named_apart(Binder(streams, {}, describe).query(syntax), syntax)
 
 
 def bind_script(text: str, describe: Describe, infer: Infer | None = None) -> Pipeline:
@@ -91,7 +95,8 @@ def bind_script(text: str, describe: Describe, infer: Infer | None = None) -> Pi
                     views[name] = query
                 case CreateQuery(name, query):
                     _fresh(name, found, views)
-                    bound = Binder(found.streams, views, describe).query(query)
+                    bound = named_apart(Binder(found.streams, views, describe).query(query), query)
+                    _warn_of_names(name, bound)
                     found.queries[name] = NamedQuery(
                         name,
                         bound,
@@ -103,11 +108,17 @@ def bind_script(text: str, describe: Describe, infer: Infer | None = None) -> Pi
                     )
                 case QuerySyntax():
                     name = f"query_{len(found.queries) + 1}"
-                    bound = Binder(found.streams, views, describe).query(statement)
+                    bound = named_apart(Binder(found.streams, views, describe).query(statement), statement)
+                    _warn_of_names(name, bound)
                     found.queries[name] = NamedQuery(name, bound, render(statement), alone(statement, views))
         except PanewiseError as problem:
             raise problem.at(statement.place) from None
     return found
+
+
+def _warn_of_names(name: str, query: Query) -> None:
+    if moved := renamed(query):
+        warnings.warn(f"query {name!r}: {moved}", PanewiseWarning, stacklevel=3)
 
 
 def _fresh(name: str, found: Pipeline, views: Mapping[str, QuerySyntax]) -> None:

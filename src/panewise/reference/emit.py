@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from panewise.algebra import Emit, Query, announced
+from panewise.algebra.added import beside
 from panewise.reference.evaluate import Bag, Evaluation
 from panewise.reference.history import Row
 from panewise.reference.moments import Moment
@@ -93,14 +94,13 @@ def _newest(bag: Bag, wanted: Counter[tuple[Any, ...]]) -> Bag:
 
 
 def to_table(query: Query, results: list[Result], time_type: pa.DataType) -> pa.Table:
-    """Selected columns first, then the columns that say when; an added name that is taken gets an underscore."""
-    columns: dict[str, pa.Array] = {}
-    for place, column in enumerate(query.root.columns):
-        columns[column.name] = to_arrow([r.row.values[place] for r in results], column.type)
-    for name, (values, kind) in _added(query, results, time_type).items():
-        while name in columns:
-            name += "_"
-        columns[name] = to_arrow(values, kind)
+    """Selected columns first, then the columns that say when."""
+    selected = {
+        column.name: to_arrow([r.row.values[place] for r in results], column.type)
+        for place, column in enumerate(query.root.columns)
+    }
+    added = _added(query, results, time_type)
+    columns = beside(selected, {name: to_arrow(values, kind) for name, (values, kind) in added.items()})
     return pa.table(list(columns.values()), names=list(columns))
 
 

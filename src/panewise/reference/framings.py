@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.algebra import Filled, Framed, Group, Node, Project, Query, Select
+from panewise.algebra.added import beside
 from panewise.algebra.tree import inputs_of
 from panewise.reference.evaluate import Bag, Evaluation, answer
 from panewise.reference.framing import Found, Item, framed, treated
@@ -32,13 +33,12 @@ def framing_table(query: Query, evaluation: Evaluation, last: int | None, instan
     assert node is not None
     filled = list(_filled(node, evaluation, last))
     rows = [(row, filled[place]) for place, row in _rows(query.root, filled, evaluation)]
-    columns: dict[str, pa.Array] = {}
-    for place, column in enumerate(query.root.columns):
-        columns[column.name] = to_arrow([row.values[place] for row, _ in rows], column.type)
-    for name, (values, kind) in _added(node, [each.found for _, each in rows], instants).items():
-        while name in columns:
-            name += "_"
-        columns[name] = to_arrow(values, kind)
+    selected = {
+        column.name: to_arrow([row.values[place] for row, _ in rows], column.type)
+        for place, column in enumerate(query.root.columns)
+    }
+    added = _added(node, [each.found for _, each in rows], instants)
+    columns = beside(selected, {name: to_arrow(values, kind) for name, (values, kind) in added.items()})
     return pa.table(list(columns.values()), names=list(columns))
 
 

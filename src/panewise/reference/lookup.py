@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from panewise.algebra import Emit, Host, Query, Windowed, default_host
+from panewise.algebra.added import beside
 from panewise.reference.emit import Result, time_type
 from panewise.reference.evaluate import Evaluation, look_of
 from panewise.reference.history import History, arrive
@@ -56,8 +57,4 @@ def _table(query: Query, results: list[Result], instants: pa.DataType) -> pa.Tab
     }
     if any(isinstance(node.window, MultiGranular) for node in query.root.walk() if isinstance(node, Windowed)):
         added["w_level"] = pa.array([r.level for r in results], pa.int32())
-    for name, array in added.items():
-        while name in columns:
-            name += "_"
-        columns[name] = array
-    return pa.table(columns)
+    return pa.table(beside(columns, added))

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from panewise.aggregate import Longs
 from panewise.algebra import Host, Source
+from panewise.algebra.added import beside
 from panewise.algebra.framing import Duplicates
 from panewise.engine.blame import blaming
 from panewise.engine.frames.collected import Collected
@@ -217,12 +218,9 @@ class FramePart:
         return table, frames if kept is None else frames[kept]
 
     def _dated(self, table: pa.Table, bounds: Bounds, frames: Longs, instants: pa.DataType) -> pa.Table:
-        """Selected columns first, then those that say which frame it is; a name that is taken gets an underscore."""
-        columns = {column.name: table.column(column.name) for column in self.plan.query.root.columns}
-        for name, array in self._added(bounds, frames, instants).items():
-            while name in columns:
-                name += "_"
-            columns[name] = array
+        """Selected columns first, then those that say which frame it is."""
+        selected = {column.name: table.column(column.name) for column in self.plan.query.root.columns}
+        columns = beside(selected, self._added(bounds, frames, instants))
         return pa.table(list(columns.values()), names=list(columns))
 
     def _added(self, bounds: Bounds, frames: Longs, instants: pa.DataType) -> dict[str, pa.Array]:

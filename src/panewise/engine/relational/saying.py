@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from panewise.aggregate import Longs
 from panewise.algebra import Emit, Query, announced
+from panewise.algebra.added import beside
 from panewise.engine.relational.leaves import View
 from panewise.engine.relational.manner import Manner
 from panewise.engine.relational.operators import counted, schema_of
@@ -74,12 +75,9 @@ def silence(query: Query) -> Told:
 
 
 def told_table(query: Query, told: Told, level: int | None, kind: pa.DataType) -> pa.Table:
-    """Selected columns first, then the columns that say when; an added name that is taken gets an underscore."""
-    columns = dict(zip(told.rows.table.column_names, told.rows.table.columns, strict=True))
-    for name, array in _added(query, told, level, kind).items():
-        while name in columns:
-            name += "_"
-        columns[name] = array
+    """Selected columns first, then the columns that say when."""
+    selected = dict(zip(told.rows.table.column_names, told.rows.table.columns, strict=True))
+    columns = beside(selected, _added(query, told, level, kind))
     return pa.table(list(columns.values()), names=list(columns))
 
 

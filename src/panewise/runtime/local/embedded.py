@@ -12,6 +12,7 @@ import pyarrow as pa
 from panewise import reference
 from panewise.accounting import Outcome, missing
 from panewise.algebra import Host, Query, default_host
+from panewise.algebra.added import renamed
 from panewise.engine import Engine, Pool
 from panewise.engine.pool import answerable
 from panewise.errors import PanewiseWarning, QueryProblem
@@ -43,7 +44,10 @@ def run(
     >>> pw.run("SELECT SUM(v) AS total FROM S [RANGE 3 SLIDE 2]", {"S": s}, time="t", until=4).to_pylist()
     [{'total': 30, 'w_start': -1, 'w_end': 2}, {'total': 60, 'w_start': 1, 'w_end': 4}]
     """
-    outcome = execute(query, streams, time=time, boundary=boundary, until=until)
+    bound, given = reference.understood(query, streams, time, default_host())
+    outcome = execute(bound, given, boundary=boundary, until=until)
+    if isinstance(query, str) and (moved := renamed(bound)):
+        warnings.warn(moved, PanewiseWarning, stacklevel=2)
     if lost := missing(outcome.accounting):
         warnings.warn(lost, PanewiseWarning, stacklevel=2)
     return outcome.accounted()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from panewise.algebra.added import beside
 from panewise.engine import Engine, Pool
 from panewise.engine.pool import Standing
 from panewise.engine.purge import Purge
@@ -90,13 +91,7 @@ class Course:
 
 def shared_schema(schema: pa.Schema) -> pa.Schema:
     """The columns of a channel that several queries share."""
-    names = ["query"]
-    for field in schema:
-        name = field.name
-        while name in names:
-            name += "_"
-        names.append(name)
-    return pa.schema([("query", pa.string()), *((n, f.type) for n, f in zip(names[1:], schema, strict=True))])
+    return pa.schema(list(beside({"query": pa.string()}, {field.name: field.type for field in schema}).items()))
 
 
 def result_schemas(pool: Pool) -> dict[str, pa.Schema]:
