@@ -18,7 +18,7 @@ ADVICE = re.findall(r"^.*; write (\w* ?\[[^.\]]*\])", CASES, re.MULTILINE)
 
 @pytest.mark.parametrize("habit", HABITS, ids=lambda habit: habit.words)
 def test_every_habit_has_a_case(habit: Habit) -> None:
-    spaced = re.sub(r"([\[\](),.])", r" \1 ", CASES)
+    spaced = re.sub(r"([\[\](),.#])", r" \1 ", CASES)
     assert habit.pattern.search(re.sub(r"\s+", " ", re.sub(r"'(\w+) (\w+)'", "'\\1\x01\\2'", spaced)))
 
 

@@ -26,7 +26,7 @@ _UNIT = f"(?:{'|'.join(UNIT_SPELLINGS)}|MONTHS?|YEARS?)"
 _COUNT = rf"(?:INTERVAL )?(?:'[^']*'|[\d.]+{_UNIT}?)"
 _BLANKS = {
     **dict.fromkeys(("size", "slide", "gap", "step", "start"), f"{_COUNT}(?: {_UNIT})?"),
-    "length": rf"(?:{_COUNT} {_UNIT}|'[^']*'|[\d.]+{_UNIT})",
+    "length": rf"(?:{_COUNT} {_UNIT}|[\d.]+{_UNIT})",
     "count": r"\d+",
     "stream": _NAME,
     "key": _NAME,
@@ -57,6 +57,7 @@ class Habit:
 _TUMBLING, _HOPPING = "[RANGE <size> SLIDE <size>]", "[RANGE <size> SLIDE <slide>]"
 _AFTER = " after the stream instead"
 _SPARK, _FLINK, _KSQL, _NONE = "a window of Spark", "a window of Flink", "a window of ksqlDB", "no window"
+_ESPER, _EVERY = "a window of Esper", ",|BY|EVERY|SLIDE|STEP|HOP|ADVANCE"
 _STREAM = "TABLE? <stream> , DESCRIPTOR ( <column> ) ,"
 
 #: The first that is found anywhere in a text is told.
@@ -82,18 +83,31 @@ HABITS = (
     Habit("SESSION ( <column> , <gap> )", _FLINK, "[SESSION <gap>]" + _AFTER),
     Habit("TUMBLE ( <stream> , <column> , <size> )", "a window of RisingWave", f"<stream> {_TUMBLING}"),
     Habit("HOP ( <stream> , <column> , <slide> , <size> )", "a window of RisingWave", f"<stream> {_HOPPING}"),
-    Habit("WINDOW TUMBLING ( SIZE <size>", _KSQL, _TUMBLING + _AFTER),
+    Habit("TIME_BUCKET ( <size> , <column> )", "a window of Timescale", _TUMBLING + _AFTER),
+    Habit("<stream> # TIME ( <size> )", _ESPER, "<stream> [RANGE <size>]"),
+    Habit("<stream> # TIME_BATCH ( <size> )", _ESPER, f"<stream> {_TUMBLING}"),
+    Habit("<stream> # LENGTH ( <count> )", _ESPER, "<stream> [ROWS <count>]"),
+    Habit("WINDOW TUMBLING ( SIZE? <size>", _KSQL, _TUMBLING + _AFTER),
     Habit("WINDOW HOPPING ( SIZE <size> , ADVANCE BY <slide>", _KSQL, _HOPPING + _AFTER),
     Habit("WINDOW SESSION ( <gap>", _KSQL, "[SESSION <gap>]" + _AFTER),
     Habit("[ TUMBLE|TUMBLING SIZE? <size> ]", _NONE, _TUMBLING),
-    Habit("[ HOP|HOPPING|SLIDING|SLIDE SIZE? <size> ,|BY|EVERY|SLIDE|STEP|HOP|ADVANCE? BY? <slide> ]", _NONE, _HOPPING),
+    Habit(f"[ HOP|HOPPING|SLIDING|SLIDE|LAST|PAST|WINDOW|SIZE SIZE? <size> {_EVERY}? BY? <slide> ]", _NONE, _HOPPING),
     Habit("[ HOP|HOPPING SIZE? <size> ]", _NONE, "[RANGE <size> SLIDE ...]"),
     Habit("[ LAST|SLIDING|ROWS|RANGE <count> ROW|ROWS|EVENTS|ITEMS|TUPLES ]", _NONE, "[ROWS <count>]"),
-    Habit("[ LAST|SLIDING|SLIDE|PAST|SIZE <size> ]", _NONE, "[RANGE <size>]"),
-    Habit("[ RANGE <size> EVERY|STEP|HOP|BY|ADVANCE|SLIDING|SLIDES|, BY? <slide>", _NONE, _HOPPING),
-    Habit("[ RANGE <size> SLIDE BY <slide>", _NONE, _HOPPING),
+    Habit("[ LAST|SLIDING|SLIDE|PAST|SIZE|WINDOW <size> ]", _NONE, "[RANGE <size>]"),
+    Habit(f"[ RANGE <size> {_EVERY} BY <slide>", _NONE, _HOPPING),
+    Habit("[ RANGE <size> ,|BY|EVERY|STEP|HOP|ADVANCE|SLIDES|SLIDING <slide>", _NONE, _HOPPING),
+    Habit("[ RANGE <size> PRECEDING", _NONE, "[RANGE <size>]"),
+    Habit("[ ROWS <count> PRECEDING", _NONE, "[ROWS <count>]"),
+    Habit("[ <length> ]", _NONE, "[RANGE <length>]"),
+    Habit("[ SESSION GAP|TIMEOUT <gap>", _NONE, "[SESSION <gap>]"),
+    Habit("[ SESSION <gap> PARTITION BY <key>", _NONE, "[PARTITION BY <key> SESSION <gap>]"),
+    Habit("[ ROWS <count> PARTITION BY <key>", _NONE, "[PARTITION BY <key> ROWS <count>]"),
+    Habit("FROM|JOIN|,! <stream> RANGE <size> SLIDE <slide>", _NONE, f"<stream> {_HOPPING}"),
+    Habit("FROM|JOIN|,! <stream> RANGE <length>", _NONE, "<stream> [RANGE <length>]"),
     Habit("FROM|JOIN|,! <stream> ( <window> )", _NONE, "<stream> [<window>]"),
     Habit("WITH BOUNDARY", "no part of a query", "WITH BOUNDARY '[)'; as a statement before all others"),
+    Habit("EMIT CHANGES|FINAL", "of ksqlDB", "nothing, windows with a SLIDE report results and others changes"),
     Habit("FOR <length>", "no length of frames", "FOR AT LEAST <length>"),
     Habit("FOR <count> ROWS|ROW", "no length of frames", "FOR AT LEAST <count> ROWS"),
     Habit("FOR <count> ]", "no length of frames", "FOR AT LEAST <count>"),
