@@ -31,6 +31,8 @@ class Hiding:
         self.finder = finder
     def find_spec(self, name, *rest):
         return None if name.partition(".")[0] in HIDDEN else self.finder.find_spec(name, *rest)
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
 sys.meta_path[:] = [Hiding(finder) for finder in sys.meta_path]
 """
 HEAVY = ["numba", "duckdb", "sqlglot", "datasketches", "matplotlib", "pandas", "pyarrow.dataset", "pyspark", "fastapi"]
@@ -125,6 +127,13 @@ def test_plot_says_what_to_install(tmp_path: Path) -> None:
     code = f"from panewise.cli import main\nsys.argv = {arguments}\nmain()"
     done = python(without("matplotlib") + code)
     assert done.stderr == "error: panewise plot needs the package 'matplotlib'; pip install 'panewise[plot]'\n"
+
+
+def test_the_demo_without_pyspark_runs_and_says_what_to_install() -> None:
+    code = "from panewise.cli import main\nsys.argv = ['panewise', 'demo', '--rows', '500']\nmain()"
+    done = python(without("pyspark") + code)
+    assert "500 rows in = " in done.stdout, done.stderr
+    assert done.stdout.splitlines()[-1] == "To watch the answers come on Spark: pip install 'panewise[spark]'"
 
 
 def test_the_locked_environment_has_every_extra() -> None:

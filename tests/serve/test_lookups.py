@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 import pytest
 
 import panewise as pw
-from panewise.serve.encoding import ARROW, json_rows
+from panewise.runtime.json_text import json_rows
+from panewise.serve.encoding import ARROW
 from panewise.serve.pages import OFTEN
 
 from .logs import SCHEMA, TOKEN, Writer, ask, ordered, rows

@@ -1,4 +1,4 @@
-"""The command: `run`, `explain`, `register`, `revoke`, `list`, `serve`, `lookup`, `plot` and `demo`.
+"""The command: `run`, `query`, `check`, `explain`, `register`, `revoke`, `list`, `serve`, `lookup`, `plot`, `demo`.
 
 Each command imports what it needs when it runs, so that help and completion are there at once.
 """
@@ -13,9 +13,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from panewise import __version__
+from panewise.cli.output import Output
 from panewise.errors import PanewiseError
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Continuous window queries over data streams.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Continuous window queries over data streams.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 console = Console()
 errors = Console(stderr=True)
 
@@ -23,18 +28,39 @@ Folder = Annotated[Path, typer.Argument(help="The checkpoint of the pipeline.", 
 TokenFile = Annotated[
     Path | None, typer.Option(help="A file with the token; without it, the variable PANEWISE_TOKEN is used.")
 ]
+Script = Annotated[Path, typer.Argument(help="A .cql script; - is standard input.", show_default=False)]
+Side = Annotated[str, typer.Option("--boundary", help="'(]' as in the papers, '[)' as in Spark and Flink.")]
 Boundary = Annotated[
     str | None, typer.Option(help="'(]' as in the papers, '[)' as in Spark and Flink; the script may say it, too.")
 ]
-Script = Annotated[Path, typer.Argument(help="A .cql script.", show_default=False)]
+Until = Annotated[str | None, typer.Option(help="Stop at this instant.")]
+Rows = Annotated[int, typer.Option(help="Rows to print of a result.", min=0)]
+How = Annotated[Output, typer.Option(help="A table for people, or a document for programs.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        console.print(__version__, highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def about(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Continuous window queries over data streams."""
 
 
 @app.command()
 def run(
     script: Script,
     boundary: Boundary = None,
-    until: Annotated[str | None, typer.Option(help="Stop at this instant.")] = None,
-    rows: Annotated[int, typer.Option(help="Rows to print of a query without INTO.")] = 20,
+    until: Until = None,
+    rows: Rows = 20,
+    output: How = Output.TABLE,
+    query: Annotated[str | None, typer.Option(help="Print the result of this query only.")] = None,
     spark: Annotated[bool, typer.Option("--spark", help="Run it as a pipeline on Spark.")] = False,
     follow: Annotated[bool, typer.Option("--follow", help="On Spark: go on until interrupted.")] = False,
     checkpoint: Annotated[Path | None, typer.Option(help="On Spark: the folder that remembers everything.")] = None,
@@ -43,11 +69,36 @@ def run(
     if spark or follow:
         from panewise.cli.pipelines import run_on_spark
 
-        run_on_spark(console, script, checkpoint, follow, boundary, until, rows)
+        run_on_spark(console, errors, script, checkpoint, follow, boundary, until, rows, output, query)
     else:
         from panewise.cli.scripts import run_here
 
-        run_here(console, script, boundary, until, rows)
+        run_here(console, errors, script, boundary, until, rows, output, query)
+
+
+@app.command()
+def query(
+    data: Annotated[Path, typer.Argument(help="A .parquet, .csv or .json file.", show_default=False)],
+    text: Annotated[str, typer.Argument(help="A SELECT over S, or the file's name without ending.")],
+    time: Annotated[str | None, typer.Option(help="The column that orders the data; guessed if not named.")] = None,
+    boundary: Side = "(]",
+    until: Until = None,
+    rows: Rows = 20,
+    output: How = Output.TABLE,
+) -> None:
+    """Answer one query over a file."""
+    from panewise.cli.querying import queried
+
+    queried(console, errors, data, text, time, boundary, until, rows, output)
+
+
+@app.command()
+def check(script: Script) -> None:
+    """Say whether a script can be understood and planned, or what is wrong with it; its sources are not read."""
+    from panewise.cli.scripts import checked
+
+    if not checked(console, errors, script):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -123,7 +174,7 @@ def lookup(
     ] = None,
     window: Annotated[str | None, typer.Option(help="How far back, instead of the query's own window.")] = None,
     key: Annotated[list[str] | None, typer.Option(help="A group; may be given several times.")] = None,
-    output: Annotated[str, typer.Option(help="table, json or arrow.")] = "table",
+    output: How = Output.TABLE,
     token_file: TokenFile = None,
 ) -> None:
     """Look up any window of a query whose panes are logged, with a server or without."""
@@ -141,7 +192,7 @@ def plot(
     out: Annotated[Path, typer.Option(help="The picture: a .png or .svg file.")],
     title: Annotated[str | None, typer.Option(help="What is written above it.")] = None,
     stream: Annotated[str, typer.Option(help="What queries call the data.")] = "S",
-    boundary: Annotated[str, typer.Option(help="'(]' as in the papers, '[)' as in Spark and Flink.")] = "(]",
+    boundary: Side = "(]",
 ) -> None:
     """Draw a series and, under it, the windows or frames of queries over it."""
     from panewise.cli.plotting import plotted
@@ -154,11 +205,12 @@ def plot(
 def demo(
     rows: Annotated[int, typer.Option(help="Connections to generate.", min=100)] = 6000,
     seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 7,
+    embedded: Annotated[bool, typer.Option("--embedded", help="In this process, as without PySpark.")] = False,
 ) -> None:
     """Generate a stream of network connections and answer standing queries on it, live, on local Spark."""
     from panewise.cli.demo import demo as run_demo
 
-    run_demo(console, rows, seed)
+    run_demo(console, rows, seed, embedded)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""The demo: a generated stream, a script of standing queries on local Spark, and a live table of their answers."""
+"""The demo: a generated stream, a script of standing queries, and their answers, live on local Spark or at once."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import tempfile
 import threading
 import time
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from rich.text import Text
 
 from panewise.cli.network import connections
 from panewise.cli.show import result_table
+from panewise.lang import Pipeline
 from panewise.runtime.local import HOST
-from panewise.runtime.local.script import load, shared
+from panewise.runtime.local.script import answer, load, shared
 
 #: Files that the stream is cut into; Spark takes one after the other.
 PARTS = 10
@@ -31,10 +33,8 @@ LATECOMER = (
 )
 
 
-def demo(console: Console, rows: int, seed: int) -> None:
-    """Generate, start, watch, let a query join and leave, finish."""
-    from panewise import spark
-
+def demo(console: Console, rows: int, seed: int, embedded: bool) -> None:
+    """Generate, explain, answer: on local Spark, or in this process where there is no PySpark or none is wanted."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="panewise-demo-") as name:
         folder = Path(name)
@@ -47,22 +47,52 @@ def demo(console: Console, rows: int, seed: int) -> None:
         script = load(folder / "demo.cql", HOST)
         console.print("[bold]3. What they share[/bold]:")
         console.print(shared(script, HOST).explain(), markup=False, highlight=False, soft_wrap=True)
-        console.print("[bold]4. The answers[/bold], as Spark Structured Streaming gives them:")
-        answers = Answers(console, began)
-        with console.status("starting Spark"):
-            session = spark.local_session(folder / "spark.log")
-            pipeline = spark.launched(
-                script,
-                session,
-                checkpoint=folder / "checkpoint",
-                base=folder,
-                boundary="[)",
-                per_batch=1,
-                sinks={name: answers.heard(name) for name in (*script.queries, "*")},
-            )
-        _watch(answers, pipeline)
-        pipeline.finish()
-        _tell(console, answers, pipeline, rows)
+        if embedded or find_spec("pyspark") is None:
+            _answer_here(console, script, folder)
+        else:
+            _answer_on_spark(Answers(console, began), script, folder, rows)
+
+
+def _answer_here(console: Console, script: Pipeline, folder: Path) -> None:
+    """All answers at once, in this process."""
+    console.print("[bold]4. The answers[/bold], in this process:")
+    answers = answer(script, folder, HOST, boundary="[)")
+    for each in answers:
+        console.print(result_table(each.query.name, _newest(each.outcome.table).slice(0, 6), clock=True))
+    account = answers[0].outcome.accounting["conn"]
+    console.print(
+        f"[bold]5. In the end[/bold]: {account.rows_in:,} rows in = {account.used:,} used + {account.late:,} late + "
+        f"{account.rejected:,} rejected"
+    )
+    if find_spec("pyspark") is None:
+        console.print("To watch the answers come on Spark: pip install 'panewise\\[spark]'", highlight=False)
+
+
+def _answer_on_spark(answers: Answers, script: Pipeline, folder: Path, rows: int) -> None:
+    """Start, watch, let a query join and leave, finish."""
+    from panewise import spark
+
+    console = answers.console
+    console.print("[bold]4. The answers[/bold], as Spark Structured Streaming gives them:")
+    with console.status("starting Spark"):
+        session = spark.local_session(folder / "spark.log")
+        pipeline = spark.launched(
+            script,
+            session,
+            checkpoint=folder / "checkpoint",
+            base=folder,
+            boundary="[)",
+            per_batch=1,
+            sinks={name: answers.heard(name) for name in (*script.queries, "*")},
+        )
+    _watch(answers, pipeline)
+    pipeline.finish()
+    _tell(console, answers, pipeline, rows)
+
+
+def _newest(table: pa.Table) -> pa.Table:
+    """The answers of the last instant."""
+    return table.filter(pc.equal(table["w_end"], pc.max(table["w_end"])))
 
 
 def _write(table: pa.Table, folder: Path) -> None:
@@ -94,7 +124,7 @@ class Answers:
                 return
             with self._lock:
                 self.first = self.first or time.monotonic() - self.began
-                newest = table.filter(pc.equal(table["w_end"], pc.max(table["w_end"])))
+                newest = _newest(table)
                 self.latest["latecomer" if name == "*" else name] = newest.drop_columns(
                     [c for c in ("query",) if c in newest.column_names]
                 )

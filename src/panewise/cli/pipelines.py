@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from panewise.cli.output import Output, chosen, write_results
 from panewise.cli.show import result_table
 from panewise.errors import BindProblem, SourceProblem, StateProblem, did_you_mean
 from panewise.lang import Pipeline as Script
@@ -23,22 +24,28 @@ from panewise.runtime.local.script import load
 
 def run_on_spark(
     console: Console,
+    errors: Console,
     path: Path,
     checkpoint: Path | None,
     follow: bool,
     boundary: str | None,
     until: str | None,
     rows: int,
+    output: Output,
+    query: str | None,
 ) -> None:
     """Run a script as a pipeline: over what there is, or on and on until it is interrupted."""
     from panewise import spark
 
     script = load(path, HOST)
+    printed = [name for name, each in script.queries.items() if not each.into]
+    names = chosen(printed, printed, query, output)
+    told = console if output is Output.TABLE else errors
     if follow and checkpoint is None:
         raise StateProblem("a pipeline that goes on needs a checkpoint", fix="add --checkpoint FOLDER")
     with ExitStack() as stack:
         folder = checkpoint or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="panewise-")))
-        with console.status("starting Spark"):
+        with told.status("starting Spark"):
             session = spark.local_session(folder / "spark.log")
             pipeline = spark.launched(
                 script,
@@ -48,11 +55,16 @@ def run_on_spark(
                 boundary=boundary,
                 trigger=None if follow else {"availableNow": True},
             )
-        _watched(console, pipeline, None if follow else _total(script, path.parent))
+        _watched(told, pipeline, None if follow else _total(script, path.parent))
         if not follow:
             pipeline.finish(until)
         pipeline.stop()
-        _told(console, pipeline, script, rows)
+        _tell(told, pipeline, script)
+        if output is Output.TABLE:
+            for name in names:
+                console.print(result_table(name, pipeline.results(name).limit(rows).toArrow()))
+        else:
+            write_results({name: pipeline.results(name).toArrow() for name in names}, output)
 
 
 def _watched(console: Console, pipeline: Any, total: int | None) -> None:
@@ -86,12 +98,11 @@ def _total(script: Script, base: Path) -> int | None:
     return total
 
 
-def _told(console: Console, pipeline: Any, script: Script, rows: int) -> None:
+def _tell(console: Console, pipeline: Any, script: Script) -> None:
+    """Where results went, and what became of the rows."""
     for name, query in script.queries.items():
         if query.into:
             console.print(f"[bold]{escape(name)}[/bold]: results in {escape(query.into)}")
-        else:
-            console.print(result_table(name, pipeline.results(name).limit(rows).toArrow()))
     metrics = pipeline.metrics
     console.print(
         f"{metrics.rows_in:,} rows in = {metrics.used:,} used + {metrics.late:,} late + {metrics.rejected:,} rejected; "

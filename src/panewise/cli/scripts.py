@@ -1,24 +1,50 @@
-"""`panewise run` and `panewise explain`: scripts in this process."""
+"""`panewise run`, `explain` and `check`: scripts in this process."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 
-from panewise.cli.show import show_answer
+from panewise.cli.output import Output, chosen, write_results
+from panewise.cli.show import show_account, show_answer
+from panewise.engine import Pool
+from panewise.engine.pool import answerable
+from panewise.errors import PanewiseError
+from panewise.lang import Pipeline
 from panewise.plan import explain
 from panewise.runtime.local import HOST
-from panewise.runtime.local.script import answer, drawn, found_columns, load, shared
+from panewise.runtime.local.script import answer, drawn, found_columns, load, load_with_problems, shared
 
 
-def run_here(console: Console, path: Path, boundary: str | None, until: str | None, rows: int) -> None:
+def run_here(
+    console: Console,
+    errors: Console,
+    path: Path,
+    boundary: str | None,
+    until: str | None,
+    rows: int,
+    output: Output,
+    query: str | None,
+) -> None:
     """Answer every query of a script and show what became of it."""
-    with console.status("reading the script") as status:
+    told = console if output is Output.TABLE else errors
+    with told.status("reading the script") as status:
         script = load(path, HOST)
+        printed = [name for name, each in script.queries.items() if output is Output.TABLE or not each.into]
+        names = chosen(list(script.queries), printed, query, output)
         answers = answer(script, path.parent, HOST, boundary=boundary, until=until, progress=status.update)
+    if not answers:
+        errors.print(f"{escape(str(path))} has no queries, so nothing is answered", highlight=False, soft_wrap=True)
+    if output is Output.TABLE:
+        for each in answers:
+            if each.query.name in names:
+                show_answer(console, each, rows)
+        return
     for each in answers:
-        show_answer(console, each, rows)
+        show_account(errors, each.outcome)
+    write_results({each.query.name: each.outcome.table for each in answers if each.query.name in names}, output)
 
 
 def explained(console: Console, path: Path, svg: Path | None, boundary: str | None = None) -> None:
@@ -35,3 +61,31 @@ def explained(console: Console, path: Path, svg: Path | None, boundary: str | No
     if svg is not None:
         for target in drawn(pool, svg):
             console.print(f"drawn: {target}", markup=False)
+
+
+def checked(console: Console, errors: Console, path: Path) -> bool:
+    """Bind and plan every query of a script without reading its sources; says whether all is well, or what is not."""
+    script, problems = load_with_problems(path, HOST)
+    problems += _unplanned(script)
+    for problem in problems:
+        errors.print(f"{escape(f'{path}: {problem}')}", highlight=False, soft_wrap=True)
+    if not problems:
+        console.print(f"ok: {_many(len(script.streams), 'stream')}, {_many(len(script.queries), 'query', 'queries')}")
+    return not problems
+
+
+def _unplanned(script: Pipeline) -> list[PanewiseError]:
+    """Why queries that are understood cannot be planned."""
+    problems: list[PanewiseError] = []
+    pool = Pool(script.streams, script.boundary_or(None), host=HOST, bounded=True)
+    for query in script.queries.values():
+        if not isinstance(answerable(query.query), str):
+            try:
+                pool.register(query.name, query.query)
+            except PanewiseError as problem:
+                problems.append(problem)
+    return problems
+
+
+def _many(count: int, one: str, many: str | None = None) -> str:
+    return f"{count or 'no'} {one if count == 1 else many or one + 's'}"

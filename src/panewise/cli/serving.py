@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
@@ -17,12 +16,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from panewise import serve
+from panewise.cli.output import Output, write_result
 from panewise.cli.show import result_table
 from panewise.errors import PanewiseError, SourceProblem
+from panewise.runtime.json_text import json_bytes
 from panewise.runtime.tailing import Tails
 from panewise.serve.asking import Ask, Asked
 from panewise.serve.effort import Effort
-from panewise.serve.encoding import ARROW, arrow_bytes, json_bytes, json_rows
+from panewise.serve.encoding import ARROW
 from panewise.serve.limits import Limits
 
 #: The environment variable that holds the token, so that no list of processes shows it.
@@ -61,21 +62,17 @@ def looked_up(
     at: Sequence[str],
     window: str | None,
     keys: Sequence[str],
-    output: str,
+    output: Output,
     token: str | None,
 ) -> None:
     """Ask a server, or a log itself, and show what was found."""
-    if output not in ("table", "json", "arrow"):
-        raise PanewiseError(f"output {output!r} is unknown", fix="use table, json or arrow")
     remote = place.startswith(("http://", "https://"))
     ask = Ask(query or "", list(at) or None, window, texts=list(keys) or None)
     table = _asked(place, ask, token) if remote else _read(Path(place), ask)
-    if output == "table":
+    if output is Output.TABLE:
         console.print(result_table(query or place, table))
-        return
-    found = arrow_bytes(table) if output == "arrow" else json_bytes(json_rows(table)) + b"\n"
-    sys.stdout.buffer.write(found)
-    sys.stdout.buffer.flush()
+    else:
+        write_result(table, output)
 
 
 def _read(folder: Path, ask: Ask) -> pa.Table:

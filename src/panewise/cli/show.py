@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from panewise.accounting import Outcome
 from panewise.runtime.local.script import Answer
 
 
@@ -24,10 +25,20 @@ def show_answer(console: Console, answer: Answer, rows: int) -> None:
             f"[bold]{escape(answer.query.name)}[/bold]: {table.num_rows:,} rows to {escape(str(answer.written))}"
         )
     else:
-        console.print(result_table(answer.query.name, table.slice(0, rows)))
-        if table.num_rows > rows:
-            console.print(f"... {table.num_rows - rows:,} more rows", style="dim")
-    for name, account in answer.outcome.accounting.items():
+        show_result(console, answer.query.name, table, rows)
+    show_account(console, answer.outcome)
+
+
+def show_result(console: Console, title: str, table: pa.Table, rows: int) -> None:
+    """The first rows of a result, and how many more there are."""
+    console.print(result_table(title, table.slice(0, rows)))
+    if table.num_rows > rows:
+        console.print(f"... {table.num_rows - rows:,} more rows", style="dim")
+
+
+def show_account(console: Console, outcome: Outcome) -> None:
+    """Of streams with rows that were not used, or not everywhere: how many and why."""
+    for name, account in outcome.accounting.items():
         if account.late or account.rejected or account.partly_late:
             console.print(
                 f"  {escape(name)}: {account.rows_in:,} rows in = {account.used:,} used + {account.late:,} late "

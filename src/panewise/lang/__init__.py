@@ -3,7 +3,7 @@
 from panewise.lang.inline import inlined
 from panewise.lang.parser import parse_query, parse_script
 from panewise.lang.render import render
-from panewise.lang.script import NamedQuery, Pipeline, bind_query, bind_script
+from panewise.lang.script import NamedQuery, Pipeline, bind_query, bind_script, script_and_problems
 from panewise.lang.translate import translated
 
 __all__ = [
@@ -15,5 +15,6 @@ __all__ = [
     "parse_query",
     "parse_script",
     "render",
+    "script_and_problems",
     "translated",
 ]

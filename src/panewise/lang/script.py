@@ -78,7 +78,18 @@ def bind_query(text: str, streams: Mapping[str, StreamSchema], describe: Describ
 
 def bind_script(text: str, describe: Describe, infer: Infer | None = None) -> Pipeline:
     """A script, statement by statement; each sees what stands before it. `infer` finds columns nobody declares."""
+    found, problems = script_and_problems(text, describe, infer)
+    for problem in problems:
+        raise problem
+    return found
+
+
+def script_and_problems(
+    text: str, describe: Describe, infer: Infer | None = None
+) -> tuple[Pipeline, list[PanewiseError]]:
+    """What can be bound of a script, and why the rest cannot: all wrong queries up to the first wrong declaration."""
     found = Pipeline()
+    problems: list[PanewiseError] = []
     views: dict[str, QuerySyntax] = {}
     for statement in parse_script(text).statements:
         try:
@@ -112,8 +123,10 @@ def bind_script(text: str, describe: Describe, infer: Infer | None = None) -> Pi
                     _warn_of_names(name, bound)
                     found.queries[name] = NamedQuery(name, bound, render(statement), alone(statement, views))
         except PanewiseError as problem:
-            raise problem.at(statement.place) from None
-    return found
+            problems.append(problem.at(statement.place))
+            if isinstance(statement, CreateStream | CreateView):
+                break
+    return found, problems
 
 
 def _warn_of_names(name: str, query: Query) -> None:

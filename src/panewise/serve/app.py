@@ -15,11 +15,12 @@ from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
 from panewise.errors import BindProblem, PanewiseError
+from panewise.runtime.json_text import json_bytes
 from panewise.runtime.tailing import Tails, Unknown
 from panewise.serve.answering import Answering, refuse_long
 from panewise.serve.asking import Ask, info
 from panewise.serve.desk import Desk, beside
-from panewise.serve.encoding import ARROW, instant_value, json_bytes
+from panewise.serve.encoding import ARROW, instant_value
 from panewise.serve.events import HEARTBEAT, EventStream, Hub
 from panewise.serve.limits import Busy, Limits, TooLarge
 from panewise.serve.models import Found, Health, Lookup, Problem, Queries, QueryInfo, Registration

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from panewise.errors import PanewiseError
-from panewise.serve.encoding import json_bytes
+from panewise.runtime.json_text import json_bytes
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.dataset
 import pyarrow.json
 import pyarrow.parquet
 
 from panewise.errors import SourceProblem
+from panewise.runtime.json_text import json_bytes, json_rows
 from panewise.runtime.local.texts import csv_reason, read_times
 from panewise.runtime.whole import clear_drafts, draft_of
 from panewise.schema import StreamSchema
@@ -187,14 +184,9 @@ def _read_json(file: Path, schema: pa.Schema) -> pa.Table:
 
 
 def _write_json(table: pa.Table, path: str) -> None:
-    with open(path, "w", encoding="utf-8") as lines:
-        for row in table.to_pylist():
-            lines.write(json.dumps({k: _jsonable(v) for k, v in row.items()}, default=str) + "\n")
-
-
-def _jsonable(value: Any) -> Any:
-    """JSON has no NaN and no infinity; they are written as text, as Spark does."""
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+    with open(path, "wb") as lines:
+        for row in json_rows(table):
+            lines.write(json_bytes(row) + b"\n")
 
 
 _READERS: dict[str, Callable[[Path, pa.Schema], pa.Table]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,8 +12,8 @@ from panewise.accounting import Outcome
 from panewise.engine import Engine, Pool
 from panewise.engine.pane_log import Tap
 from panewise.engine.pool import answerable
-from panewise.errors import BindProblem, SourceProblem
-from panewise.lang import NamedQuery, Pipeline, bind_script
+from panewise.errors import BindProblem, PanewiseError, SourceProblem
+from panewise.lang import NamedQuery, Pipeline, script_and_problems
 from panewise.runtime.local.embedded import execute, fed
 from panewise.runtime.local.files import inferred, read, write
 from panewise.runtime.local.host import DuckDBHost
@@ -31,12 +32,24 @@ class Answer:
 
 def load(path: Path, host: DuckDBHost) -> Pipeline:
     """The bound script of a file."""
+    script, problems = load_with_problems(path, host)
+    for problem in problems:
+        raise problem
+    return script
+
+
+def load_with_problems(path: Path, host: DuckDBHost) -> tuple[Pipeline, list[PanewiseError]]:
+    """What can be bound of the script of a file, and why the rest cannot."""
+    return script_and_problems(text_of(path), host.describe, lambda address: inferred(address, path.parent))
+
+
+def text_of(path: Path) -> str:
+    """The text of a script; `-` is standard input."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return sys.stdin.buffer.read().decode("utf-8") if str(path) == "-" else path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
         reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
         raise SourceProblem(f"script '{path}' cannot be read: {reason}", fix="check the path") from None
-    return bind_script(text, host.describe, lambda address: inferred(address, path.parent))
 
 
 def found_columns(pipeline: Pipeline) -> list[str]:

@@ -1,0 +1,83 @@
+"""`panewise query`: one query over one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+from rich.console import Console
+from rich.markup import escape
+
+from panewise.cli.output import Output, write_result
+from panewise.cli.show import show_account, show_result
+from panewise.errors import SchemaProblem, did_you_mean
+from panewise.runtime.local.embedded import execute
+from panewise.runtime.local.files import read_undeclared
+from panewise.schema import Stream
+
+#: Integers that are called so are taken for time where nothing looks more like it.
+TIMES = ("t", "ts", "time", "timestamp")
+#: Values of a text column that are tried before all of them are.
+TRIED = 1000
+
+
+def queried(
+    console: Console,
+    errors: Console,
+    data: Path,
+    text: str,
+    time: str | None,
+    boundary: str,
+    until: str | None,
+    rows: int,
+    output: Output,
+) -> None:
+    """Answer a query over a file, which it calls S, or by the file's name without its ending."""
+    table = read_undeclared(data)
+    if time is None:
+        time, reason = guessed_time(table)
+        errors.print(f"time: {escape(time)} ({reason}; --time names another)", highlight=False, soft_wrap=True)
+    source = Stream(timed(table, time), time, delay=None)
+    with errors.status("answering"):
+        outcome = execute(text, {"S": source, data.name.partition(".")[0]: source}, boundary=boundary, until=until)
+    if output is Output.TABLE:
+        show_result(console, data.name, outcome.table, rows)
+    else:
+        write_result(outcome.table, output)
+    show_account(errors, outcome)
+
+
+def guessed_time(table: pa.Table) -> tuple[str, str]:
+    """The column that is probably meant by time, and why: the first timestamp, or what can be read as one."""
+    stamps = [field.name for field in table.schema if pa.types.is_timestamp(field.type)]
+    if stamps:
+        return stamps[0], "the only timestamp" if len(stamps) == 1 else f"the first of {len(stamps)} timestamps"
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if as_stamps(column.slice(0, TRIED)) is not None and as_stamps(column) is not None:
+            return name, "it reads as a timestamp"
+    for field in table.schema:
+        if pa.types.is_integer(field.type) and field.name.lower() in TIMES:
+            return field.name, "an integer of that name"
+    raise SchemaProblem("no column looks like time", fix=f"name one with --time: {', '.join(table.column_names)}")
+
+
+def timed(table: pa.Table, time: str) -> pa.Table:
+    """The table with days and text as timestamps in its time column."""
+    if time not in table.column_names:
+        raise SchemaProblem(f"there is no column {time!r}", fix=did_you_mean(time, table.column_names))
+    stamps = as_stamps(table[time])
+    return table if stamps is None else table.set_column(table.column_names.index(time), time, stamps)
+
+
+def as_stamps(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Days and text as timestamps, without a zone where they name none; None where values are something else."""
+    if pa.types.is_date(column.type):
+        return column.cast(pa.timestamp("us"))
+    if not pa.types.is_string(column.type) or column.null_count == len(column):
+        return None
+    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        try:
+            return column.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return None

@@ -1,0 +1,53 @@
+"""Rows as JSON, the same in files, on standard output and over HTTP."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import date, datetime
+from typing import Any
+
+import pyarrow as pa
+
+
+def json_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows as objects. Times are ISO text, decimals and bytes text, and so is what JSON has no number for."""
+    columns = [_plain(column) for column in table.columns]
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def json_bytes(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _plain(column: pa.ChunkedArray) -> list[Any]:
+    values, kind = column.to_pylist(), column.type
+    if pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind):
+        return list(values)
+    plain = _finite if pa.types.is_floating(kind) else _text
+    return [None if value is None else plain(value) for value in values]
+
+
+def _finite(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _text(value: Any) -> Any:
+    match value:
+        case datetime() if value.tzinfo is not None:
+            return value.isoformat().replace("+00:00", "Z")
+        case datetime() | date():
+            return value.isoformat()
+        case bytes():
+            return value.hex()
+        case float():
+            return _finite(value)
+        case int() | str():
+            return value
+        case list():
+            return [_text(each) for each in value]
+        case dict():
+            return {name: _text(each) for name, each in value.items()}
+    return str(value)
