@@ -37,15 +37,20 @@ def passed(steps: Sequence[Rowwise], table: pa.Table, host: Host) -> tuple[pa.Ta
 def evaluated(scalars: Sequence[Scalar], table: pa.Table, host: Host) -> list[pa.ChunkedArray]:
     """Each expression for every row."""
     computed = [s for s in scalars if s.column is None]
-    if computed:
-        needed = sorted({name for s in computed for name in s.inputs})
-        # A table without columns has no rows: the row number keeps constant expressions as long as the table.
-        inputs = table.select(needed) if needed else _bare(table.num_rows)
-        try:
-            answers = iter(host.evaluate(computed, inputs))
-        except PanewiseError as problem:
-            raise with_row(problem, table, lambda some: evaluated(computed, some, host)) from None
+    try:
+        answers = iter(_asked(computed, table, host))
+    except PanewiseError as problem:
+        raise with_row(problem, table, lambda some: _asked(computed, some, host)) from None
     return [table.column(s.column) if s.column is not None else next(answers) for s in scalars]
+
+
+def _asked(computed: Sequence[Scalar], table: pa.Table, host: Host) -> list[pa.ChunkedArray]:
+    """What the host says of each expression."""
+    if not computed:
+        return []
+    needed = sorted({name for s in computed for name in s.inputs})
+    # A table without columns has no rows: the row number keeps constant expressions as long as the table.
+    return host.evaluate(computed, table.select(needed) if needed else _bare(table.num_rows))
 
 
 def _bare(rows: int) -> pa.Table:
