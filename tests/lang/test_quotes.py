@@ -56,8 +56,8 @@ def test_a_doubly_quoted_column_groups() -> None:
 @pytest.mark.parametrize("quote", ['"', "`"])
 def test_windows_frames_and_streams_take_quoted_names(quote: str) -> None:
     name = f"{quote}Customer Name{quote}"
-    rows = ask(f"SELECT ISTREAM ts FROM {quote}S{quote} [PARTITION BY {name} ROWS 1 LAG 1]")
-    assert [row["ts"] for row in rows] == [1, 3]
+    rows = ask(f"SELECT ISTREAM ts AS at FROM {quote}S{quote} [PARTITION BY {name} ROWS 1 LAG 1]")
+    assert [row["at"] for row in rows] == [1, 3]
     rows = ask(f"SELECT COUNT(*) AS n FROM S [FRAME WHILE {name} = 'ann' PARTITION BY {name}]")
     assert [row["n"] for row in rows] == [3]
 

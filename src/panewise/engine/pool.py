@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 
 from panewise.algebra import Host, Query, default_host
-from panewise.algebra.added import renamed
+from panewise.algebra.hints import hints
 from panewise.engine.purge import Purge
 from panewise.errors import BindProblem, PanewiseError, PanewiseWarning, SchemaProblem, StateProblem, did_you_mean
 from panewise.plan import (
@@ -105,8 +105,8 @@ class Pool:
         windows are half-filled at first.
         """
         standing = self.understood(name, query, since)
-        if isinstance(query, str) and (moved := renamed(standing.plan.query)):
-            warnings.warn(f"query {name!r}: {moved}", PanewiseWarning, stacklevel=2)
+        for hint in hints(standing.plan.query) if isinstance(query, str) else ():
+            warnings.warn(f"query {name!r}: {hint}", PanewiseWarning, stacklevel=2)
         self.adopt(standing)
 
     def understood(self, name: str, query: str | Query, since: int | None = None) -> Standing:

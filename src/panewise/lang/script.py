@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from panewise.algebra import Query
-from panewise.algebra.added import renamed
+from panewise.algebra.hints import hints
 from panewise.errors import BindProblem, PanewiseError, PanewiseWarning, Place, SchemaProblem, TimeProblem
 from panewise.lang.binder import Binder
 from panewise.lang.data_types import data_type
@@ -107,7 +107,7 @@ def script_and_problems(
                 case CreateQuery(name, query):
                     _fresh(name, found, views)
                     bound = named_apart(Binder(found.streams, views, describe).query(query), query)
-                    _warn_of_names(name, bound)
+                    _warn(name, bound)
                     found.queries[name] = NamedQuery(
                         name,
                         bound,
@@ -120,7 +120,7 @@ def script_and_problems(
                 case QuerySyntax():
                     name = f"query_{len(found.queries) + 1}"
                     bound = named_apart(Binder(found.streams, views, describe).query(statement), statement)
-                    _warn_of_names(name, bound)
+                    _warn(name, bound)
                     found.queries[name] = NamedQuery(name, bound, render(statement), alone(statement, views))
         except PanewiseError as problem:
             problems.append(problem.at(statement.place))
@@ -129,9 +129,9 @@ def script_and_problems(
     return found, problems
 
 
-def _warn_of_names(name: str, query: Query) -> None:
-    if moved := renamed(query):
-        warnings.warn(f"query {name!r}: {moved}", PanewiseWarning, stacklevel=3)
+def _warn(name: str, query: Query) -> None:
+    for hint in hints(query):
+        warnings.warn(f"query {name!r}: {hint}", PanewiseWarning, stacklevel=3)
 
 
 def _fresh(name: str, found: Pipeline, views: Mapping[str, QuerySyntax]) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from panewise import reference
 from panewise.accounting import Outcome, missing
 from panewise.algebra import Host, Query, default_host
-from panewise.algebra.added import renamed
+from panewise.algebra.hints import hints
 from panewise.engine import Engine, Pool
 from panewise.engine.pool import answerable
 from panewise.errors import PanewiseWarning, QueryProblem
@@ -46,8 +46,8 @@ def run(
     """
     bound, given = reference.understood(query, streams, time, default_host())
     outcome = execute(bound, given, boundary=boundary, until=until)
-    if isinstance(query, str) and (moved := renamed(bound)):
-        warnings.warn(moved, PanewiseWarning, stacklevel=2)
+    for hint in hints(bound) if isinstance(query, str) else ():
+        warnings.warn(hint, PanewiseWarning, stacklevel=2)
     if lost := missing(outcome.accounting):
         warnings.warn(lost, PanewiseWarning, stacklevel=2)
     return outcome.accounted()

@@ -1,0 +1,41 @@
+"""What in a query may not be what was meant, though it has a meaning: told as a warning, a sentence each."""
+
+from __future__ import annotations
+
+import re
+
+from panewise.algebra.added import renamed
+from panewise.algebra.tree import Emit, Group, Project, Query, Source
+from panewise.time import UNITS
+from panewise.window import Landmark
+
+
+def hints(query: Query) -> list[str]:
+    """What to tell whoever wrote the query."""
+    return [hint for hint in (renamed(query), _buckets(query)) if hint]
+
+
+def _buckets(query: Query) -> str | None:
+    """Groups by a part of the time and no window: each arrival then changes a group, and every change is reported."""
+    if query.emit is not Emit.CHANGES or any(node.window != Landmark() for node in query.windows):
+        return None
+    times = {node.time for node in query.root.walk() if isinstance(node, Source)}
+    for node in query.root.walk():
+        if isinstance(node, Group) and isinstance(node.child, Project):
+            keys = [scalar for name, scalar in node.child.items if name in node.keys and scalar.column is None]
+            if found := next((scalar.sql for scalar in keys if times & set(scalar.inputs)), None):
+                return (
+                    f"{_plain(found)} groups by time without a window, so that every change of a group is reported; "
+                    f"write {_window(found)} after the stream to hear of each group once"
+                )
+    return None
+
+
+def _plain(sql: str) -> str:
+    return re.sub(r"`(?:[^`.]*\.)?([^`]*)`", r"\1", sql)
+
+
+def _window(sql: str) -> str:
+    unit = re.match(r"DATE_TRUNC\('(\w+)'", sql, re.IGNORECASE)
+    length = f"1 {unit[1].upper()}" if unit and unit[1].upper() in UNITS else "..."
+    return f"[RANGE {length} SLIDE {length}]"
