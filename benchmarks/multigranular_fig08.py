@@ -86,7 +86,7 @@ FIGURE = Figure(
     paper="windows as in figure 6, 100,000 tuples a timestamp; SUM and linear fit of durations, 5 and 10 recurring "
     "items. The curves have no numbers in the text; their axis ends at 1.5 KB. Rows "
     "a timestamp do not matter for sums, so there are few. "
-    "'States alone' is `engine.nbytes`, which counts panes but not the totals beside them, nor what objects hold; all "
+    "'States alone' is `engine.nbytes`, which counts panes and the totals beside them, but not what objects hold; all "
     "else is what Python allocates from the first row on and keeps",
     x="levels",
     y="KiB",

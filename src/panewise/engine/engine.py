@@ -207,7 +207,7 @@ class Engine:
 
     @property
     def nbytes(self) -> int:
-        """The memory that panes and states take."""
+        """The memory that panes and totals of grouped aggregates take; joins, distincts and frames are not in it."""
         return sum(family.nbytes for family in self._families.values())
 
     def late(self, stream: str) -> pa.Table:

@@ -26,6 +26,7 @@ from panewise.algebra import (
 from panewise.plan.aggregation import aggregation
 from panewise.plan.explain_frames import frame_facts
 from panewise.plan.framing import framing
+from panewise.plan.relation import relation
 from panewise.plan.storage import Storage, storage
 from panewise.time import Domain, duration_text
 from panewise.window import Pattern, Rows
@@ -91,8 +92,15 @@ def _told(node: Node) -> str | None:
 
 
 def _call(call: Call, query: Query) -> str:
-    kept = _filling(query) if query.framed else storage(call, aggregation(query))
+    kept = _filling(query) if query.framed else _keeping(call, query)
     return f"- {call_text(call)} in {kept.name}: {kept.reason}"
+
+
+def _keeping(call: Call, query: Query) -> Storage:
+    plan = aggregation(query)
+    if isinstance(plan, str) and not isinstance(relation(query), str):
+        return Storage("rows", "a group that changes is computed anew from the rows it has")
+    return storage(call, plan)
 
 
 def _filling(query: Query) -> Storage:

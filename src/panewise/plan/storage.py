@@ -42,7 +42,8 @@ def storage(call: Call, plan: Aggregation | str) -> Storage:
     if isinstance(columns, PositionalColumns) and columns.apart:
         return Storage("recompute", f"what {name} is made of changes with age: every pane is weighed at every instant")
     if columns.exact:
-        return Storage("R-INT", f"{name} is {call.aggregate.laws}: what leaves is subtracted, O(1) a pane")
+        cost = "O(1) a pane" if call.aggregate.laws.bounded else "value by value"
+        return Storage("R-INT", f"{name} is {call.aggregate.laws}: what leaves is subtracted, {cost}")
     why = "rounds, so nothing is subtracted" if call.aggregate.laws.invertible else f"is {call.aggregate.laws}"
     return Storage("two-stacks", f"{name} {why}: O(1) a pane, amortised")
 
