@@ -23,9 +23,7 @@ def test_groups_of_time_without_a_window_are_told_of_one() -> None:
         assert pw.run(HOURLY, {"S": EVENTS}, time="ts").num_rows == 4
 
 
-@pytest.mark.parametrize(
-    "key", ["HOUR(ts)", "CAST(ts AS DATE)", "FLOOR(MINUTE(ts) / 5)", "DATE_TRUNC('MONTH', ts)"]
-)
+@pytest.mark.parametrize("key", ["HOUR(ts)", "CAST(ts AS DATE)", "FLOOR(MINUTE(ts) / 5)", "DATE_TRUNC('MONTH', ts)"])
 def test_any_part_of_the_time_is_told_of(key: str) -> None:
     with pytest.warns(PanewiseWarning, match=r"groups by time without a window.* \[RANGE \.\.\. SLIDE \.\.\.\]"):
         pw.run(f"SELECT k, COUNT(*) AS n FROM S WHERE k <> 'z' GROUP BY k, {key}", {"S": EVENTS}, time="ts")
