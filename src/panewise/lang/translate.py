@@ -185,7 +185,7 @@ def _fitted(entry: Function, arguments: Sequence[Typed]) -> list[Typed] | None:
     meeting = common([found for kind, found in zip(kinds, types, strict=True) if kind.alike and found is not None])
     if meeting is None or any(found is None for found in types):
         return None
-    wanted = [meeting if kind.alike else found for kind, found in zip(kinds, types, strict=True)]
+    wanted = [meeting if kind.alike and not kind.kept else found for kind, found in zip(kinds, types, strict=True)]
     return [converted(given, kind) for given, kind in zip(arguments, wanted, strict=True)]
 
 

@@ -11,7 +11,7 @@ from panewise.lang.coercion import as_decimal, decimal_result, widest
 from panewise.lang.data_types import BIGINT, DOUBLE, INTEGERS, duckdb_type, is_fraction
 from panewise.lang.functions.casts import cast, converted
 from panewise.lang.functions.catalogue import Typed, fails, function, macro, node, same
-from panewise.lang.functions.kinds import NUMBER, WHOLES
+from panewise.lang.functions.kinds import COUNTED, NUMBER, SIGNED, WHOLES
 
 
 def _decimals(a: Typed, b: Typed) -> bool:
@@ -42,7 +42,11 @@ def _sum(symbol: str) -> Callable[[Sequence[Typed], pa.DataType], str]:
             # Both at the finer scale, so that DuckDB loses no digit before the result is cut to its type.
             a, b = _exact(a), _exact(b)
             both = pa.decimal128(kind.precision, max(a.type.scale, b.type.scale))
-            return f"({cast(a, both)} {symbol} {cast(b, both)})"
+            a, b = converted(a, both), converted(b, both)
+            if kind.scale == both.scale:
+                return f"({a.sql} {symbol} {b.sql})"
+            beyond = f"pw_rounded_quotient({unscaled(a)} {symbol} {unscaled(b)}, {10 ** (both.scale - kind.scale)})"
+            return _with_point(beyond, kind.scale)
         return f"({cast(a, kind)} {symbol} {cast(b, kind)})"
 
     return translated
@@ -50,9 +54,13 @@ def _sum(symbol: str) -> Callable[[Sequence[Typed], pa.DataType], str]:
 
 def _product(arguments: Sequence[Typed], kind: pa.DataType) -> str:
     a, b = arguments
-    if _decimals(a, b):
-        return f"({_exact(a).sql} * {_exact(b).sql})"
-    return f"({cast(a, kind)} * {cast(b, kind)})"
+    if not _decimals(a, b):
+        return f"({cast(a, kind)} * {cast(b, kind)})"
+    a, b = _exact(a), _exact(b)
+    if a.type.precision + b.type.precision <= 38:
+        return f"({a.sql} * {b.sql})"
+    beyond = a.type.scale + b.type.scale - kind.scale
+    return _with_point(f"pw_product({unscaled(a)}, {unscaled(b)}, {beyond})", kind.scale)
 
 
 def nonzero(symbol: str, a: Typed, b: Typed, found: str, lenient: bool = False) -> str:
@@ -69,10 +77,14 @@ def quotient(arguments: Sequence[Typed], kind: pa.DataType, lenient: bool = Fals
         return nonzero("/", a, b, f"({cast(a, kind)} / {cast(b, kind)})", lenient)
     a, b = _exact(a), _exact(b)
     shift = 10 ** (kind.scale - a.type.scale + b.type.scale)
-    digits = f"CAST(pw_rounded_quotient({unscaled(a)} * CAST('{shift}' AS HUGEINT), {unscaled(b)}) AS DECIMAL(38, 0))"
-    return nonzero(
-        "/", a, b, f"{digits} * CAST('0.{1:0>{kind.scale}}' AS DECIMAL({kind.scale}, {kind.scale}))", lenient
-    )
+    digits = f"pw_quotient({unscaled(a)}, {unscaled(b)}, CAST('{shift}' AS HUGEINT))"
+    return nonzero("/", a, b, _with_point(digits, kind.scale), lenient)
+
+
+def _with_point(digits: str, scale: int) -> str:
+    """A decimal of whole digits, as many of them after the point as its scale says."""
+    whole = f"CAST({digits} AS DECIMAL(38, 0))"
+    return f"{whole} * CAST('0.{1:0>{scale}}' AS DECIMAL({scale}, {scale}))" if scale else whole
 
 
 def unscaled(value: Typed) -> str:
@@ -85,6 +97,31 @@ macro(
     "pw_rounded_quotient(x, y)",
     """(x // y) + CASE WHEN abs(x % y) >= abs(y) - abs(x % y) THEN CASE WHEN (x < 0) = (y < 0) THEN 1 ELSE -1 END
     ELSE 0 END""",
+)
+#: A quotient times another number; only what does not divide is multiplied first.
+macro("pw_quotient(x, y, shift)", "(x // y) * shift + pw_rounded_quotient((x % y) * shift, y)")
+macro("pw_ten(n)", "CAST('1' || repeat('0', n) AS UHUGEINT)")
+macro("pw_middle(a, b, c, d)", "(a * d + b * c + b * d // pw_ten(19))")
+macro(
+    "pw_shifted(high, low, k)",
+    """CASE WHEN k = 0 THEN high * pw_ten(38) + low
+    WHEN k <= 38 THEN high * pw_ten(38 - k) + low // pw_ten(k)
+        + CAST(low % pw_ten(k) >= pw_ten(k) // CAST(2 AS UHUGEINT) AS UHUGEINT)
+    ELSE high // pw_ten(k - 38)
+        + CAST(high % pw_ten(k - 38) >= pw_ten(k - 38) // CAST(2 AS UHUGEINT) AS UHUGEINT) END""",
+)
+macro(
+    "pw_halves(a, b, c, d, k)",
+    """pw_shifted(a * c + pw_middle(a, b, c, d) // pw_ten(19),
+    pw_middle(a, b, c, d) % pw_ten(19) * pw_ten(19) + b * d % pw_ten(19), k)""",
+)
+#: A product of whole numbers without its last k digits, rounded: it may have 76 digits, which no number of DuckDB's
+#: has, so it is made of halves of 19 digits each.
+macro(
+    "pw_product(x, y, k)",
+    """CAST(pw_halves(CAST(abs(x) AS UHUGEINT) // pw_ten(19), CAST(abs(x) AS UHUGEINT) % pw_ten(19),
+        CAST(abs(y) AS UHUGEINT) // pw_ten(19), CAST(abs(y) AS UHUGEINT) % pw_ten(19), k) AS HUGEINT)
+    * CASE WHEN (x < 0) = (y < 0) THEN 1 ELSE -1 END""",
 )
 
 
@@ -119,10 +156,10 @@ def _negated(arguments: Sequence[Typed], kind: pa.DataType) -> str:
 function("+", takes=[NUMBER, NUMBER], gives=_type("+"), duckdb=_sum("+"), form="({0} + {1})")
 function("-", takes=[NUMBER, NUMBER], gives=_type("-"), duckdb=_sum("-"), form="({0} - {1})")
 function("*", takes=[NUMBER, NUMBER], gives=_type("*"), duckdb=_product, form="({0} * {1})")
-function("/", takes=[NUMBER, NUMBER], gives=_type("/"), duckdb=quotient, form="({0} / {1})")
+function("/", takes=[NUMBER, NUMBER], gives=_type("/"), duckdb=quotient, form="({0} / {1})", stricter=True)
 function("%", "MOD", takes=[NUMBER, NUMBER], gives=_type("%"), duckdb=_remainder, form="({0} % {1})")
-function("DIV", takes=[NUMBER, NUMBER], gives=BIGINT, duckdb=_whole_quotient, form="({0} DIV {1})")
-function("negative", "NEGATIVE", takes=[NUMBER], gives=same(), duckdb=_negated, form="(- {0})")
+function("DIV", takes=[COUNTED] * 2, gives=BIGINT, duckdb=_whole_quotient, form="({0} DIV {1})", stricter=True)
+function("negative", "NEGATIVE", takes=[SIGNED], gives=same(), duckdb=_negated, form="(- {0})")
 function("POSITIVE", takes=[NUMBER], gives=same(), duckdb="{0}")
 
 node(exp.Add, "+")

@@ -35,7 +35,7 @@ from panewise.lang.data_types import (
 )
 from panewise.lang.functions.catalogue import Typed, fails, function
 from panewise.lang.functions.kinds import ATOMS, Kind
-from panewise.lang.functions.spelling import date_of_text, double_text, moment_of_text, number_of_text
+from panewise.lang.functions.spelling import date_of_text, double_text, float_text, moment_of_text, number_of_text
 from panewise.schema import is_number, type_name
 
 
@@ -103,14 +103,25 @@ def _precise(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool, other
     return _simple(sql if exact else f"CAST({sql} AS VARCHAR)", given, to, lenient, otherwise)
 
 
+def _narrowed(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool, otherwise: str) -> str:
+    """A fraction with fewer digits; what is too large is infinite."""
+    if to == DOUBLE:
+        return _simple(sql, given, to, lenient, otherwise)
+    infinite = f"CAST(CASE WHEN {sql} > 0 THEN 'inf' ELSE '-inf' END AS FLOAT)"
+    large = f"abs({sql}) > 3.4028234663852886e38 AND isfinite({sql})"
+    return f"CASE WHEN {large} THEN {infinite} ELSE CAST({sql} AS FLOAT) END"
+
+
 def _through_text(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool, otherwise: str) -> str:
-    """A decimal of the digits that a fraction shows, not of all that it has."""
-    shown = _simple(f"CAST({sql} AS VARCHAR)", given, to, lenient, otherwise)
-    return f"CASE WHEN isfinite({sql}) THEN {shown} END"
+    """A decimal of the digits that a fraction shows as a DOUBLE, not of all that it has."""
+    shown = _simple(f"CAST(CAST({sql} AS DOUBLE) AS VARCHAR)", given, to, lenient, otherwise)
+    # DuckDB reads digits with an exponent into decimals that have no room for them.
+    large = f"abs({sql}) >= 1e{to.precision - to.scale}"
+    return f"CASE WHEN NOT isfinite({sql}) THEN NULL WHEN {large} THEN {otherwise} ELSE {shown} END"
 
 
-def _fraction_text(sql: str, *_: object) -> str:
-    return double_text(sql)
+def _fraction_text(sql: str, given: pa.DataType, *_: object) -> str:
+    return double_text(sql) if given == DOUBLE else float_text(sql)
 
 
 def _decimal_text(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool, otherwise: str) -> str:
@@ -120,16 +131,17 @@ def _decimal_text(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool, 
 
 
 def _moment_of_number(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool, otherwise: str) -> str:
-    ticks = f"trunc({sql} * 1000000)" if given not in INTEGERS else f"CAST({sql} AS HUGEINT) * 1000000"
-    ticks = f"{'TRY_' if lenient else ''}CAST({ticks} AS BIGINT)"
-    if is_fraction(given):
-        return f"CASE WHEN isfinite({sql}) THEN make_timestamp({ticks}) END"
-    return f"make_timestamp({ticks})"
+    whole = {True: f"CAST({sql} AS HUGEINT) * 1000000", False: f"trunc({sql} * 1000000)"}[given in INTEGERS]
+    ticks = f"trunc(CAST({sql} AS DOUBLE) * 1000000)" if is_fraction(given) else whole
+    moment = f"make_timestamp({'TRY_' if lenient else ''}CAST({ticks} AS BIGINT))"
+    return f"CASE WHEN NOT isfinite({sql}) THEN {otherwise} ELSE {moment} END" if is_fraction(given) else moment
 
 
 def _seconds(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool, otherwise: str) -> str:
     if to in INTEGERS:
-        return _simple(f"CAST(floor(epoch_us({sql}) / 1000000) AS BIGINT)", BIGINT, to, lenient, otherwise)
+        ticks = f"epoch_us({sql})"
+        whole = f"({ticks} // 1000000 - CASE WHEN {ticks} % 1000000 < 0 THEN 1 ELSE 0 END)"
+        return _simple(whole, BIGINT, to, lenient, otherwise)
     if is_fraction(to):
         return f"CAST(epoch_us({sql}) / 1000000 AS {duckdb_type(to)})"
     exact = f"CAST(epoch_us({sql}) AS DECIMAL(20, 0)) * CAST(0.000001 AS DECIMAL(7, 6))"
@@ -171,7 +183,7 @@ _RULES: dict[tuple[str | None, str | None], Rule] = {
     ("whole", "truth"): _is_not_zero,
     ("whole", "instant"): _moment_of_number,
     ("fraction", "whole"): _cut_off,
-    ("fraction", "fraction"): _simple,
+    ("fraction", "fraction"): _narrowed,
     ("fraction", "decimal"): _through_text,
     ("fraction", "text"): _fraction_text,
     ("fraction", "truth"): _is_not_zero,
@@ -219,8 +231,9 @@ def _detour(given: pa.DataType, to: pa.DataType) -> str:
 
 
 def _shorthand(name: str, to: pa.DataType) -> None:
-    fitting = Kind("a value", lambda given: given if castable(given, to) else None, ATOMS)
-    function(name, takes=[fitting], gives=to, duckdb=lambda args, kind: cast(args[0], kind))
+    samples = tuple(kind for kind in ATOMS if castable(kind, to))
+    fitting = Kind("a value", lambda given: given if castable(given, to) else None, samples)
+    function(name, takes=[fitting], gives=to, duckdb=lambda args, kind: cast(args[0], kind), stricter=to == TIMESTAMP)
 
 
 for _name, _to in {

@@ -46,7 +46,8 @@ class Function:
     `form` is how a call is written, with {0}, {1} for arguments, where it is not NAME(...). `edges` are lists of
     arguments, as text, that the differential test tries besides those it makes up; with `made_up` false only these.
     `ulps` is how far a result may be from Spark's, in units of the last place. An entry that is `safe` fails for no
-    value: that is known of few, and said where it saves work.
+    value: that is known of few, and said where it saves work. One that is `stricter` fails for some values for
+    which Spark gives numbers: those that have wrapped around, or that took more than 38 digits on the way.
     """
 
     names: tuple[str, ...]
@@ -60,6 +61,7 @@ class Function:
     made_up: bool = True
     ulps: int = 0
     safe: bool = False
+    stricter: bool = False
 
     def accepts(self, count: int) -> bool:
         return self.least <= count and (self.rest or count <= len(self.takes))
@@ -104,11 +106,12 @@ def function(
     made_up: bool = True,
     ulps: int = 0,
     safe: bool = False,
+    stricter: bool = False,
 ) -> None:
     """Put an entry on the list."""
     least = len(takes) if least is None else least
     entry = Function(
-        names, tuple(takes), gives, duckdb, least, rest, form, tuple(map(tuple, edges)), made_up, ulps, safe
+        names, tuple(takes), gives, duckdb, least, rest, form, tuple(map(tuple, edges)), made_up, ulps, safe, stricter
     )
     for name in names:
         FUNCTIONS.setdefault(name, []).append(entry)

@@ -46,15 +46,14 @@ def _listed(arguments: Sequence[Typed], kind: pa.DataType) -> str:
 
 function("IN", takes=[ALIKE, ALIKE], rest=True, gives=BOOLEAN, duckdb=_listed, form="({0} IN ({1}))", safe=True)
 NODES[exp.In] = lambda found: ("IN", [found.this, *found.expressions])
-function(
-    "BETWEEN",
-    takes=[ALIKE, ALIKE, ALIKE],
-    gives=BOOLEAN,
-    duckdb="({0} BETWEEN {1} AND {2})",
-    form="({0} BETWEEN {1} AND {2})",
-    safe=True,
+# Each bound meets the value in a type of its own.
+NODES[exp.Between] = lambda found: (
+    "AND",
+    [
+        exp.GTE(this=found.this, expression=found.args["low"]),
+        exp.LTE(this=found.this, expression=found.args["high"]),
+    ],
 )
-node(exp.Between, "BETWEEN", "this", "low", "high")
 
 
 def _lazy(symbol: str, decides: str, decided: str) -> Translation:

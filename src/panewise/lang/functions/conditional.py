@@ -11,7 +11,7 @@ from panewise.lang.coercion import widest
 from panewise.lang.data_types import BOOLEAN
 from panewise.lang.functions.casts import cast
 from panewise.lang.functions.catalogue import Typed, called, function, node, same
-from panewise.lang.functions.kinds import ALIKE, ANY, CONDITION, FRACTIONS_ALIKE, REAL
+from panewise.lang.functions.kinds import ALIKE, ANY, CONDITION, FRACTIONS_ALIKE, MEETING, NOT_TEXT, REAL, WORDS
 
 
 def _null_if(arguments: Sequence[Typed], kind: pa.DataType) -> str:
@@ -25,9 +25,10 @@ function("COALESCE", takes=[ALIKE, ALIKE], least=1, rest=True, gives=same(), duc
 function("IFNULL", "NVL", takes=[ALIKE, ALIKE], gives=same(), duckdb=called("coalesce"))
 function("IF", "IFF", takes=[CONDITION, ALIKE, ALIKE], gives=same(1), duckdb="CASE WHEN {0} THEN {1} ELSE {2} END")
 function("NVL2", takes=[ANY, ALIKE, ALIKE], gives=same(1), duckdb="CASE WHEN {0} IS NOT NULL THEN {1} ELSE {2} END")
-function("NULLIF", takes=[ANY, ANY], gives=same(), duckdb=_null_if)
-function("GREATEST", takes=[ALIKE, ALIKE], rest=True, gives=same(), duckdb=called("greatest"))
-function("LEAST", takes=[ALIKE, ALIKE], rest=True, gives=same(), duckdb=called("least"))
+function("NULLIF", takes=[MEETING, MEETING], gives=same(), duckdb=_null_if)
+for _kind in (NOT_TEXT, WORDS):
+    function("GREATEST", takes=[_kind, _kind], rest=True, gives=same(), duckdb=called("greatest"))
+    function("LEAST", takes=[_kind, _kind], rest=True, gives=same(), duckdb=called("least"))
 function("ISNAN", takes=[REAL], gives=BOOLEAN, duckdb="coalesce(isnan({0}), FALSE)")
 function("NANVL", takes=[FRACTIONS_ALIKE] * 2, gives=same(), duckdb="CASE WHEN isnan({0}) THEN {1} ELSE {0} END")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -38,13 +38,15 @@ DECIMALS = (pa.decimal128(4, 2), pa.decimal128(20, 5), pa.decimal128(38, 18))
 class Kind:
     """`fit` gives the type a value of another type is brought to, or None; `samples` are what tests try.
 
-    Arguments of kinds that are `alike` are brought to one common type. A `constant` must be a literal.
+    Arguments of kinds that are `alike` are brought to one common type, or `kept` as they are if only there is one. A
+    `constant` must be a literal.
     """
 
     name: str
     fit: Callable[[pa.DataType], pa.DataType | None]
     samples: tuple[pa.DataType, ...]
     alike: bool = False
+    kept: bool = False
     constant: bool = False
 
 
@@ -91,6 +93,10 @@ INSTANT = _kind("a timestamp", TIMESTAMP, TIMESTAMP, DATE, STRING, from_=lambda 
 
 WHOLES = _any_of("a whole number", _whole, INT, *INTEGERS)
 NUMBER = _any_of("a number", is_number, DOUBLE, *NUMBERS)
+#: A number whose sign may change: there Spark rounds decimals to 34 digits, we do not, so longer ones are not compared.
+SIGNED = replace(NUMBER, samples=NUMBERS[:-1])
+#: A number that is exact: whole or a decimal.
+COUNTED = _any_of("a number", lambda k: is_number(k) and not is_fraction(k), BIGINT, *INTEGERS, *DECIMALS)
 FRACTION = _any_of("a fraction", is_fraction, DOUBLE, FLOAT, DOUBLE)
 EXACT = _any_of("a decimal", lambda k: bool(pa.types.is_decimal(k)), pa.decimal128(10, 0), *DECIMALS)
 ANY = _any_of("a value", lambda _: True, NULL, *ATOMS, BINARY, pa.list_(INT))
@@ -100,6 +106,14 @@ STRUCT = _any_of("a struct", lambda k: bool(pa.types.is_struct(k)), NULL, pa.str
 
 #: Arguments that are brought to the type in which all of them meet.
 ALIKE = Kind("a value", lambda given: given, (*ATOMS, BINARY), alike=True)
+#: Arguments that can be compared.
+MEETING = replace(ALIKE, kept=True)
+#: Arguments that meet in a type without text being read.
+NOT_TEXT = replace(
+    ALIKE,
+    fit=lambda given: given if given != STRING else None,
+    samples=tuple(kind for kind in ALIKE.samples if kind != STRING),
+)
 NUMBERS_ALIKE = Kind(
     "a number", lambda given: given if is_number(given) or given == NULL else None, NUMBERS, alike=True
 )

@@ -10,9 +10,9 @@ from panewise.lang.coercion import bounded
 from panewise.lang.data_types import BIGINT, DOUBLE, INTEGERS
 from panewise.lang.functions.casts import cast
 from panewise.lang.functions.catalogue import Translation, Typed, function, same
-from panewise.lang.functions.kinds import NUMBER, REAL
+from panewise.lang.functions.kinds import NUMBER, REAL, SIGNED
 
-function("ABS", takes=[NUMBER], gives=same(), duckdb="abs({0})")
+function("ABS", takes=[SIGNED], gives=same(), duckdb="abs({0})")
 function(
     "SQRT", takes=[REAL], gives=DOUBLE, duckdb="CASE WHEN {0} < 0 THEN CAST('NaN' AS DOUBLE) ELSE sqrt({0}) END", ulps=1
 )
