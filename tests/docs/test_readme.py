@@ -17,6 +17,7 @@ README = ROOT / "README.md"
     "page",
     [
         "README.md",
+        "docs/about.md",
         "docs/engine.md",
         "docs/filters.md",
         "docs/lookups.md",
