@@ -223,3 +223,15 @@ def test_the_demo_runs_without_spark() -> None:
     assert done.exit_code == 0, done.exception
     assert "1,000 rows in = " in done.stdout
     assert "visits" in done.stdout
+
+
+def test_a_warning_is_a_sentence(folder: Path) -> None:
+    """As errors are, without the line of ours that raised it."""
+    lines = ROWS.splitlines()
+    (folder / "readings.csv").write_text("\n".join([*lines, ",z,1.0"]))
+    code = "from panewise.cli import main; main()"
+    query = ["query", "readings.csv", "SELECT COUNT(*) AS n FROM S [RANGE 1 MINUTE SLIDE 1 MINUTE]", "--time", "ts"]
+    done = subprocess.run([sys.executable, "-c", code, *query], capture_output=True, text=True, check=True)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("warning: ")
+    assert "1 of 4 rows has no usable time" in line

@@ -5,6 +5,7 @@ Each command imports what it needs when it runs, so that help and completion are
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -219,8 +220,13 @@ def version() -> None:
     console.print(__version__)
 
 
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    errors.print(f"[yellow]warning:[/yellow] {escape(str(message))}", highlight=False, soft_wrap=True)
+
+
 def main() -> None:
-    """Run the command; a Panewise error is one sentence on standard error and exit code 1."""
+    """Run the command; a Panewise error is one sentence on standard error and exit code 1, a warning is a sentence."""
+    warnings.showwarning = _warn
     try:
         app()
     except PanewiseError as problem:

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from panewise.cli.output import Output, write_result
-from panewise.cli.show import show_account, show_result
+from panewise.cli.show import show_result
 from panewise.errors import SchemaProblem, did_you_mean
-from panewise.runtime.local.embedded import execute
+from panewise.runtime.local import run
 from panewise.runtime.local.files import read_undeclared
 from panewise.schema import Stream
 
@@ -39,12 +39,11 @@ def queried(
         errors.print(f"time: {escape(time)} ({reason}; --time names another)", highlight=False, soft_wrap=True)
     source = Stream(timed(table, time), time, delay=None)
     with errors.status("answering"):
-        outcome = execute(text, {"S": source, data.name.partition(".")[0]: source}, boundary=boundary, until=until)
+        answer = run(text, {"S": source, data.name.partition(".")[0]: source}, boundary=boundary, until=until)
     if output is Output.TABLE:
-        show_result(console, data.name, outcome.table, rows)
+        show_result(console, data.name, answer, rows)
     else:
-        write_result(outcome.table, output)
-    show_account(errors, outcome)
+        write_result(answer, output)
 
 
 def guessed_time(table: pa.Table) -> tuple[str, str]:
