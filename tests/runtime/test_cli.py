@@ -175,3 +175,18 @@ def test_text_without_a_zone_is_utc(tmp_path: Path, kind: str, zone: str) -> Non
     done = panewise("run", path)
     assert done.returncode == 0, done.stderr
     assert "2026-01-31 07:01:00" in done.stdout
+
+
+def test_a_warning_is_one_sentence_too(tmp_path: Path) -> None:
+    write(tmp_path, "parquet")
+    path = script(tmp_path, "parquet:in.parquet")
+    path.write_text(
+        f"{path.read_text()}\nCREATE VIEW at AS SELECT t AS ts FROM readings; CREATE QUERY whole AS SELECT * FROM at;"
+    )
+    done = panewise("run", path)
+    assert done.returncode == 0, done.stderr
+    sentence = (
+        "warning: query 'whole': selected columns have the names of added ones, so that the instant of a result is"
+    )
+    assert done.stderr.startswith(sentence)
+    assert len(done.stderr.splitlines()) == 1

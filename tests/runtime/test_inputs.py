@@ -141,6 +141,14 @@ def test_a_slice_of_an_encoded_column_is_decoded_alone(kind: str) -> None:
     assert decoded(arrow)["k"].to_pylist() == plain[1:3]
 
 
+def test_encoded_columns_of_files_are_plain(tmp_path: Path) -> None:
+    table = pa.table({"t": [1, 2], "k": pa.array(["a", None]).dictionary_encode(), "l": pa.array([["x"], []])})
+    pa.parquet.write_table(table, tmp_path / "in.parquet")
+    found = read("parquet:in.parquet", pw.StreamSchema(table.schema, time="t"), tmp_path)
+    assert found.schema.types == [pa.int64(), pa.string(), pa.list_(pa.string())]
+    assert found.to_pylist() == table.to_pylist()
+
+
 def test_encoded_times_are_times() -> None:
     times = pa.array([1, 1, 2]).dictionary_encode()
     answered = pw.run("SELECT COUNT(*) AS n FROM S [RANGE 1 SLIDE 1]", {"S": pa.table({"t": times})}, time="t")

@@ -47,6 +47,11 @@ def test_panes_are_logged_once(spark: SparkSession, tmp_path: Path) -> None:
 
     run(0).await_end()
     before = PaneLog(tmp_path / "panes").batches()[1].version
+    assert all((tmp_path / name).stat().st_mode & 0o777 == 0o700 for name in ("checkpoint", "panes"))
+    staging = [tmp_path / "panes" / ".spark-staging-1", *(tmp_path / "checkpoint/results").glob("*/")]
+    staging[1:] = [folder / ".spark-staging-2" for folder in staging[1:]]
+    for folder in staging:
+        folder.mkdir()
     # As if the driver had been killed after it wrote the last batch, and before Spark took note of that.
     for path in (tmp_path / "checkpoint/spark/commits").glob("*1*"):
         path.unlink()
@@ -54,6 +59,8 @@ def test_panes_are_logged_once(spark: SparkSession, tmp_path: Path) -> None:
         with pytest.raises(BindProblem, match="the name 'q' is taken"):
             pipeline.register("q", QUERY)
         pipeline.finish()
+    assert len(staging) > 1
+    assert not any(folder.exists() for folder in staging)
     log = PaneLog(tmp_path / "panes")
     header = log.header()
     assert header is not None

@@ -12,6 +12,7 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
 
+from panewise.decoding import decoded
 from panewise.errors import SourceProblem
 from panewise.runtime.json_text import json_bytes, json_rows
 from panewise.runtime.local.texts import csv_reason, read_times
@@ -143,7 +144,7 @@ def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
     missing = [name for name in schema.names if name not in table.column_names]
     if missing:
         raise ValueError(f"it has no column {missing[0]!r}")
-    return table.select(schema.names).cast(schema)
+    return decoded(table.select(schema.names)).cast(schema)
 
 
 def _read_parquet(file: Path, schema: pa.Schema) -> pa.Table:
