@@ -223,6 +223,7 @@ def test_an_added_column_gives_way_to_a_selected_one_aloud() -> None:
     pool = pw.Pool({"S": pw.StreamSchema(table.schema, time="ts")})
     with pytest.warns(pw.PanewiseWarning, match="query 'q': selected columns have the names of added ones"):
         pool.register("q", "SELECT * FROM S [ROWS 1]")
+    pw.Engine.restore(pw.Engine(pool).snapshot())  # has been said once
     with pytest.warns(pw.PanewiseWarning, match="query 'all': selected columns"):
         bind_script("CREATE STREAM S (ts BIGINT) TIME ts; CREATE QUERY all AS SELECT * FROM S [ROWS 1]", HOST.describe)
     assert pw.run("SELECT ts AS at FROM S [ROWS 1]", {"S": table}, time="ts").column_names[:2] == ["at", "ts"]

@@ -194,7 +194,7 @@ class Pool:
         }
         pool = cls(streams, plan["boundary"], plan["policy"], host, plan["bounded"], plan["purge"])
         for name, text, since in plan["queries"]:
-            pool.register(name, text, since=since)
+            pool.adopt(pool.understood(name, text, since))
         return pool
 
     def _plan(self, query: str | Query) -> Aggregation | Relation | Framing:

@@ -227,7 +227,7 @@ class Pipeline:
         with self._lock:
             self._amend()
             for name, query in self._checkpoint.control.standing().items():
-                self._pool.register(name, query.text)
+                self._pool.adopt(self._pool.understood(name, query.text))
             self._launch()
         threading.Thread(target=self._watch, name=self._name, daemon=True).start()
 

@@ -65,5 +65,5 @@ def pooled(script: Script, boundary: str | None = None) -> Pool:
         standing = pool.understood(name, query.query)
         if query.panes is not None:
             refuse_log(standing, query.panes, query.panes_place)
-        pool.register(name, query.alone)
+        pool.adopt(pool.understood(name, query.alone))
     return pool
