@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
@@ -11,6 +13,7 @@ from panewise.engine.parts import Parts, read_parts
 from panewise.engine.sealed import sealed_table, unsealed_table
 from panewise.engine.snapshot import FORMAT, framed, unframed
 from panewise.errors import StateProblem
+from panewise.runtime.checkpoint import Checkpoint
 from tests.mutations import mutations
 
 from .test_restart import QUERIES, engine, stream
@@ -58,6 +61,19 @@ def test_every_damage_to_a_message_is_one_clear_refusal() -> None:
     for damaged in mutations(answer, 200):
         with pytest.raises(StateProblem, match=f"an answer .*({DAMAGED}); ask again"):
             unsealed_table(damaged, "an answer", "ask again")
+
+
+def test_every_damage_to_the_plan_of_a_checkpoint_is_one_clear_refusal(worked: Engine, tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path / "checkpoint")
+    plan, path = checkpoint.create(worked.pool, (0, 1), "files"), tmp_path / "checkpoint" / "plan.json"
+    data, refused = path.read_bytes(), 0
+    for damaged in mutations(data, 200):
+        path.write_bytes(damaged)
+        try:
+            assert checkpoint.plan() == plan  # a space more or less between words is no damage
+        except StateProblem as problem:
+            refused += "is damaged" in str(problem) or "has format" in str(problem)
+    assert refused > 190
 
 
 @pytest.mark.parametrize("data", [b"", b"panewise", b"panewise" + bytes(15), bytes(64)])
