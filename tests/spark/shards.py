@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from unittest.mock import patch
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 import panewise as pw
 from panewise.accounting import Accounting
@@ -38,10 +38,11 @@ class Shards:
         self.shards = [Shard(self.course.engine()) for _ in range(self.count)]
         self.kept: list[dict[str, bytes]] = [{} for _ in range(self.count)]
         self.said = {name: [schema.empty_table()] for name, schema in schemas.items()}
-        self.commands = [
+        self.registering: list[dict[str, str]] = [
             {"op": "register", "name": name, "text": standing.text, "start": "backfill"}
             for name, standing in self.pool.queries.items()
         ]
+        self.commands = self.registering
         self._numbers = 0
 
     def batch(self, **streams: Sequence[pa.Table]) -> None:
@@ -49,12 +50,21 @@ class Shards:
         sent: list[list[tuple[int, bytes]]] = [[] for _ in range(self.count)]
         tasks = [(stream, rows) for stream, several in streams.items() for rows in several]
         for partition, (stream, rows) in enumerate(tasks):
-            with patch.object(slicing_module, "whereabouts", return_value=(self.batches, partition)):
-                for shard, place, payload in self._sliced(stream, rows):
-                    sent[shard].append((place, payload))
+            for shard, place, payload in self.sliced(stream, rows, self.batches, partition):
+                sent[shard].append((place, payload))
         self.batches += 1
         self._work(sent, self.commands)
         self.commands = []
+
+    def sliced(self, stream: str, rows: pa.Table, batch: int, partition: int = 0) -> list[tuple[int, int, bytes]]:
+        """What a task that reads some rows sends: shards, places and messages."""
+        with patch.object(slicing_module, "whereabouts", return_value=(batch, partition)):
+            return list(self._sliced(stream, rows))
+
+    @staticmethod
+    def entry(number: int, commands: Sequence[Mapping[str, str | int]]) -> tuple[int, bytes]:
+        """Commands as shards hear them."""
+        return -1, json.dumps({"number": number, "commands": list(commands)}).encode()
 
     def finish(self, until: int | None = None) -> None:
         end = {"op": "finish"} | ({} if until is None else {"until": until})
@@ -65,15 +75,21 @@ class Shards:
 
     @property
     def accounting(self) -> Accounting:
-        """Only late rows are counted by shards; Spark counts the others."""
+        """Where the rows went, of all shards together."""
         accounts = [shard.engine.accounting["S"] for shard in self.shards]
-        return Accounting(late=sum(a.late for a in accounts), partly_late=sum(a.partly_late for a in accounts))
+        return Accounting(*(sum(getattr(a, f.name) for a in accounts) for f in fields(Accounting)))
+
+    @property
+    def late_by_query(self) -> dict[str, int]:
+        counts: Counter[str] = Counter()
+        for shard in self.shards:
+            counts.update(shard.late_by_query)
+        return dict(counts)
 
     def _sliced(self, stream: str, rows: pa.Table) -> Iterator[tuple[int, int, bytes]]:
         crossing = next((each for each in self.course.layout.crossings if each.stream == stream), None)
         if crossing is None:
             return
-        rows = rows.filter(pc.is_valid(rows[self.pool.streams[stream].time]))
         types = dict(zip(rows.column_names, rows.schema.types, strict=True))
         asked = [Scalar(sql, tuple(rows.column_names), HOST.describe(sql, types)) for _, sql in crossing.select]
         names = [name for name, _ in crossing.select]
@@ -84,7 +100,7 @@ class Shards:
 
     def _work(self, sent: Sequence[list[tuple[int, bytes]]], commands: Sequence[Mapping[str, str | int]]) -> None:
         self._numbers += 1
-        entry = (-1, json.dumps({"number": self._numbers, "commands": list(commands)}).encode())
+        entry = self.entry(self._numbers, commands)
         names = list(self.said)
         for number in range(self.count):
             for frame in work(self.shards[number], self.course, number, ordered([entry, *sent[number]])):

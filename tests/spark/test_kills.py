@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -100,6 +101,10 @@ def test_every_result_exactly_once(tmp_path: Path, state: str, kills: int) -> No
     assert there > AHEAD, "nobody was killed after a batch"
     found = pyarrow.dataset.dataset(tmp_path / "out", partitioning="hive").to_table()
     table = pa.concat_tables(pieces[:there])
+    # However often a batch was done, its rows have been counted once.
+    counted = json.loads((tmp_path / "checkpoint" / "metrics.jsonl").read_text().splitlines()[-1])
+    assert counted["rows_in"] == counted["used"] == table.num_rows
+    assert counted["rows_out"] == found.num_rows
     for name, text in victim.QUERIES.items():
         mine = found.filter(pyarrow.compute.equal(found["query"], name)).drop_columns(["query", "batch"])
         assert plain(mine) == plain(pw.run(text, {"S": table}, time="t")), name

@@ -141,8 +141,8 @@ class Answers:
 def _watch(answers: Answers, pipeline: Any) -> None:
     """Show answers until all parts have been read; meanwhile a query joins, and leaves again."""
     with Live(console=answers.console, refresh_per_second=4, vertical_overflow="crop", transient=True) as live:
-        while pipeline.metrics.batches.get("rows", -1) < PARTS - 1:
-            batch = pipeline.metrics.batches.get("rows", -1)
+        while pipeline.metrics.batch < PARTS - 1:
+            batch = pipeline.metrics.batch
             if batch >= PARTS // 3 and "latecomer" not in pipeline.list() and "*" not in answers.rows:
                 pipeline.register("latecomer", LATECOMER)
             if "*" in answers.rows and "latecomer" in pipeline.list():

@@ -16,8 +16,8 @@ from panewise.engine.engine_lookups import EngineLookups
 from panewise.engine.family import Family
 from panewise.engine.founding import founded
 from panewise.engine.grouping import Home, home_of
-from panewise.engine.intake import NO_MARK, Intake
-from panewise.engine.lateness import Ledger, Tally
+from panewise.engine.intake import NO_MARK, Arrivals, Intake
+from panewise.engine.lateness import Ledger
 from panewise.engine.lookups import When, tick_at
 from panewise.engine.pool import Pool, Standing
 from panewise.engine.relational import Circuit, Inflow
@@ -81,14 +81,23 @@ class Engine:
 
     # ---- rows and time -----------------------------------------------------------------------------------------
 
-    def feed(self, stream: str, batch: Any, only: Home | Inflow | None = None) -> None:
-        """Take rows in: a record batch or table with the declared columns. All of it, or nothing on an error.
+    def feed(self, stream: str, batch: Any) -> None:
+        """Take rows in: a record batch or table with the declared columns. All of it, or nothing on an error."""
+        arrivals, rejected, ledger = self.bring(stream, batch)
+        lost = ledger.late
+        if len(lost):
+            places = np.searchsorted(arrivals.order, lost)
+            self._late.setdefault(stream, []).append(arrivals.table.take(pa.array(places)))
+        by_query = {name: len(late) for name, late in ledger.late_by_query().items()}
+        self.intake(stream).count(len(arrivals) + rejected, rejected, len(lost), len(ledger.partly_late), by_query)
+
+    def bring(self, stream: str, batch: Any, only: Home | Inflow | None = None) -> tuple[Arrivals, int, Ledger]:
+        """Take rows in without counting them: how they arrived, how many were rejected, and what became of late ones.
 
         With `only`, the rows are for one family or one home alone.
         """
-        intake = self._intake(stream)
+        intake = self.intake(stream)
         arrivals, rejected = intake.admit(batch)
-        rows = len(arrivals) + rejected
         ledger = Ledger()
         if len(arrivals):
             late = arrivals.late()
@@ -97,35 +106,25 @@ class Engine:
                 self._anchor(stream, int(on_time.min()))
             inflow = only if isinstance(only, Inflow) else None
             readings = self._circuit.read(stream, arrivals, inflow) if inflow or only is None else []
-            families = [] if isinstance(only, Inflow) else self._families_of(stream) if only is None else self._at(only)
+            families = [] if isinstance(only, Inflow) else self._families_of(stream) if only is None else self.at(only)
             # Whatever can fail comes first, so that nobody takes rows in that another query fails on.
             entering = [(family, found) for family in families if (found := family.read(arrivals))]
             for family, found in entering:
                 family.take(found, ledger)
             for reading in readings:
                 reading.enter(ledger)
-        lost = ledger.late
-        if lost:
-            places = np.searchsorted(arrivals.order, np.array(lost, np.int64))
-            self._late.setdefault(stream, []).append(arrivals.table.take(pa.array(places)))
-        intake.passed(arrivals, rows, rejected, len(lost), ledger.partly_late)
+        intake.passed(arrivals, len(arrivals) + rejected)
+        return arrivals, rejected, ledger
 
     def take(self, home: Home, parcel: Tree) -> None:
         """Take panes in that a slicer cut for a family; nobody needs them once its last query has gone."""
-        for family in self._at(home):
+        for family in self.at(home):
             assert isinstance(family, TimeFamily)
-            family.take_panes(*opened(family, parcel), self._intake(family.plan.source.stream).mark)
-
-    def judge(self, stream: str, homes: Sequence[Sequence[Home]], tally: Tally) -> None:
-        """Count sliced rows, and among them the late ones; bit n of the tally speaks of the families `homes[n]`."""
-        intake = self._intake(stream)
-        feeds = [[f for home in some for family in self._at(home) for f in family.feeds.values()] for some in homes]
-        late, partly = tally.judged(feeds, intake.mark + self.pool.boundary.shift)
-        intake.account = intake.account.counted(tally.total, late, 0, partly)
+            family.take_panes(*opened(family, parcel), self.intake(family.plan.source.stream).mark)
 
     def see(self, stream: str, first: int, newest: int) -> None:
         """Items of these times have come, here or elsewhere: the first one says which day times of day are on."""
-        intake = self._intake(stream)
+        intake = self.intake(stream)
         intake.newest = max(intake.newest, newest)
         self._anchor(stream, first)
 
@@ -134,17 +133,17 @@ class Engine:
         if isinstance(home, Inflow):
             self._circuit.reach(home, newest)
             return
-        for family in self._at(home):
+        for family in self.at(home):
             family.newest = max(family.newest, newest + self.pool.boundary.shift)
 
     def promise(self, stream: str, mark: int) -> None:
         """Nothing older than a watermark is expected in a stream any more."""
-        intake = self._intake(stream)
+        intake = self.intake(stream)
         intake.promised = max(intake.promised, mark)
 
     def reject_after(self, stream: str, tick: int | None) -> None:
         """Rows with a time after this tick are poison: rejected, counted, and never moving the watermark."""
-        self._intake(stream).horizon = tick
+        self.intake(stream).horizon = tick
 
     def advance(self, to: int | str | datetime | None = None) -> Emission:
         """Everything that has become final. With an instant: all instants up to it are declared final first."""
@@ -181,7 +180,7 @@ class Engine:
 
     def newest(self, stream: str) -> int | None:
         """The newest time seen in a stream; None before there is any."""
-        intake = self._intake(stream)
+        intake = self.intake(stream)
         return None if intake.newest == NO_MARK else intake.newest
 
     def family(self, name: str) -> Family | None:
@@ -212,7 +211,7 @@ class Engine:
 
     def late(self, stream: str) -> pa.Table:
         """The rows that came too late since the last call, in arrival order."""
-        intake = self._intake(stream)
+        intake = self.intake(stream)
         return pa.concat_tables([intake.schema.schema.empty_table(), *self._late.pop(stream, [])])
 
     # ---- restarts ----------------------------------------------------------------------------------------------
@@ -357,7 +356,8 @@ class Engine:
                 self._anchors[name] = first
                 self._settle(standing, plan.anchored(first))
 
-    def _at(self, home: Home) -> Iterable[Family]:
+    def at(self, home: Home) -> Iterable[Family]:
+        """The family of a home; none once its last query has gone."""
         return [self._families[home]] if home in self._families else []
 
     def _families_of(self, stream: str) -> Iterable[Family]:
@@ -388,7 +388,8 @@ class Engine:
             tick = tick_at(to, intake.schema.domain)
             intake.promised = max(intake.promised, tick + 1 - self.pool.boundary.shift)
 
-    def _intake(self, stream: str) -> Intake:
+    def intake(self, stream: str) -> Intake:
+        """The watermark and the account of a stream."""
         if stream not in self._intakes:
             raise SchemaProblem(f"there is no stream {stream!r}", fix=did_you_mean(stream, self._intakes))
         return self._intakes[stream]

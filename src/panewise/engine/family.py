@@ -125,6 +125,14 @@ class Family(Grouping, ABC):
     def take(self, entering: Entering, ledger: Ledger) -> None:
         """Take rows in, and note in the ledger what became of late ones."""
 
+    def audience(self) -> dict[int, list[str]]:
+        """The queries that listen to each feed."""
+        found: dict[int, list[str]] = {number: [] for number in self.feeds}
+        for member in self.members.values():
+            for number, _ in member.feeds:
+                found[number].append(member.name)
+        return found
+
     @abstractmethod
     def advance(self, limit: int) -> None:
         """Say everything about instants up to `limit`, which have become final."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -68,6 +69,8 @@ class Intake:
         self.promised = NO_MARK
         self.arrived = 0
         self.account = Accounting()
+        #: For each query the rows that all its windows missed.
+        self.late_by_query: dict[str, int] = {}
         #: Times after this one are poison.
         self.horizon = horizon
 
@@ -90,12 +93,17 @@ class Intake:
         numbers = places + self.arrived
         return self._marked(table.take(pa.array(places)), ticks[places], numbers), len(ticks) - len(places)
 
-    def passed(self, arrivals: Arrivals, rows: int, rejected: int, late: int, partly_late: int) -> None:
-        """The rows have been taken in: move the watermark, count them."""
+    def passed(self, arrivals: Arrivals, rows: int) -> None:
+        """The rows have been taken in: move the watermark."""
         self.arrived += rows
         if len(arrivals):
             self.newest = max(self.newest, int(arrivals.times.max()))
+
+    def count(self, rows: int, rejected: int, late: int, partly_late: int, by_query: Mapping[str, int]) -> None:
+        """Enter rows into the account."""
         self.account = self.account.counted(rows, late, rejected, partly_late)
+        for name, missed in by_query.items():
+            self.late_by_query[name] = self.late_by_query.get(name, 0) + missed
 
     def state(self) -> dict[str, Any]:
         return {
@@ -104,11 +112,13 @@ class Intake:
             "arrived": self.arrived,
             "horizon": self.horizon,
             "account": asdict(self.account),
+            "late_by_query": dict(self.late_by_query),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         self.newest, self.promised, self.arrived = state["newest"], state["promised"], state["arrived"]
         self.horizon, self.account = state["horizon"], Accounting(**state["account"])
+        self.late_by_query = dict(state["late_by_query"])
 
     def _marked(self, table: pa.Table, times: Longs, numbers: Longs | None) -> Arrivals:
         """Each row with the watermark it meets: that of everything before it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,58 +62,38 @@ class Ledger:
     """Adds up verdicts of all windows of a stream for one batch."""
 
     def __init__(self) -> None:
-        self._wanted: set[int] = set()
-        self._seen: set[int] = set()
-        self._missed: set[int] = set()
+        #: Verdicts, and the queries whose windows they are of.
+        self.entries: list[tuple[tuple[str, ...], Verdict]] = []
 
-    def add(self, verdict: Verdict) -> None:
-        self._wanted.update(verdict.order[verdict.wanted].tolist())
-        self._seen.update(verdict.order[verdict.seen].tolist())
-        self._missed.update(verdict.order[verdict.missed].tolist())
+    def add(self, verdict: Verdict, queries: Iterable[str]) -> None:
+        self.entries.append((tuple(queries), verdict))
 
     @property
-    def late(self) -> list[int]:
+    def late(self) -> Longs:
         """Rows that every window that wanted them missed altogether, in arrival order."""
-        return sorted(self._wanted - self._seen)
+        return _lost([verdict for _, verdict in self.entries])
 
     @property
-    def partly_late(self) -> int:
-        return len(self._seen & self._missed)
+    def partly_late(self) -> Longs:
+        """Rows that some windows saw and some instants missed."""
+        seen = _rows([(verdict.order, verdict.seen) for _, verdict in self.entries])
+        missed = _rows([(verdict.order, verdict.missed) for _, verdict in self.entries])
+        return np.intersect1d(seen, missed, assume_unique=True)
+
+    def late_by_query(self) -> dict[str, Longs]:
+        """For each query the rows that all of its windows that wanted them missed altogether."""
+        verdicts: dict[str, list[Verdict]] = {}
+        for queries, verdict in self.entries:
+            for name in queries:
+                verdicts.setdefault(name, []).append(verdict)
+        return {name: late for name, some in verdicts.items() if len(late := _lost(some))}
 
 
-@dataclass(frozen=True, eq=False)
-class Tally:
-    """How many rows lie in which pane, and who wants them: bit n of `wanted` stands for the n-th set of families."""
+def _lost(verdicts: Sequence[Verdict]) -> Longs:
+    wanted, seen = _rows([(v.order, v.wanted) for v in verdicts]), _rows([(v.order, v.seen) for v in verdicts])
+    return np.setdiff1d(wanted, seen, assume_unique=True)
 
-    ends: Longs
-    wanted: Longs
-    rows: Longs
 
-    @property
-    def total(self) -> int:
-        return int(self.rows.sum())
-
-    @classmethod
-    def of(cls, ends: Longs, wanted: Longs) -> Tally:
-        """Rows one by one, counted."""
-        pairs, rows = np.unique(np.stack((ends, wanted)), axis=1, return_counts=True)
-        return cls(pairs[0], pairs[1], rows)
-
-    def judged(self, families: Sequence[Sequence[Feed]], visible: int) -> tuple[int, int]:
-        """How many rows are late for every window that wanted them, and for some of them only.
-
-        All positions of a pane meet the same instants, so its end speaks for all its rows.
-        """
-        late = self.ends < visible
-        ends, wanted, rows = self.ends[late], self.wanted[late], self.rows[late]
-        if not len(rows):
-            return 0, 0
-        any_wanted, any_seen, any_missed = (np.zeros(len(rows), bool) for _ in range(3))
-        for bit, feeds in enumerate(families):
-            mine = (wanted >> bit) & 1 > 0
-            for feed in feeds:
-                verdict = judged(feed, ends, ends, np.full(len(ends), visible))
-                any_wanted |= mine & verdict.wanted
-                any_seen |= mine & verdict.seen
-                any_missed |= mine & verdict.missed
-        return int(rows[any_wanted & ~any_seen].sum()), int(rows[any_seen & any_missed].sum())
+def _rows(chosen: Sequence[tuple[Longs, Flags]]) -> Longs:
+    """The different rows that are flagged anywhere, ascending."""
+    return np.unique(np.concatenate([np.zeros(0, np.int64), *(order[flags] for order, flags in chosen)]))

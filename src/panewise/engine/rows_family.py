@@ -102,7 +102,7 @@ class RowsFamily(Family):
                 self.waiting.append(row)
             elif rows.marks is not None:
                 visible = int(rows.marks[i]) + self.boundary.shift
-                ledger.add(self._verdict(row, visible))
+                ledger.add(self._verdict(row, visible), self.members)
                 self.late.append((visible, row))
 
     def _verdict(self, row: Row, visible: int) -> Verdict:

@@ -116,11 +116,12 @@ class SessionFamily(Family):
         if len(grouped):
             codes[grouped], items = self._coded(table, rows if kept is None else rows.chosen(kept))
         batch = _Batch(rows, np.where(marks > rows.times, marks, NO_MARK), places, codes, grouped, items)
+        audience = self.audience()
         for run in batch.runs():
-            for sessions in self.sessions.values():
-                self._add(sessions, batch, run, ledger)
+            for number, sessions in self.sessions.items():
+                self._add(sessions, batch, run, ledger, audience[number])
 
-    def _add(self, sessions: Sessions, batch: _Batch, run: Longs, ledger: Ledger) -> None:
+    def _add(self, sessions: Sessions, batch: _Batch, run: Longs, ledger: Ledger, queries: Sequence[str]) -> None:
         """Add rows that arrived together, on time all of them or late the only one."""
         times, places = batch.rows.times, batch.partitions
         order = run[np.lexsort((times[run], places[run]))]
@@ -135,7 +136,7 @@ class SessionFamily(Family):
             seen = sessions.add(self.columns, int(places[start]), Open(first, last, pane), mark, self.boundary)
             if mark > NO_MARK:
                 flags = np.array([True])
-                ledger.add(Verdict(batch.rows.order[run], flags, flags & seen, flags & (not seen)))
+                ledger.add(Verdict(batch.rows.order[run], flags, flags & seen, flags & (not seen)), queries)
 
     def _panes(self, batch: _Batch, order: Longs, segments: Longs) -> dict[int, Pane]:
         """For each segment of rows, its groups."""

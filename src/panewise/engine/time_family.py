@@ -199,15 +199,20 @@ class TimeFamily(Family):
         """Note how far the items reach that enter windows, grouped or not, and which windows late ones missed."""
         late = rows.late()
         if late is not None and rows.marks is not None:
-            shift, order = self.boundary.shift, rows.order[late]
-            for feed in self.feeds.values():
-                ledger.add(judged(feed, order, rows.times[late] + shift, rows.marks[late] + shift))
+            shift = self.boundary.shift
+            self.judge(rows.order[late], rows.times[late] + shift, rows.marks[late] + shift, ledger)
         if any(isinstance(feed.window, Landmark | Varying) for feed in self.feeds.values()):
             self.newest = max(self.newest, int(rows.times.max()) + self.boundary.shift)
         for feed in [feed for feed in self.feeds.values() if feed.empty]:
             if len(seen := self._seen(feed.window, rows)):
                 first, last = self.reach.get(feed.number, (int(seen[0]), int(seen[-1])))
                 self.reach[feed.number] = min(first, int(seen[0])), max(last, int(seen[-1]))
+
+    def judge(self, order: Longs, positions: Longs, visible: Longs, ledger: Ledger) -> None:
+        """Note which windows late rows missed; they are visible from an instant on."""
+        audience = self.audience()
+        for feed in self.feeds.values():
+            ledger.add(judged(feed, order, positions, visible), audience[feed.number])
 
     def _seen(self, window: Window, rows: Arrivals) -> Longs:
         """The instants of a window that see some of these rows; late ones are seen from the first open instant on."""

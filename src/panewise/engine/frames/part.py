@@ -41,11 +41,12 @@ class FrameReading:
     take: Callable[[Rows], None]
     rows: Rows
     late: Longs
+    query: str
 
     def enter(self, ledger: Ledger) -> None:
         """From here on nothing can fail."""
         flags = np.ones(len(self.late), bool)
-        ledger.add(Verdict(self.late, flags, ~flags, flags))
+        ledger.add(Verdict(self.late, flags, ~flags, flags), [self.query])
         self.take(self.rows)
 
 
@@ -117,10 +118,10 @@ class FramePart:
         rows = arrivals if kept is None else arrivals.chosen(kept)
         late = rows.late()
         if late is None:
-            return FrameReading(enter, Rows(table, rows.times, rows.order), np.zeros(0, np.int64))
+            return FrameReading(enter, Rows(table, rows.times, rows.order), np.zeros(0, np.int64), self.name)
         on_time = np.flatnonzero(~late)
         timely = Rows(table.take(pa.array(on_time)), rows.times[on_time], rows.order[on_time])
-        return FrameReading(enter, timely, rows.order[late])
+        return FrameReading(enter, timely, rows.order[late], self.name)
 
     # ---- time --------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from panewise.algebra import Host, Project, Windowed
 from panewise.engine.lateness import Ledger
-from panewise.engine.relational.leaves import Leaf, Waiting, all_waiting, judged
+from panewise.engine.relational.leaves import Leaf, Readers, Waiting, all_waiting, judged
 from panewise.engine.relational.spans import NEVER_SAID, Spans, Turn
 from panewise.engine.snapshot import Tree
 from panewise.plan.kinship import bare
@@ -65,9 +65,9 @@ class Band(Leaf):
         super().restore(state)
         self.joined = state["joined"]
 
-    def judge(self, late: Waiting, ledger: Ledger) -> None:
+    def judge(self, late: Waiting, ledger: Ledger, readers: Readers) -> None:
         for window in self.windows:
-            ledger.add(judged(window, late, self.boundary))
+            ledger.add(judged(window, late, self.boundary), readers(window))
 
 
 def band(nodes: Iterable[Windowed], boundary: Boundary, host: Host) -> Band:

@@ -16,7 +16,7 @@ from panewise.aggregate import Longs, runs
 from panewise.algebra import Host, Windowed
 from panewise.engine.keys import Keys
 from panewise.engine.lateness import Ledger, Verdict
-from panewise.engine.relational.leaves import Leaf, Waiting, all_waiting, columns_of
+from panewise.engine.relational.leaves import Leaf, Readers, Waiting, all_waiting, columns_of
 from panewise.engine.relational.spans import NEVER_SAID, NONE, OPEN, Spans, Turn, no_spans
 from panewise.engine.snapshot import Tree
 from panewise.time import Boundary
@@ -175,10 +175,10 @@ class CountedLeaf(Leaf):
     def reach(self, newest: int) -> None:
         self._changed(np.array([newest + self.boundary.shift]))
 
-    def judge(self, late: Waiting, ledger: Ledger) -> None:
+    def judge(self, late: Waiting, ledger: Ledger, readers: Readers) -> None:
         """A late item may still be among the last ones; whether it is turns out later, so it counts as seen."""
         yes = np.ones(len(late), bool)
-        ledger.add(Verdict(late.order, yes, yes, yes))
+        ledger.add(Verdict(late.order, yes, yes, yes), readers(self.node.window))
 
     def state(self) -> Tree:
         return super().state() | {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,6 +23,8 @@ from panewise.time import Boundary, ceil_to_grid
 from panewise.window import FOREVER, LogicalWindow, Window
 
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
+#: The queries that look at a leaf through a window.
+Readers = Callable[[Window], Sequence[str]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +71,12 @@ class Reading:
     leaf: Leaf
     items: Waiting
     late: Waiting | None
+    readers: Readers
 
     def enter(self, ledger: Ledger) -> None:
         """From here on nothing can fail."""
         if self.late is not None:
-            self.leaf.judge(self.late, ledger)
+            self.leaf.judge(self.late, ledger, self.readers)
         if len(self.items):
             self.leaf.enter(self.items)
 
@@ -113,7 +116,7 @@ class Leaf(View, ABC):
         if not self.anchored:
             self.window, self.anchored, self.first = self.window.anchored(first), True, first
 
-    def read(self, stream: str, arrivals: Arrivals, alias: str | None = None) -> Iterator[Reading]:
+    def read(self, stream: str, arrivals: Arrivals, alias: str | None, readers: Readers) -> Iterator[Reading]:
         """The items of a stream, wherever it is read below the window, or where it has an alias."""
         late = arrivals.late()
         for inlet in self.inlets:
@@ -121,7 +124,7 @@ class Leaf(View, ABC):
                 items = self._items(inlet.steps, inlet, arrivals)
                 behind = None if late is None else arrivals.chosen(np.flatnonzero(late))
                 missed = None if behind is None else self._items(inlet.own, inlet, behind)
-                yield Reading(self, replace(items, table=self._named(items.table)), missed)
+                yield Reading(self, replace(items, table=self._named(items.table)), missed, readers)
 
     def _items(self, steps: Sequence[Rowwise], inlet: Inlet, arrivals: Arrivals) -> Waiting:
         """The items that are left of arrivals after some steps."""
@@ -163,7 +166,7 @@ class Leaf(View, ABC):
         """What became known up to an instant, which is final."""
 
     @abstractmethod
-    def judge(self, late: Waiting, ledger: Ledger) -> None:
+    def judge(self, late: Waiting, ledger: Ledger, readers: Readers) -> None:
         """Whether late items missed instants at which they would have been in."""
 
     def _numbered(self, count: int) -> Longs:
@@ -236,9 +239,9 @@ class TimeLeaf(Leaf):
         assert isinstance(self.window, LogicalWindow)
         return lifetimes(self.window, items.times, items.visible, self.boundary)
 
-    def judge(self, late: Waiting, ledger: Ledger) -> None:
+    def judge(self, late: Waiting, ledger: Ledger, readers: Readers) -> None:
         assert isinstance(self.window, LogicalWindow)
-        ledger.add(judged(self.window, late, self.boundary))
+        ledger.add(judged(self.window, late, self.boundary), readers(self.node.window))
 
 
 def lifetimes(window: LogicalWindow, times: Longs, visible: Longs, boundary: Boundary) -> tuple[Longs, Longs]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,7 @@ from panewise.algebra import (
 from panewise.engine.blame import failing
 from panewise.engine.intake import Arrivals
 from panewise.engine.purge import Purge
+from panewise.engine.relational.bands import Band
 from panewise.engine.relational.changes import Changes
 from panewise.engine.relational.counted import CountedLeaf
 from panewise.engine.relational.grouped import Grouped
@@ -45,7 +47,7 @@ from panewise.errors import PanewiseError, QueryProblem
 from panewise.plan.kinship import Kin, Place, kin_of, kinships
 from panewise.plan.relation import Quarter, Relation, levels
 from panewise.time import LAST_TICK, Boundary
-from panewise.window import Rows, Session
+from panewise.window import Rows, Session, Window
 
 
 @dataclass(eq=False)
@@ -210,9 +212,22 @@ class Part:
         """What all windows are about to take in; an expression that fails does so here."""
         try:
             for leaf in self._all_leaves:
-                yield from leaf.read(stream, arrivals, alias)
+                yield from leaf.read(stream, arrivals, alias, partial(self._readers, leaf))
         except PanewiseError:
             raise QueryProblem(failing(self.plans, lambda name: self._alone(name, stream, arrivals, alias))) from None
+
+    def _readers(self, leaf: Leaf, window: Window) -> list[str]:
+        """The queries that look at a leaf through a window; kin share one through windows of their own."""
+        return [
+            name
+            for name, plan in self.plans.items()
+            if any(
+                node == leaf.node or (isinstance(leaf, Band) and node.window == window)
+                for _, query in plan.levels
+                for node in query.root.walk()
+                if isinstance(node, Windowed)
+            )
+        ]
 
     def _alone(self, name: str, stream: str, arrivals: Arrivals, alias: str | None) -> None:
         """Read what one query would read if there were no others."""
@@ -220,7 +235,7 @@ class Part:
         alone.plans[name] = self.plans[name]
         alone.found()
         for leaf in alone._all_leaves:
-            list(leaf.read(stream, arrivals, alias))
+            list(leaf.read(stream, arrivals, alias, lambda _: ()))
 
     def reach(self, alias: str, newest: int) -> None:
         for leaf in self._all_leaves:

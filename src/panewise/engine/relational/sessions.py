@@ -8,7 +8,7 @@ from panewise.aggregate import Longs, runs
 from panewise.algebra import Host, Windowed
 from panewise.engine.keys import Keys
 from panewise.engine.lateness import Ledger, Verdict
-from panewise.engine.relational.leaves import Leaf, Waiting, all_waiting, columns_of
+from panewise.engine.relational.leaves import Leaf, Readers, Waiting, all_waiting, columns_of
 from panewise.engine.relational.spans import NONE, Spans, Turn
 from panewise.engine.snapshot import Tree
 from panewise.time import Boundary
@@ -78,10 +78,10 @@ class SessionLeaf(Leaf):
     def reach(self, newest: int) -> None:
         self._changed(np.array([newest + self.session.gap]))
 
-    def judge(self, late: Waiting, ledger: Ledger) -> None:
+    def judge(self, late: Waiting, ledger: Ledger, readers: Readers) -> None:
         """Whether a session is still open for them turns out when it ends, so they count as seen."""
         yes = np.ones(len(late), bool)
-        ledger.add(Verdict(late.order, yes, yes, yes))
+        ledger.add(Verdict(late.order, yes, yes, yes), readers(self.node.window))
 
     def state(self) -> Tree:
         return super().state() | {"number": self.number}

@@ -42,9 +42,11 @@ class Course:
     layout: Layout
     channels: tuple[Channel, ...]
     known: Mapping[str, Standing]
+    #: The folder in which shards leave word of late rows by query; none where nobody asks.
+    lateness: str = ""
 
     @classmethod
-    def of(cls, run: str, pool: Pool, shards: int, channels: Iterable[Channel]) -> Course:
+    def of(cls, run: str, pool: Pool, shards: int, channels: Iterable[Channel], lateness: str = "") -> Course:
         return cls(
             run,
             pool.streams,
@@ -54,6 +56,7 @@ class Course:
             laid_out(pool, shards),
             tuple(channels),
             dict(pool.queries),
+            lateness,
         )
 
     def outlives(self, run: str) -> bool:

@@ -56,19 +56,16 @@ def checked(name: str, frame: DataFrame, schema: StreamSchema) -> DataFrame:
 
 
 def crossing_rows(frame: DataFrame, crossing: Crossing, skew: int | None, packed: bool = True) -> DataFrame:
-    """The rows and columns that cross, and on the way the count of rows in and of rows with unusable times."""
+    """The columns that cross. Rows with unusable times cross without one, to be counted by who reads them."""
     usable = crossing.usable
     if skew is not None:
         # Spark gives a batch one current time, which a replay repeats.
         usable = f"({usable}) AND {crossing.time} <= UNIX_MICROS(CURRENT_TIMESTAMP()) + {skew}"
-    rows = frame.select(*(F.col(quoted(name)) for name in crossing.needed)).observe(
-        f"panewise {crossing.stream}",
-        F.count(F.lit(1)).alias("rows_in"),
-        F.count_if(~F.expr(usable)).alias("rejected"),
-    )
-    rows = rows.where(usable)
+    plain = [quoted(name) for name in crossing.needed]
     select = crossing.select if packed or crossing.packing is None else _unpacked(crossing)
-    return rows.select(*(F.expr(sql).alias(name) for name, sql in select))
+    # Expressions may fail on rows that are rejected; columns cannot.
+    sqls = [(name, sql if sql in plain and name != TIME else f"IF({usable}, {sql}, NULL)") for name, sql in select]
+    return frame.select(*map(F.col, plain)).select(*(F.expr(sql).alias(name) for name, sql in sqls))
 
 
 def _unpacked(crossing: Crossing) -> tuple[tuple[str, str], ...]:

@@ -25,8 +25,6 @@ TIME = "t"
 #: Key and pane in one number.
 PACKED = "k"
 PANE_BITS, KEY_BITS = 31, 32
-#: Late rows are judged by no more different filters than this.
-TALLIED = 62
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +53,11 @@ class Lane:
     #: The columns whose values decide the shard, and the shard where there is none.
     routed: tuple[str, ...]
     shard: int
+
+    @property
+    def route(self) -> tuple[str, ...] | int:
+        """Equal where lanes send a row to the same shard."""
+        return self.routed or self.shard
 
     @property
     def endless(self) -> bool:
@@ -100,13 +103,13 @@ class Crossing:
         return len(self.lanes) == 1 and lane.cuts is not None and lane.flag == lane.entering
 
     @property
-    def tallied(self) -> dict[tuple[str | None, tuple[int, int]], list[Lane]]:
-        """Sliced lanes by filter and span, each of these a bit by which late rows are counted; a number has so many."""
+    def filters(self) -> dict[tuple[str | None, tuple[int, int]], list[Lane]]:
+        """Sliced lanes by filter and span, by which late rows are counted."""
         found: dict[tuple[str | None, tuple[int, int]], list[Lane]] = {}
         for lane in self.lanes:
             if lane.cuts is not None:
                 found.setdefault((lane.entering, lane.span), []).append(lane)
-        return dict(list(found.items())[:TALLIED])
+        return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from panewise.errors import StateProblem
+from panewise.runtime.checkpoint import Checkpoint
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -39,18 +44,33 @@ class Metrics:
     batch_rows_out: int = 0
     rows_per_second: float = 0.0
     milliseconds: dict[str, int] = field(default_factory=dict)
-    #: The last batch whose rows and whose results have been counted.
-    batches: dict[str, int] = field(default_factory=dict)
+    #: For each query the rows that it wanted and could not use at any instant.
+    late_by_query: dict[str, int] = field(default_factory=dict)
+
+
+#: What shards tell of a batch, added up over all of them.
+COUNTED = (
+    "rows",
+    "rows_in",
+    "batch_rows_in",
+    "rejected",
+    "late",
+    "partly_late",
+    "rows_out",
+    "state_bytes",
+)
 
 
 class Listener(StreamingQueryListener):
-    """Hears the progress of one Spark query."""
+    """Hears the progress of one Spark query. Totals are what shards tell: what is written here is a view of them."""
 
-    def __init__(self, path: Path, timed: bool) -> None:
-        self.path, self.timed = path, timed
-        self.last = _last(path)
+    def __init__(self, checkpoint: Checkpoint, timed: bool) -> None:
+        self.checkpoint, self.timed = checkpoint, timed
+        self.last = _last(checkpoint.metrics)
         self.query: str | None = None
         self.ended = threading.Event()
+        #: The last batch of which shards told; files may tell of another one.
+        self._heard = -1
         self._lock = threading.Lock()
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
@@ -69,60 +89,45 @@ class Listener(StreamingQueryListener):
             self.hear(event.progress)
 
     def hear(self, progress: Any) -> None:
-        """Count a batch, once."""
-        batch, at, phases = int(progress.batchId), progress.timestamp, progress.durationMs
+        """What Spark tells of a batch: the time of its phases, and what shards said where it observes them."""
+        batch, phases = int(progress.batchId), dict(progress.durationMs)
         observed = {name: row.asDict() for name, row in progress.observedMetrics.items()}
-        with self._lock:
-            if (rows := [row for name, row in observed.items() if name != "panewise"]) and self._fresh("rows", batch):
-                self.last = replace(self._read(rows, phases), at=at)
-                self._write()
         if "panewise" in observed:
-            self.answered(batch, observed["panewise"], phases)
-
-    def answered(self, batch: int, said: Mapping[str, Any], phases: Mapping[str, int] | None = None) -> None:
-        """Count what the shards said in a batch, once."""
+            self.answered(batch, observed["panewise"])
         with self._lock:
-            if self._fresh("shards", batch):
-                self.last = self._answered(batch, said, dict(phases or self.last.milliseconds))
-                self._write()
+            if batch == self._heard and phases != self.last.milliseconds:
+                speed = round(1000 * self.last.batch_rows_in / max(phases.get("triggerExecution", 0), 1), 1)
+                self._note(replace(self.last, at=progress.timestamp, milliseconds=phases, rows_per_second=speed))
 
-    def _fresh(self, what: str, batch: int) -> bool:
-        if batch <= self.last.batches.get(what, -1):
-            return False
-        self.last = replace(self.last, batches=self.last.batches | {what: batch})
-        return True
+    def answered(self, batch: int, said: Mapping[str, Any]) -> None:
+        """What the shards said in a batch; nothing where it brought them nothing."""
+        with self._lock:
+            # Spark leaves out what is NULL.
+            if said.get("rows_in") is not None and batch > self._heard:
+                self._heard = batch
+                self._note(self._answered(batch, said))
 
-    def _write(self) -> None:
-        with open(self.path, "a", encoding="utf-8") as lines:
-            lines.write(json.dumps(asdict(self.last)) + "\n")
+    def _note(self, metrics: Metrics) -> None:
+        self.last = metrics
+        # Whoever has lost the checkpoint has nothing more to tell of it.
+        with suppress(StateProblem):
+            self.checkpoint.lease.fence.check()
+            with open(self.checkpoint.metrics, "a", encoding="utf-8") as lines:
+                lines.write(json.dumps(asdict(metrics)) + "\n")
 
-    def _read(self, streams: Sequence[Mapping[str, Any]], phases: Mapping[str, int]) -> Metrics:
-        rows, rejected = (sum(row[name] for row in streams) for name in ("rows_in", "rejected"))
-        spent = max(phases.get("triggerExecution", 0), 1)
-        return self._balanced(
-            rows_in=self.last.rows_in + rows,
-            rejected=self.last.rejected + rejected,
-            batch_rows_in=rows,
-            milliseconds=dict(phases),
-            rows_per_second=round(1000 * rows / spent, 1),
-        )
-
-    def _answered(self, batch: int, said: Mapping[str, Any], phases: dict[str, int]) -> Metrics:
-        return self._balanced(
+    def _answered(self, batch: int, said: Mapping[str, Any]) -> Metrics:
+        totals = {name: said[name] for name in COUNTED if name != "rows"}
+        return replace(
+            self.last,
+            **totals,
             batch=batch,
-            watermark=self._shown(said["mark"]),
-            lag_seconds=self._lag(said["mark"]),
-            late=said["late"] or 0,
-            partly_late=said["partly_late"] or 0,
-            rows_out=self.last.rows_out + (said["rows"] or 0),
-            state_bytes=said["state_bytes"] or 0,
-            batch_rows_out=said["rows"] or 0,
-            milliseconds=phases,
+            at=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            used=said["rows_in"] - said["late"] - said["rejected"],
+            batch_rows_out=said["rows"],
+            watermark=self._shown(said.get("mark")),
+            lag_seconds=self._lag(said.get("mark")),
+            late_by_query=late_by_query(self.checkpoint.lateness),
         )
-
-    def _balanced(self, **changes: Any) -> Metrics:
-        changed = replace(self.last, **changes)
-        return replace(changed, used=changed.rows_in - changed.late - changed.rejected)
 
     def _shown(self, mark: int | None) -> str | int | None:
         if mark is None or not self.timed:
@@ -135,15 +140,22 @@ class Listener(StreamingQueryListener):
         return round(datetime.now(UTC).timestamp() - mark / 1e6, 3)
 
 
+def late_by_query(folder: Path) -> dict[str, int]:
+    """What all shards together tell of late rows; one that cannot be read has told nothing yet."""
+    counts: Counter[str] = Counter()
+    for path in folder.glob("*.json"):
+        with suppress(OSError, ValueError, TypeError):
+            counts.update(json.loads(path.read_bytes()))
+    return dict(counts)
+
+
 def _last(path: Path) -> Metrics:
-    """What was counted before a restart; a line that was cut off does not count."""
+    """What was told before a restart; a line that was cut off does not count."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_bytes().splitlines()
     except OSError:
         return Metrics()
     for line in reversed(lines):
-        try:
+        with suppress(ValueError, TypeError):
             return Metrics(**json.loads(line))
-        except (ValueError, TypeError):
-            continue
     return Metrics()

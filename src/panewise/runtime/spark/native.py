@@ -23,6 +23,7 @@ from panewise.aggregate.columns.longs import to_longs
 from panewise.aggregate.columns.sums import FloatSums, IntegerSums
 from panewise.engine.grouping import Grouping, arrays_of
 from panewise.engine.slicer import Slicer
+from panewise.engine.snapshot import Tree
 from panewise.runtime.spark.drafts import pane_number
 from panewise.runtime.spark.layout import TIME, Crossing, Lane, Layout
 from panewise.runtime.spark.slicing import messages_of, sent, tally_table, whereabouts
@@ -84,7 +85,7 @@ def aggregated(layout: Layout, crossing: Crossing, labels: tuple[int, ...]) -> A
     grouping = Grouping(lane.plan)
     if grouping.expiry or lane.span != (FIRST_TICK, LAST_TICK):
         return None
-    parts = [["COUNT(1)" if lane.flag is None else f"COUNT_IF({lane.flag})"]]
+    parts = [[f"COUNT_IF({_within(lane.flag)})"]]
     for call, column in zip(grouping.kept, grouping.columns[1:], strict=True):
         sql = sql_of(column, _passed(lane, lane.columns[call.arguments[0]])) if len(call.arguments) == 1 else None
         if sql is None:
@@ -93,9 +94,14 @@ def aggregated(layout: Layout, crossing: Crossing, labels: tuple[int, ...]) -> A
     return Aggregated(layout, crossing, labels, tuple(map(tuple, parts)))
 
 
+def _within(flag: str | None) -> str:
+    """Whether a row has a usable time and passes a filter. Rows that do not are grouped too, since they are counted."""
+    return f"{TIME} IS NOT NULL" + (f" AND {flag}" if flag else "")
+
+
 def _passed(lane: Lane, value: str) -> str:
-    """A value where a row passes the filters. Rows that do not are grouped too, since they move time on."""
-    return value if lane.flag is None else f"IF({lane.flag}, {value}, NULL)"
+    """A value where a row passes the filters."""
+    return f"IF({_within(lane.flag)}, {value}, NULL)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,20 +122,28 @@ class Aggregated:
         sums = [F.expr(sql).alias(f"s{n}") for n, sql in enumerate(s for part in self.parts for s in part)]
         names = [lane.columns[key] for key in lane.plan.group.keys]
         keys = [F.expr(_passed(lane, name)).alias(name) for name in names]
-        entered = "COUNT(1)" if lane.entering is None else f"COUNT_IF({lane.entering})"
-        return rows.groupBy(*keys, F.expr(pane).alias("pane")).agg(
-            *sums, F.min(TIME).alias("first"), F.max(TIME).alias("last"), F.expr(entered).alias("entered")
-        )
+        times = [F.min(TIME).alias("first"), F.max(TIME).alias("last"), F.count(F.lit(1)).alias("rows")]
+        entered = F.expr(f"COUNT_IF({_within(lane.entering)})").alias("entered")
+        return rows.groupBy(*keys, F.expr(pane).alias("pane")).agg(*sums, *times, entered)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The function of `mapInArrow`: grouped rows in, messages to shards out."""
-        (lane,), filled = self.crossing.lanes, [batch for batch in batches if batch.num_rows]
+        filled = [batch for batch in batches if batch.num_rows]
         if not filled:
             return
+        groups = pa.Table.from_batches(filled)
+        usable = groups.filter(pc.is_valid(groups["pane"]))
+        rows, kept = (pc.sum(table["rows"]).as_py() or 0 for table in (groups, usable))
+        messages = self._messages(arrays_of(usable)) if usable.num_rows else self._sliced({}, None, {})
+        messages[0]["counted"] = [rows, rows - kept]
+        _, partition = whereabouts()
+        yield sent(messages, self.labels, partition << 32)
+
+    def _messages(self, arrays: dict[str, pa.Array]) -> list[Tree]:
+        (lane,) = self.crossing.lanes
         assert lane.cuts is not None
         assert lane.plan is not None
         slicer = Slicer(lane.plan, lane.cuts, self.layout.boundary)
-        arrays = arrays_of(pa.Table.from_batches(filled))
         numbers: Longs = arrays["pane"].to_numpy()
         sums = iter(arrays[f"s{n}"] for n in range(sum(map(len, self.parts))))
         states = [words_of(c, [next(sums) for _ in p]) for c, p in zip(slicer.columns, self.parts, strict=True)]
@@ -141,11 +155,13 @@ class Aggregated:
         entered: Longs = arrays["entered"].to_numpy()
         wanted = numbers[entered > 0]
         newest = {0: lane.cuts.end(int(wanted.max())) - self.layout.boundary.shift} if len(wanted) else {}
-        messages = messages_of(self.layout, self.crossing, {0: slicer}, {}, seen, newest)
+        messages = self._sliced({0: slicer}, seen, newest)
         panes, place = np.unique(numbers, return_inverse=True)
         counts = np.bincount(place, weights=entered).astype(np.int64)
         messages[0]["tally"] = tally_table(
-            [(lane.cuts.end(int(p)), 1, int(c)) for p, c in zip(panes, counts, strict=True)]
+            [(lane.cuts.end(int(p)), 0, int(c)) for p, c in zip(panes, counts, strict=True)]
         )
-        _, partition = whereabouts()
-        yield sent(messages, self.labels, partition << 32)
+        return messages
+
+    def _sliced(self, slicers: dict[int, Slicer], seen: tuple[int, int] | None, newest: dict[int, int]) -> list[Tree]:
+        return messages_of(self.layout, self.crossing, slicers, {}, seen, newest)

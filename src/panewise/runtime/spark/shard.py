@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -19,19 +21,21 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from panewise.engine import Engine
 from panewise.engine.emission import Emission
-from panewise.engine.lateness import Tally
 from panewise.engine.pane_log import Tap
-from panewise.engine.parts import Parts, read_note, read_parts
+from panewise.engine.parts import Change, Parts, read_note, read_parts
 from panewise.engine.relational import Inflow
 from panewise.engine.sealed import sealed_table
 from panewise.engine.snapshot import Tree, unframed
 from panewise.errors import StateProblem
+from panewise.runtime.control import malformed
 from panewise.runtime.spark.course import Course, shared_schema
+from panewise.runtime.spark.judging import Judging
+from panewise.runtime.whole import write_whole
 
 #: Results of one channel, or what a shard has to tell of itself.
 SAID = (
-    "channel int, shard int, rows bigint, payload binary, late bigint, partly_late bigint, state_bytes bigint, "
-    "mark bigint"
+    "channel int, shard int, rows bigint, payload binary, rows_in bigint, batch_rows_in bigint, rejected bigint, "
+    "late bigint, partly_late bigint, rows_out bigint, state_bytes bigint, mark bigint"
 )
 
 #: The channel of what a shard tells of itself.
@@ -50,6 +54,24 @@ class Shard:
     version: str = ""
     #: The channel of every query, as far as it was asked for.
     channels: dict[str, int | None] = field(default_factory=dict)
+    #: Rows of results since the beginning.
+    rows_out: int = 0
+    #: Rows that had come before the batch that is worked on.
+    rows_before: int = 0
+    #: What others have been told of late rows.
+    told: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def rows_in(self) -> int:
+        return sum(account.rows_in for account in self.engine.accounting.values())
+
+    @property
+    def late_by_query(self) -> dict[str, int]:
+        """For each query that stands, the rows that it wanted and could not use at any instant."""
+        counts: Counter[str] = Counter()
+        for stream in self.engine.pool.streams:
+            counts.update(self.engine.intake(stream).late_by_query)
+        return {name: late for name, late in counts.items() if name in self.engine.pool.queries}
 
 
 #: Shards that this worker handled last, so that the next batch need not read them again.
@@ -70,6 +92,7 @@ class ShardProcessor(StatefulProcessor):
         shard = self._found(label)
         yield from work(shard, self.course, label, _messages(rows))
         self._keep(label, shard)
+        tell_late(shard, self.course, label)
         yield itself(shard, label)
 
     def close(self) -> None:
@@ -109,17 +132,19 @@ def restored(course: Course, head: bytes, read: Any) -> Shard:
     note = read_note(head)
     tree, parts = read_parts(head, read)
     engine = course.engine([(name, text, since) for name, text, since in note["queries"]], tree)
-    return Shard(engine, parts, note["command"], note["finished"], note["version"])
+    return Shard(engine, parts, note["command"], note["finished"], note["version"], rows_out=note["rows_out"])
 
 
-def kept(shard: Shard) -> Any:
+def kept(shard: Shard, stamp: str = "") -> Change:
+    """How the kept state becomes that of a shard."""
     note = {
         "version": shard.version,
         "command": shard.command,
         "finished": shard.finished,
+        "rows_out": shard.rows_out,
         "queries": shard.engine.pool.declared()["queries"],
     }
-    return shard.parts.change(shard.engine.state(), note)
+    return shard.parts.change(shard.engine.state(), note, stamp)
 
 
 def _bytes(value: Any) -> bytes | None:
@@ -134,17 +159,29 @@ def _messages(rows: Iterable[pd.DataFrame]) -> list[Tree]:
 
 def ordered(found: Sequence[tuple[int, bytes]]) -> list[Tree]:
     """Commands first, each in its order, then what the tasks sent, in theirs."""
-    commands = [
-        command | {"number": entry["number"] + place / 2**20}
-        for entry in (json.loads(payload) for place, payload in found if place < 0)
-        for place, command in enumerate(entry["commands"])
-    ]
+    commands = [command for place, payload in found if place < 0 for command in _commands(payload)]
     sent = [opened(payload) for place, payload in sorted((p for p in found if p[0] >= 0), key=lambda p: p[0])]
     return [*sorted(commands, key=itemgetter("number")), *sent]
 
 
+def _commands(payload: bytes) -> Iterator[Tree]:
+    """The commands of a file of the control log; those that nobody can follow have been complained of elsewhere."""
+    try:
+        entry = json.loads(payload)
+    except ValueError:
+        raise StateProblem(
+            "the control log is damaged: a command cannot be read", fix="restore it from a copy of the checkpoint"
+        ) from None
+    match entry:
+        case {"number": int(number), "commands": list(commands)}:
+            for place, command in enumerate(commands):
+                if malformed(command) is None:
+                    yield command | {"number": number + place / 2**20}
+
+
 def work(shard: Shard, course: Course, label: int, messages: Sequence[Tree]) -> Iterator[pd.DataFrame]:
     """Follow commands, take panes and rows in, and say what has become final."""
+    shard.rows_before = shard.rows_in
     for command in (m for m in messages if "op" in m):
         yield from _follow(shard, course, label, command)
     streams: dict[str, list[Tree]] = {}
@@ -155,9 +192,9 @@ def work(shard: Shard, course: Course, label: int, messages: Sequence[Tree]) -> 
         raise StateProblem("rows came after the pipeline was finished", fix="start it with an empty checkpoint")
     for stream, sent in streams.items():
         take(shard, course, sent)
-        shard.engine.late(stream)
-        if (delay := course.delay(stream)) is not None:
-            shard.engine.promise(stream, max(message["seen"][1] for message in sent) - delay)
+        seen = [message["seen"][1] for message in sent if message["seen"] is not None]
+        if seen and (delay := course.delay(stream)) is not None:
+            shard.engine.promise(stream, max(seen) - delay)
     yield from said(shard, course, label, shard.engine.advance)
 
 
@@ -188,7 +225,8 @@ def _follow(shard: Shard, course: Course, label: int, command: Mapping[str, Any]
 def take(shard: Shard, course: Course, messages: Sequence[Tree]) -> None:
     """Take in what tasks have sent; how far time has come must be known of all of them first."""
     for message in messages:
-        shard.engine.see(message["stream"], *message["seen"])
+        if message["seen"] is not None:
+            shard.engine.see(message["stream"], *message["seen"])
     for message in messages:
         _take(shard, course, message)
 
@@ -206,16 +244,19 @@ def _take(shard: Shard, course: Course, message: Tree) -> None:
     for name, newest in message["newest"]:
         if name in lanes:
             engine.reach(lanes[name].home, newest)
-    if message["tally"] is not None and message["tally"].num_rows:
-        ends, wanted, rows = (column.to_numpy() for column in message["tally"].columns)
-        families = [[homes[name] for name in names if name in homes] for names in message["tallied"]]
-        engine.judge(stream, families, Tally(ends, wanted, rows))
+    rows, rejected = message["counted"]
+    engine.intake(stream).count(rows, rejected, 0, 0, {})
+    judging = Judging(engine, message, homes)
+    judging.panes()
     for name, parcel in message["panes"]:
         if name in homes:
             engine.take(homes[name], parcel)
     for name, table in message["rows"]:
         if name in lanes:
-            engine.feed(stream, _declared(table, course.streams[stream].schema), lanes[name].home)
+            declared = _declared(table, course.streams[stream].schema)
+            arrivals, _, ledger = engine.bring(stream, declared, lanes[name].home)
+            judging.rows(table, arrivals, ledger)
+    judging.count()
 
 
 def _declared(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -251,28 +292,44 @@ def said(shard: Shard, course: Course, label: int, speak: Callable[[], Emission]
         own = channel.query is not None and channel.query in emission
         table = emission[str(channel.query)] if own else emission.together(names)
         if table is not None and table.num_rows:
+            shard.rows_out += table.num_rows
             yield _row(channel=number, shard=label, rows=table.num_rows, payload=sealed_table(table.combine_chunks()))
 
 
 def itself(shard: Shard, label: int) -> pd.DataFrame:
-    """What a shard tells of itself: rows that came too late, the size of its state, how far time has come."""
+    """What a shard tells of itself: where rows went since the beginning, the size of its state, how far time has come.
+
+    All of it is part of the state, so that who does a batch again tells the same.
+    """
     accounts = shard.engine.accounting.values()
     marks = [mark for mark in shard.engine.marks.values() if mark is not None]
     return _row(
         channel=ITSELF,
         shard=label,
+        rows_in=shard.rows_in,
+        batch_rows_in=shard.rows_in - shard.rows_before,
+        rejected=sum(account.rejected for account in accounts),
         late=sum(account.late for account in accounts),
         partly_late=sum(account.partly_late for account in accounts),
+        rows_out=shard.rows_out,
         state_bytes=sum(shard.parts.sizes.values()),
         mark=min(marks, default=None),
     )
 
 
+def tell_late(shard: Shard, course: Course, label: int) -> None:
+    """Leave word of how many rows came too late for each query, where that has changed."""
+    counts = shard.late_by_query
+    if course.lateness and counts != shard.told:
+        Path(course.lateness).mkdir(exist_ok=True)
+        write_whole(Path(course.lateness) / f"{label}.json", json.dumps(counts).encode())
+        shard.told = counts
+
+
 def _row(**values: Any) -> pd.DataFrame:
-    names = [part.split()[0] for part in SAID.split(", ")]
-    zeros = {"rows": 0, "payload": b"", "late": 0, "partly_late": 0, "state_bytes": 0}
-    row = zeros | {"mark": None} | values
-    return pd.DataFrame({name: pd.Series([row[name]], dtype=_DTYPES.get(name)) for name in names})
+    row = dict.fromkeys(_NAMES, 0) | {"payload": b"", "mark": None} | values
+    return pd.DataFrame({name: pd.Series([row[name]], dtype=_DTYPES.get(name)) for name in _NAMES})
 
 
+_NAMES = [part.split()[0] for part in SAID.split(", ")]
 _DTYPES = {"channel": "int32", "shard": "int32", "payload": "object", "mark": "Int64"}

@@ -17,16 +17,20 @@ from pyspark import TaskContext
 
 from panewise.aggregate import Longs
 from panewise.engine.grouping import arrays_of
-from panewise.engine.lateness import Tally
 from panewise.engine.routing import shards_of
 from panewise.engine.slicer import Slicer
 from panewise.engine.snapshot import FORMAT, Tree, framed
+from panewise.runtime.spark.judging import ELSEWHERE, ROW, WANTED, shared
 from panewise.runtime.spark.layout import KEY_BITS, PACKED, PANE_BITS, TIME, Crossing, Lane, Layout
+from panewise.runtime.spark.wants import Flags, Wants, tallied
 
 #: Rows looked at together; Spark's own batches are smaller.
 TOGETHER = 1 << 18
 #: Rows that travel as they are leave in messages of about so many bytes.
 HEAVY = 32 << 20
+
+#: The column of travelling rows that says where they go.
+SHARD = "#shard"
 
 #: One row for each message; `place` orders the messages of a batch.
 MESSAGES = "shard int, place bigint, payload binary"
@@ -74,7 +78,10 @@ class _Task:
         }
         self.rows: dict[int, list[pa.Table]] = {}
         self.newest: dict[int, int] = {}
-        self.tallies: list[Tally] = []
+        self.wants = Wants()
+        #: Rows by pane and by who wants them, where they do not travel.
+        self.tallies: list[tuple[Longs, Longs, Longs]] = []
+        self.rows_in = self.rejected = 0
         self.first, self.last, self.bytes = 2**62, -(2**62), 0
 
     @property
@@ -82,32 +89,64 @@ class _Task:
         return self.bytes > HEAVY
 
     def take(self, table: pa.Table) -> None:
+        """Take rows in; those without a usable time are counted and left out."""
+        times = table.column(PACKED if self.crossing.packing is not None else TIME)
+        self.rows_in += len(times)
+        if times.null_count:
+            self.rejected += times.null_count
+            table = table.filter(times.is_valid())
+        if not table.num_rows:
+            return
         if self.crossing.packing is not None:
             self._take_packed(arrays_of(table))
-            return
-        arrays = arrays_of(table)
+        else:
+            self._take_rows(arrays_of(table))
+
+    def _take_rows(self, arrays: dict[str, pa.Array]) -> None:
         times: Longs = arrays[TIME].to_numpy()
         order = np.arange(self.order, self.order + len(times), dtype=np.int64)
         self.order += len(times)
         self._note(int(times.min()), int(times.max()))
         flags = {flag for lane in self.crossing.lanes for flag in (lane.flag, lane.entering)}
         passing = {flag: _passing(arrays, flag) for flag in flags}
+        wanted = self._wanted(times, passing)
         for number, lane in enumerate(self.crossing.lanes):
             if lane.endless:
                 self._reach(number, lane, times[passing[lane.entering]])
-            self._enter(number, lane, arrays, times, order, passing[lane.flag])
-        if self.crossing.tally is not None and not self.crossing.counted_by_panes:
-            wanted = np.zeros(len(times), np.int64)
-            for bit, (flag, (first, last)) in enumerate(self.crossing.tallied):
-                inside = (times >= first) & (times <= last)
-                wanted[passing[flag]] |= inside[passing[flag]].astype(np.int64) << bit
-            positions = times + self.layout.boundary.shift
-            self.tallies.append(_tally(self.crossing, positions, wanted))
+            self._enter(number, lane, arrays, _Rows(times, order, wanted.get(lane.route)), passing[lane.flag])
 
-    def _enter(
-        self, number: int, lane: Lane, arrays: dict[str, pa.Array], times: Longs, order: Longs, mine: Any
-    ) -> None:
-        if not len(times[mine]):
+    def _wanted(self, times: Longs, passing: Mapping[str | None, Any]) -> dict[object, Longs]:
+        """For each route the numbers of who wants the rows that travel by it; the others are tallied."""
+        if self.crossing.counted_by_panes:
+            return {}
+        filters = self.crossing.filters
+        entering = [
+            _flags(passing[flag], len(times)) & (times >= first) & (times <= last) for flag, (first, last) in filters
+        ]
+        numbers = self.wants.numbered(entering, len(times))
+        routes: dict[object, Flags] = {}
+        for lane in (lane for lane in self.crossing.lanes if lane.cuts is None):
+            before = routes.get(lane.route, np.zeros(len(times), bool))
+            routes[lane.route] = before | _flags(passing[lane.flag], len(times))
+        travelling = np.sum(list(routes.values()), axis=0) if routes else np.zeros(len(times), np.int64)
+        self._tally(times[travelling == 0], numbers[travelling == 0])
+        found, counted = {}, np.zeros(len(times), bool)
+        for route, mine in routes.items():
+            marked = np.where(travelling > 1, shared(numbers), numbers)
+            found[route] = np.where(counted, ELSEWHERE, marked)
+            counted |= mine
+        return found
+
+    def _tally(self, times: Longs, wanted: Longs) -> None:
+        cuts = self.crossing.tally
+        if cuts is not None and len(times) and not self.crossing.counted_by_panes:
+            numbers, who, rows = tallied(cuts.numbers(times + self.layout.boundary.shift), wanted)
+            ends = np.array([cuts.end(number) for number in numbers.tolist()], np.int64)
+            self.tallies.append((ends, who, rows))
+
+    def _enter(self, number: int, lane: Lane, arrays: dict[str, pa.Array], rows: _Rows, mine: Any) -> None:
+        times = rows.times[mine]
+        if not len(times):
             return
         table = pa.table([arrays[name] for name in lane.columns.values()], names=list(lane.columns))
         if not lane.columns:
@@ -115,12 +154,14 @@ class _Task:
         if not isinstance(mine, slice):
             table = table.take(pa.array(mine))
         if lane.cuts is not None:
-            self.slicers[number].take(table, times[mine], order[mine])
-        else:
-            shards = self._routed(lane, arrays, len(times))[mine]
-            table = table.append_column("#shard", pa.array(shards))
-            self.rows.setdefault(number, []).append(table)
-            self.bytes += table.nbytes
+            self.slicers[number].take(table, times, rows.order[mine])
+            return
+        assert rows.wanted is not None
+        shards = self._routed(lane, arrays, len(rows.times))
+        for name, values in ((SHARD, shards), (ROW, rows.order), (WANTED, rows.wanted)):
+            table = table.append_column(name, pa.array(values[mine]))
+        self.rows.setdefault(number, []).append(table)
+        self.bytes += table.nbytes
 
     def _reach(self, number: int, lane: Lane, times: Longs) -> None:
         """Note how far the items reach that enter windows that do not forget."""
@@ -157,19 +198,31 @@ class _Task:
 
     def messages(self) -> list[Tree]:
         """A message for every shard."""
-        if self.last < self.first:
+        if not self.rows_in:
             return []
-        seen = (self.first, self.last)
+        seen = (self.first, self.last) if self.first <= self.last else None
         found = messages_of(self.layout, self.crossing, self.slicers, self.rows, seen, self.newest)
-        found[0]["tally"] = self._counted()
+        if not self.crossing.counted_by_panes:
+            for message in found:
+                message["wants"] = self.wants.combinations
+        found[0] |= {"counted": [self.rows_in, self.rejected], "tally": self._counted()}
         self._begin()
         return found
 
-    def _counted(self) -> pa.Table | None:
+    def _counted(self) -> pa.Table:
         """How many rows lie in which pane, and who wants them."""
         if self.crossing.counted_by_panes:
             return tally_of(self.slicers[0])
-        return tally_table([entry for t in self.tallies for entry in zip(t.ends, t.wanted, t.rows, strict=True)])
+        return tally_table([entry for some in self.tallies for entry in zip(*(c.tolist() for c in some), strict=True)])
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The times of rows, their order, and who wants those that travel by a route."""
+
+    times: Longs
+    order: Longs
+    wanted: Longs | None
 
 
 def messages_of(
@@ -177,26 +230,28 @@ def messages_of(
     crossing: Crossing,
     slicers: Mapping[int, Slicer],
     rows: Mapping[int, Sequence[pa.Table]],
-    seen: tuple[int, int],
+    seen: tuple[int, int] | None,
     newest: Mapping[int, int],
 ) -> list[Tree]:
     """A message for every shard, also for those without panes: all must hear how far time has come."""
     names = [lane.signature for lane in crossing.lanes]
     everyone = {
         "stream": crossing.stream,
-        "seen": list(seen),
+        "seen": None if seen is None else list(seen),
         "lanes": names,
-        "tallied": [[lane.signature for lane in lanes] for lanes in crossing.tallied.values()],
+        "filters": [[lane.signature for lane in lanes] for lanes in crossing.filters.values()],
+        "wants": [[0]],
         "newest": [[names[number], last] for number, last in newest.items()],
     }
-    found: list[Tree] = [everyone | {"panes": [], "rows": [], "tally": None} for _ in range(layout.shards)]
+    nothing: Tree = {"counted": [0, 0], "tally": None}
+    found: list[Tree] = [everyone | nothing | {"panes": [], "rows": []} for _ in range(layout.shards)]
     for number, slicer in slicers.items():
         for shard, parcel in slicer.parcels(layout.shards, crossing.lanes[number].shard):
             found[shard]["panes"].append([names[number], parcel])
     for number, tables in rows.items():
         whole = pa.concat_tables(tables)
-        for shard in pc.unique(whole["#shard"]).to_pylist():
-            mine = whole.filter(pc.equal(whole["#shard"], shard)).drop_columns(["#shard"])
+        for shard in pc.unique(whole[SHARD]).to_pylist():
+            mine = whole.filter(pc.equal(whole[SHARD], shard)).drop_columns([SHARD])
             found[shard]["rows"].append([names[number], mine.combine_chunks()])
     return found
 
@@ -227,7 +282,7 @@ def sent(messages: Sequence[Tree], labels: Sequence[int], place: int) -> pa.Reco
 
 def tally_of(slicer: Slicer) -> pa.Table:
     """How many rows lie in each pane of the only family."""
-    return tally_table([(pane.end, 1, int(pane.states[0][0].sum())) for pane in slicer.open.panes()])
+    return tally_table([(pane.end, 0, int(pane.states[0][0].sum())) for pane in slicer.open.panes()])
 
 
 def tally_table(entries: Sequence[tuple[int, int, int]]) -> pa.Table:
@@ -244,12 +299,11 @@ def _passing(arrays: Mapping[str, pa.Array], flag: str | None) -> Any:
     return slice(None) if flags.all() else np.flatnonzero(flags)
 
 
-def _tally(crossing: Crossing, positions: Longs, wanted: Longs) -> Tally:
-    cuts = crossing.tally
-    assert cuts is not None
-    counted = Tally.of(cuts.numbers(positions), wanted)
-    ends = np.array([cuts.end(number) for number in counted.ends.tolist()], np.int64)
-    return Tally(ends, counted.wanted, counted.rows)
+def _flags(places: Any, rows: int) -> Flags:
+    """The same for every row."""
+    found = np.zeros(rows, bool)
+    found[places] = True
+    return found
 
 
 def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
