@@ -122,6 +122,22 @@ def test_a_source_file_that_vanishes(spark: SparkSession, tmp_path: Path) -> Non
     complete(spark, tmp_path, "rocksdb", sinks=[vanishing, "memory:"])
 
 
+@STATES
+def test_a_corrupt_source_file_may_be_removed_as_told(
+    spark: SparkSession, tmp_path: Path, state: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    corrupt = written(tmp_path / "in", PIECES) / "00001.parquet"
+    corrupt.write_bytes(corrupt.read_bytes()[:100])
+    with pytest.raises(SourceProblem, match=r"the file \S*00001.parquet cannot be read; repair or remove it"):
+        run(spark, tmp_path, state)
+    corrupt.unlink()
+    pipeline = started(spark, tmp_path, state)
+    pipeline.finish()
+    left = pa.concat_tables([PIECES[0], *PIECES[2:]])
+    assert all_of(pipeline) == {name: plain(pw.run(text, {"S": left}, time="t")) for name, text in QUERIES.items()}
+    assert "00001.parquet could not be read and has been removed: going on without its rows" in caplog.text
+
+
 @contextmanager
 def small_disk(folder: Path) -> Iterator[Callable[[int], None]]:
     """A file system of one megabyte, and how to give it more."""
@@ -208,6 +224,22 @@ def test_a_control_log_that_cannot_be_written(spark: SparkSession, tmp_path: Pat
     (tmp_path / "aside").rename(commands)
     (commands / "00000002.json").unlink()
     pipeline.stop()
+    written(tmp_path / "in", PIECES[2:], 2)
+    complete(spark, tmp_path, "rocksdb")
+
+
+def test_a_damaged_log_of_spark_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
+    written(tmp_path / "in", PIECES[:2])
+    run(spark, tmp_path, "rocksdb")
+    log = tmp_path / "checkpoint" / "spark"
+    for name in ("metadata", "offsets/1", "commits/1", "sources/1/1"):
+        whole = (log / name).read_bytes()
+        (log / name).write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(
+            StateProblem, match=rf"{name}' is damaged: it is cut off, or Spark did not write it; restore"
+        ):
+            run(spark, tmp_path, "rocksdb")
+        (log / name).write_bytes(whole)
     written(tmp_path / "in", PIECES[2:], 2)
     complete(spark, tmp_path, "rocksdb")
 

@@ -153,6 +153,25 @@ def test_what_another_process_asks_for_may_be_refused(live: Live) -> None:
     assert "is taken" in str(live.pipeline._checkpoint.control.fate(identity))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("live", ["rocksdb"], indirect=True)
+def test_requests_and_commands_that_make_no_sense_stop_nobody(live: Live, caplog: pytest.LogCaptureFixture) -> None:
+    control = live.pipeline._checkpoint.control
+    (control.requests / "00000001.json").write_text("[1, 2]")
+    (control.requests / "00000002.json").write_text('{"op": "register"}')
+    (control.requests / "00000003.json").write_text('{"id"')
+    (control.commands / "1x.json").write_text('{"number": 9, "commands": [{"op": "register"}]}')
+    asked = [control.request("dance"), control.request("register", name="q"), control.request("revoke", name=["sums"])]
+    until(lambda: all(control.fate(identity) is not None for identity in asked))
+    told = [str(control.fate(identity)) for identity in asked]
+    assert "op 'dance' is unknown" in told[0]
+    assert told[1:] == ["register needs text and start, as text", "revoke needs name, as text"]
+    assert "00000001.json' is passed over" in caplog.text
+    live.feed(2)
+    assert live.pipeline.query.isActive
+    assert sorted(live.pipeline.list()) == ["sums"]
+
+
 def test_the_control_log_is_ordered_and_idempotent(tmp_path: Path) -> None:
     log, other = ControlLog(tmp_path), ControlLog(tmp_path)
     log.prepare()

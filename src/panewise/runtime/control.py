@@ -8,14 +8,33 @@ that several processes may write and any number may read. *Requests* come from a
 from __future__ import annotations
 
 import json
+import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from panewise.errors import StateProblem
 from panewise.runtime.whole import clear_drafts, create_whole, private_folder
+
+log = logging.getLogger("panewise.control")
+
+#: The names of files that are read.
+NUMBERED = "[0-9]" * 8 + ".json"
+#: What each command must say, all of it as text.
+_SAID = {"register": ("name", "text", "start"), "revoke": ("name",), "finish": ()}
+
+
+def malformed(command: Any) -> str | None:
+    """What is wrong with a command or a request, whoever wrote it."""
+    if not isinstance(command, dict):
+        return "it is no object with an op"
+    if command.get("op") not in _SAID:
+        return f"op {command.get('op')!r} is unknown; use one of {', '.join(_SAID)}"
+    lacking = [name for name in _SAID[command["op"]] if not isinstance(command.get(name), str)]
+    return f"{command['op']} needs {' and '.join(lacking)}, as text" if lacking else None
 
 
 @dataclass(frozen=True)
@@ -34,7 +53,8 @@ class ControlLog:
         self.checkpoint = checkpoint
         self.requests, self.commands, self.refusals = (checkpoint / n for n in ("requests", "commands", "refusals"))
         #: Files that have been read: they never change.
-        self._known: dict[Path, dict[str, Any]] = {}
+        self._known: dict[Path, Any] = {}
+        self._complained: set[Path] = set()
 
     def prepare(self) -> None:
         private_folder(self.checkpoint)
@@ -72,7 +92,13 @@ class ControlLog:
     def pending(self) -> list[dict[str, Any]]:
         """Requests that have been neither followed nor refused, in their order."""
         done = {c.get("id") for _, some in self.history() for c in some} | self._refused()
-        return [request for _, request in self._read(self.requests) if request["id"] not in done]
+        found = []
+        for path, request in self._read(self.requests, lenient=True):
+            if not isinstance(request, dict) or not _usable(request.get("id")):
+                self._complain(path, "it has no id by which it could be answered")
+            elif request["id"] not in done:
+                found.append(request)
+        return found
 
     def fate(self, identity: str) -> str | None:
         """What became of a request: an empty text when it was followed, the reason when it was refused."""
@@ -83,7 +109,14 @@ class ControlLog:
 
     def history(self) -> list[tuple[int, list[dict[str, Any]]]]:
         """All commands, by the number of their file."""
-        return [(number, entry["commands"]) for number, entry in self._read(self.commands)]
+        found = []
+        for path, entry in self._read(self.commands):
+            commands = entry.get("commands") if isinstance(entry, dict) else None
+            listed: list[Any] = commands if isinstance(commands, list) else [None]
+            for fault in (fault for fault in map(malformed, listed) if fault is not None):
+                self._complain(path, fault)
+            found.append((int(path.stem), [command for command in listed if malformed(command) is None]))
+        return found
 
     def standing(self) -> dict[str, Registered]:
         """The queries that stand when every command has been followed."""
@@ -102,13 +135,26 @@ class ControlLog:
     def finished(self) -> bool:
         return any(command["op"] == "finish" for _, commands in self.history() for command in commands)
 
-    def _read(self, folder: Path) -> list[tuple[int, dict[str, Any]]]:
-        """All files of a folder by their numbers."""
-        paths = sorted(folder.glob("[0-9]*.json"))
-        for path in paths:
-            if path not in self._known:
+    def _read(self, folder: Path, lenient: bool = False) -> list[tuple[Path, Any]]:
+        """All files of a folder in their order. What is not named by a number is none of them."""
+        for path in folder.glob("*.json"):
+            if not _numbered(path):
+                self._complain(path, "its name is no number of eight digits")
+        paths = sorted(filter(_numbered, folder.glob("*.json")))
+        for path in [path for path in paths if path not in self._known]:
+            try:
                 self._known[path] = _entry(path)
-        return [(int(path.stem), self._known[path]) for path in paths]
+            except StateProblem as problem:
+                if not lenient:
+                    raise
+                self._complain(path, str(problem))
+        return [(path, self._known[path]) for path in paths if path in self._known]
+
+    def _complain(self, path: Path, fault: str) -> None:
+        """Say once that a file is passed over."""
+        if path not in self._complained:
+            self._complained.add(path)
+            log.warning("'%s' is passed over: %s", path, fault)
 
     def _refused(self) -> set[str]:
         return {path.stem for path in self.refusals.glob("*.json")}
@@ -128,7 +174,7 @@ def _append(folder: Path, entry: Mapping[str, Any]) -> int:
     """Write the next numbered file; whoever else writes at the same moment gets another number."""
     folder.mkdir(parents=True, exist_ok=True)
     while True:
-        number = max((int(path.stem) for path in folder.glob("[0-9]*.json")), default=0) + 1
+        number = max((int(path.stem) for path in folder.glob("*.json") if _numbered(path)), default=0) + 1
         if create_whole(folder / f"{number:08d}.json", _text({"number": number, **entry})):
             return number
 
@@ -137,12 +183,20 @@ def _text(entry: Mapping[str, Any]) -> bytes:
     return json.dumps(entry).encode()
 
 
-def _entry(path: Path) -> dict[str, Any]:
+def _numbered(path: Path) -> bool:
+    return fnmatch(path.name, NUMBERED)
+
+
+def _usable(identity: Any) -> bool:
+    """Whether a request can be answered under its identity, which names a file."""
+    return isinstance(identity, str) and identity.isalnum()
+
+
+def _entry(path: Path) -> Any:
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
         raise StateProblem(
             f"the control log is damaged: '{path}' cannot be read ({problem})",
             fix="restore that file from a copy of the checkpoint, or start with an empty checkpoint",
         ) from None
-    return found

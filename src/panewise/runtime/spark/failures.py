@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from panewise import errors
 from panewise.errors import PanewiseError, SourceProblem, StateProblem
@@ -23,8 +24,22 @@ class Cause:
     kind: type[PanewiseError]
 
 
+_UNREADABLE = rf"(?:FAILED_READ_FILE|CANNOT_READ_FILE|not a Parquet file)[^\n]*?{_FILE}"
+
 #: The first that fits is used.
 _CAUSES = (
+    Cause(
+        rf"(?:Permission denied|AccessDenied\w*|Read-only file system)[^\n]*?{_FILE}",
+        "{0} cannot be written or read: permission is denied",
+        "check the permissions of the checkpoint and of the sinks, and start again: nothing that was committed is lost",
+        StateProblem,
+    ),
+    Cause(
+        rf"{_FILE}[^\n]*?(?:Permission denied|Read-only file system)",
+        "{0} cannot be written or read: permission is denied",
+        "check the permissions of the checkpoint and of the sinks, and start again: nothing that was committed is lost",
+        StateProblem,
+    ),
     Cause(
         r"No space left on device|Disk quota exceeded",
         "the disk is full",
@@ -44,7 +59,7 @@ _CAUSES = (
         SourceProblem,
     ),
     Cause(
-        rf"(?:FAILED_READ_FILE|CANNOT_READ_FILE|not a Parquet file)[^\n]*?{_FILE}",
+        _UNREADABLE,
         "the file {0} cannot be read",
         "repair or remove it and start again",
         SourceProblem,
@@ -72,8 +87,19 @@ def explained(problem: Exception) -> PanewiseError:
         return kind(ours[2])
     for cause in _CAUSES:
         if found := re.search(cause.pattern, text):
-            return cause.kind(cause.message.format(*found.groups()), fix=cause.fix)
+            return cause.kind(cause.message.format(*map(_path, found.groups())), fix=cause.fix)
     if "PythonException" in text:
         last = [line for line in text.splitlines() if re.match(r"[\w.]+(?:Error|Exception): ", line)][-1:]
         return StateProblem(f"the pipeline has failed in Python: {''.join(last)}", fix="report it with Spark's log")
     return StateProblem(f"the pipeline has failed: {first_line(problem)}", fix="read Spark's log for the whole story")
+
+
+def unreadable_file(problem: Exception) -> str | None:
+    """The file of a source that Spark says cannot be read."""
+    found = re.search(_UNREADABLE, str(problem))
+    return _path(found[1]) if found else None
+
+
+def _path(words: str) -> str:
+    """A path as Spark wrote it into a sentence."""
+    return "/" + unquote(words).strip("/").rstrip(".,;:)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -120,8 +121,8 @@ def _rate(session: SparkSession, rest: str, schema: StreamSchema, streaming: boo
     )
 
 
-def vanished(checkpoint: Path) -> str | None:
-    """A local file that the running batch should have read and that is not there.
+def vanished(checkpoint: Path) -> Iterator[str]:
+    """The local files that the running batch should have read and that are not there.
 
     Spark lists the files of a batch in the checkpoint of its query, and passes over those it does not find.
     """
@@ -131,8 +132,7 @@ def vanished(checkpoint: Path) -> str | None:
         for entry in _logged(newest) if newest is not None else []:
             path = unquote(urlparse(entry["path"]).path)
             if entry["path"].startswith("file:") and not Path(path).exists():
-                return path
-    return None
+                yield path
 
 
 def _logged(log: Path) -> list[dict[str, Any]]:
