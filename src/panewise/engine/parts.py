@@ -1,7 +1,8 @@
 """The state of an engine in named parts, of which only those that changed are written again.
 
 The *head* is a tree whose tables have been put aside under names. A part never changes, so a part that is still there
-need not be written: what an owner wrote once keeps its name, other tables are named after their contents.
+need not be written. Its name ends with a digest of its contents and has the *stamp* of whoever wrote it, so that it is
+never used again for others. The names of parts that have an owner begin with `p`.
 """
 
 from __future__ import annotations
@@ -33,34 +34,39 @@ class Parts:
     """The names of the parts that have been written."""
 
     known: frozenset[str] = frozenset()
-    serial: int = 0
     #: The bytes of every part, for metrics.
     sizes: dict[str, int] = field(default_factory=dict)
 
-    def change(self, tree: Tree, note: Tree) -> Change:
+    def change(self, tree: Tree, note: Tree, stamp: str = "") -> Change:
         """How the kept state becomes this one. `note` is written into the head and can be read on its own."""
         names: set[str] = set()
         fresh: dict[str, bytes] = {}
+        contents = {(name[0], _digest_of(name)): name for name in self.known}
+
+        def written(kind: str, table: pa.Table) -> str:
+            data = sealed_table(table)
+            digest = digested(data)
+            if (kind, digest) not in contents:
+                contents[kind, digest] = f"{kind}-{stamp}{digest}"
+                fresh[contents[kind, digest]] = data
+            return contents[kind, digest]
 
         def keep(leaf: pa.Table | Part) -> Any:
-            name = self._owned(leaf, fresh) if isinstance(leaf, Part) else _by_contents(leaf, fresh)
+            name = self._owned(leaf, written) if isinstance(leaf, Part) else written("c", leaf)
             names.add(name)
             return {"#part": name}
 
         body = stored(tree, keep)
-        fresh = {name: data for name, data in fresh.items() if name not in self.known}
         gone = self.known - names
         self.sizes = {n: size for n, size in self.sizes.items() if n in names} | {n: len(d) for n, d in fresh.items()}
         self.known = frozenset(names)
-        header = {"format": FORMAT, "serial": self.serial, "sizes": self.sizes, "note": note}
+        header = {"format": FORMAT, "sizes": self.sizes, "note": note}
         return Change(_head(header, body), fresh, gone)
 
-    def _owned(self, part: Part, fresh: dict[str, bytes]) -> str:
+    def _owned(self, part: Part, written: Callable[[str, pa.Table], str]) -> str:
         names = NAMES.setdefault(part.owner, {})
         if names.get(part.key) not in self.known:
-            self.serial += 1
-            name = names[part.key] = f"p{self.serial}"
-            fresh[name] = sealed_table(part.make())
+            names[part.key] = written("p", part.make())
         return names[part.key]
 
 
@@ -87,17 +93,19 @@ def read_parts(head: bytes, read: Callable[[str], bytes | None]) -> tuple[Tree, 
         return table.replace_schema_metadata({"part": name}) if name.startswith("p") else table
 
     tree = loaded(body, find)
-    return tree, Parts(frozenset(header["sizes"]), header["serial"], header["sizes"])
+    return tree, Parts(frozenset(header["sizes"]), header["sizes"])
 
 
 _OLDER = "start from an older copy of the checkpoint, or from an empty one"
 
 
-def _by_contents(table: pa.Table, fresh: dict[str, bytes]) -> str:
-    data = sealed_table(table)
-    name = hashlib.blake2b(data, digest_size=12).hexdigest()
-    fresh[f"c{name}"] = data
-    return f"c{name}"
+def digested(data: bytes) -> str:
+    """Names contents: the same bytes the same, others otherwise."""
+    return hashlib.blake2b(data, digest_size=12).hexdigest()
+
+
+def _digest_of(name: str) -> str:
+    return name.rpartition("-")[2]
 
 
 def _head(header: Tree, body: Any) -> bytes:

@@ -14,9 +14,10 @@ from panewise.engine import Pool
 from panewise.engine.snapshot import fingerprint
 from panewise.errors import StateProblem
 from panewise.runtime.control import ControlLog
+from panewise.runtime.lease import Lease
 from panewise.runtime.whole import clear_drafts, create_whole
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Checkpoint:
             )
         self.folder = Path(text.removeprefix("file://")).absolute()
         self.control = ControlLog(self.folder)
+        self.lease = Lease(self.folder)
 
     @property
     def spark(self) -> Path:
@@ -57,6 +59,11 @@ class Checkpoint:
     def state(self) -> Path:
         """The state of the shards, where Spark does not keep it."""
         return self.folder / "state"
+
+    @property
+    def agenda(self) -> Path:
+        """Which commands the last batches follow, where Spark does not write it down."""
+        return self.folder / "agenda"
 
     def clear_drafts(self) -> None:
         """Remove what killed runs left: files half written, and Spark's folder before its first batch, since Spark
@@ -82,6 +89,20 @@ class Checkpoint:
     def metrics(self) -> Path:
         return self.folder / "metrics.jsonl"
 
+    @property
+    def lateness(self) -> Path:
+        """Where each shard tells how many rows came too late for which query."""
+        return self.folder / "lateness"
+
+    def excuse(self, file: str) -> None:
+        """Remember that a file of a source could not be read: it may be removed."""
+        folder = self.folder / "unreadable"
+        folder.mkdir(exist_ok=True)
+        create_whole(folder / _named(file), file.encode())
+
+    def excused(self, file: str) -> bool:
+        return (self.folder / "unreadable" / _named(file)).exists()
+
     def results(self, name: str) -> Path:
         """Where `memory:` keeps the results of a query."""
         return self.folder / "results" / quote(name, safe="").replace(".", "%2E")
@@ -99,7 +120,9 @@ class Checkpoint:
             saved = json.loads(path.read_text(encoding="utf-8"))
             sealed = saved.pop("fingerprint")
             found = Plan(**(saved | {"labels": tuple(saved["labels"])}))
-        except (OSError, ValueError, TypeError, KeyError):
+        except OSError as problem:
+            raise StateProblem(f"'{path}' cannot be read: {problem.strerror}", fix="check permissions") from None
+        except (ValueError, TypeError, KeyError, AttributeError):
             raise StateProblem(
                 f"'{path}' is damaged", fix="restore it from a copy, or start with an empty checkpoint"
             ) from None
@@ -154,3 +177,8 @@ class Checkpoint:
                 fix=f"leave shards out or say {plan.shards}; for another number start with an empty checkpoint and "
                 "let it read the sources again",
             )
+
+
+def _named(path: str) -> str:
+    """A name for a path."""
+    return fingerprint({"file": path})

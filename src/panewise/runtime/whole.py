@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from panewise.errors import StateProblem
+
 _DRAFT = ".draft-"
 
 
@@ -28,6 +30,16 @@ def create_whole(path: Path, data: bytes) -> bool:
             return False
     settled(path.parent)
     return True
+
+
+def read_number(path: Path) -> int:
+    """The number that a file holds."""
+    try:
+        return int(path.read_bytes())
+    except (OSError, ValueError):
+        raise StateProblem(
+            f"'{path}' is damaged", fix="restore it from a copy of the checkpoint, or start with an empty checkpoint"
+        ) from None
 
 
 def settled(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""`pw.spark.stream`: standing queries over streaming DataFrames, which join and leave while the pipeline runs."""
+"""A running pipeline: standing queries over streaming DataFrames, which join and leave while it runs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping
-from pathlib import Path
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -19,63 +20,20 @@ from panewise.engine import Pool
 from panewise.engine.pool import Standing
 from panewise.errors import BindProblem, PanewiseError, SchemaProblem, StateProblem, did_you_mean
 from panewise.runtime.checkpoint import Checkpoint, Plan
-from panewise.runtime.control import amendments
+from panewise.runtime.control import amendments, malformed
 from panewise.runtime.signals import signals
 from panewise.runtime.spark.course import Course
-from panewise.runtime.spark.failures import explained
-from panewise.runtime.spark.frames import checked
+from panewise.runtime.spark.failures import explained, unreadable_file
 from panewise.runtime.spark.labels import labels_of
 from panewise.runtime.spark.metrics import Listener, Metrics
 from panewise.runtime.spark.outlets import Outlets
 from panewise.runtime.spark.run import FiledRun, Run, Setting, StoredRun
 from panewise.runtime.spark.session import agreeing
-from panewise.runtime.spark.sinks import Target
-from panewise.time import Domain, Duration, DurationLike
+from panewise.time import Domain
 
 log = logging.getLogger("panewise.pipeline")
 
 _POLL = 0.25
-
-
-def stream(
-    pool: Pool,
-    streams: Mapping[str, DataFrame],
-    *,
-    checkpoint: str | Path,
-    sinks: Target | Mapping[str, Target] = "memory:",
-    trigger: Mapping[str, Any] | None = None,
-    shards: int | None = None,
-    max_skew: DurationLike | None = "1 hour",
-    state: str = "rocksdb",
-    base: str | Path = ".",
-    panes: Mapping[str, str] | None = None,
-) -> Pipeline:
-    """Start a pipeline that answers the queries of a pool over streaming DataFrames, and return it running.
-
-    `checkpoint` is a folder that the driver and all workers see; started again with the same one, the pipeline goes
-    on where it stopped. `sinks` maps queries to where their results go, and `"*"` to where those of all others go, by
-    family and with a column `query`; a single sink is for all of them. `trigger` is Spark's. `shards` is fixed when a
-    checkpoint is new; it defaults to `spark.sql.shuffle.partitions`. Times further than `max_skew` after the wall
-    clock are rejected. `state` says where shards keep theirs: in Spark's own state store (`"rocksdb"`), or in files of
-    the checkpoint (`"files"`), which serves one stream and lets Spark itself cut rows into panes: about 1.2 times as
-    fast. `panes` maps queries to where their finished panes are logged, from which `pw.serve` answers lookups.
-    """
-    skew = None if max_skew is None else Duration.parse(max_skew).ticks(Domain.TIMESTAMP)
-    frames = {name: _streaming(name, streams, pool) for name in pool.streams if name in streams}
-    if not frames:
-        raise SchemaProblem("there is no DataFrame for any stream", fix=f"give one for {', '.join(pool.streams)}")
-    folder = Checkpoint(checkpoint)
-    outlets = Outlets.of(sinks, pool, folder, Path(base), panes or {})
-    pipeline = Pipeline(pool, frames, folder, outlets, dict(trigger or {}), shards, skew, state)
-    pipeline.start()
-    return pipeline
-
-
-def _streaming(name: str, streams: Mapping[str, DataFrame], pool: Pool) -> DataFrame:
-    frame = checked(name, streams[name], pool.streams[name])
-    if not frame.isStreaming:
-        raise SchemaProblem(f"the DataFrame of stream {name!r} is bounded", fix="use pw.spark.batch, or readStream")
-    return frame
 
 
 class Pipeline:
@@ -93,20 +51,22 @@ class Pipeline:
         state: str,
     ) -> None:
         self._session: SparkSession = agreeing(next(iter(frames.values())).sparkSession)
-        self._checkpoint, self._outlets = checkpoint, outlets
+        self._checkpoint, self._outlets, self._lease = checkpoint, outlets, checkpoint.lease
         self._scripted = {name: standing.text for name, standing in pool.queries.items()}
         plan = self._agreed(pool, shards, state)
         self._name = f"panewise-{plan.identity[:8]}"
         self._setting = Setting(self._session, checkpoint, plan, frames, trigger, skew, self._name)
         self._pool = plan.streams()
         timed = all(schema.domain is Domain.TIMESTAMP for schema in pool.streams.values())
-        self._listener = Listener(checkpoint.metrics, timed)
+        self._listener = Listener(checkpoint, timed)
         self._lock = threading.RLock()
         self._stopped = threading.Event()
         self._run: Run | None = None
         self._listening = False
         self._course: Course | None = None
         self._problem: PanewiseError | None = None
+        #: What was last said of the control log, which is looked at again and again.
+        self._complaint = ""
 
     # ---- what can be asked -------------------------------------------------------------------------------------
 
@@ -178,6 +138,7 @@ class Pipeline:
     def _do(self, command: dict[str, Any]) -> None:
         """Follow a command: refuse it, or let the shards follow it too."""
         with self._lock:
+            self._own()
             if self._checkpoint.control.finished:
                 raise StateProblem("the pipeline is finished", fix="start another one with an empty checkpoint")
             standing = self._understood(command)
@@ -259,11 +220,17 @@ class Pipeline:
         self._checkpoint.agreed(plan, pool, shards, state)
         return plan
 
+    def _own(self) -> None:
+        """Have the checkpoint, again where it was let go; who has lost it to another pipeline does not come back."""
+        if self._problem is not None:
+            raise self._problem
+        self._lease.take()
+
     def _launch(self) -> None:
+        self._own()
         plan = self._setting.plan
-        course = Course.of(
-            f"{plan.identity}/{uuid.uuid4().hex}", self._pool, plan.shards, self._outlets.channels(self._pool)
-        )
+        run, channels = f"{plan.identity}/{uuid.uuid4().hex}", self._outlets.channels(self._pool)
+        course = Course.of(run, self._pool, plan.shards, channels, str(self._checkpoint.lateness))
         kind = StoredRun if plan.state == "rocksdb" else FiledRun
         sinks = self._outlets.sinks(course, plan.identity)
         self._listener.ended.clear()
@@ -285,18 +252,44 @@ class Pipeline:
             self._session.streams.removeListener(self._listener)
 
     def _watch(self) -> None:
-        """Follow what other processes ask for."""
+        """Follow what other processes ask for, as long as the checkpoint is ours."""
         while not self._stopped.wait(_POLL):
             try:
-                for request in self._checkpoint.control.pending():
-                    self._follow(request)
-            except Exception as problem:
-                log.exception("%s: the control log cannot be followed", self._name)
-                self._problem = problem if isinstance(problem, PanewiseError) else StateProblem(str(problem))
+                if self._listener.ended.is_set():
+                    self._let_go()
+                if self._lease.held:
+                    self._lease.fence.check()
+            except PanewiseError as problem:
+                log.error("%s: %s", self._name, problem)
+                self._problem = problem
+                with suppress(PanewiseError):
+                    self._halt()
                 return
+            if self._lease.held:
+                self._follow_requests()
+
+    def _follow_requests(self) -> None:
+        """Whatever is wrong with the log, the queries that stand are answered further."""
+        try:
+            for request in self._checkpoint.control.pending():
+                self._follow(request)
+        except Exception as problem:
+            if str(problem) != self._complaint:
+                self._complaint = str(problem)
+                log.exception("%s: the control log cannot be followed", self._name)
+
+    def _let_go(self) -> None:
+        """Let others have the checkpoint once the run is over."""
+        with self._lock:
+            if self._run is not None and not self.query.isActive:
+                self._lease.release()
 
     def _follow(self, request: dict[str, Any]) -> None:
         command = {key: value for key, value in request.items() if key != "number"}
+        if (fault := malformed(command)) is not None:
+            log.warning("%s: a request is refused: %s", self._name, fault)
+            self._checkpoint.control.refuse(command["id"], fault)
+            return
         with self._lock:
             standing = self._pool.queries.get(str(command.get("name")))
             if command["op"] == "register" and standing is not None and standing.text == command["text"]:
@@ -325,10 +318,13 @@ class Pipeline:
 
     def _ended(self, patience: float) -> bool:
         current = self._running
-        over = self._guarded(lambda: current.over(patience))
-        if over:
-            self._catch_up()
-            self._unlisten()
+        try:
+            over = self._guarded(lambda: current.over(patience))
+            if over:
+                self._catch_up()
+                self._unlisten()
+        finally:
+            self._let_go()
         if self._problem is not None:
             raise self._problem
         with self._lock:
@@ -347,13 +343,16 @@ class Pipeline:
         """Let the running batch end, and stop; the checkpoint remembers everything."""
         self._stopped.set()
         with self._lock:
-            waited = 0.0
-            while self._running.busy and waited < patience:
-                time.sleep(_POLL)
-                waited += _POLL
-            self._halt()
-            self._catch_up()
-            self._unlisten()
+            try:
+                waited = 0.0
+                while self._running.busy and waited < patience:
+                    time.sleep(_POLL)
+                    waited += _POLL
+                self._halt()
+                self._catch_up()
+                self._unlisten()
+            finally:
+                self._lease.release()
 
     def _halt(self) -> None:
         if self._run is not None and self.query.isActive:
@@ -363,8 +362,14 @@ class Pipeline:
         """Do something in Spark; what goes wrong is said in one sentence."""
         try:
             return action()
-        except PySparkException as problem:
-            raise explained(problem) from problem
+        except (PySparkException, Py4JError) as problem:
+            raise self._explained(problem) from problem
+
+    def _explained(self, problem: Exception) -> PanewiseError:
+        """Why Spark failed; a file that it could not read may be removed from now on."""
+        if (file := unreadable_file(problem)) is not None:
+            self._checkpoint.excuse(file)
+        return explained(problem)
 
     def __enter__(self) -> Pipeline:
         return self

@@ -7,11 +7,11 @@ job, in which Spark can aggregate panes itself before anything crosses into Pyth
 from __future__ import annotations
 
 import json
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -20,17 +20,22 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from panewise.errors import BindProblem, SourceProblem, StateProblem
 from panewise.runtime.checkpoint import Checkpoint, Plan
+from panewise.runtime.control import NUMBERED
+from panewise.runtime.lease import Fence
 from panewise.runtime.spark.course import Channel, Course
 from panewise.runtime.spark.frames import BoundedSlicing, messages, unpacked
 from panewise.runtime.spark.layout import Crossing
-from panewise.runtime.spark.metrics import Listener
+from panewise.runtime.spark.metrics import COUNTED, Listener
 from panewise.runtime.spark.shard import SAID, ShardProcessor
 from panewise.runtime.spark.sinks import Sink
 from panewise.runtime.spark.slicing import MESSAGES
 from panewise.runtime.spark.sources import vanished
-from panewise.runtime.spark.state_files import StateFiles, first_missing, last_batch
-from panewise.runtime.whole import create_whole
+from panewise.runtime.spark.state_files import Agenda, StateFiles, first_missing, last_batch
+from panewise.runtime.spark_log import check_log
+from panewise.runtime.whole import create_whole, read_number
 from panewise.time import Domain
+
+log = logging.getLogger("panewise.pipeline")
 
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 Sinks: TypeAlias = tuple[tuple[Sink, ...], ...]
@@ -62,6 +67,8 @@ class Run(ABC):
 
     def __init__(self, setting: Setting, course: Course, sinks: Sinks, listener: Listener) -> None:
         self.setting, self.course, self.sinks, self.listener = setting, course, sinks, listener
+        self.fence = setting.checkpoint.lease.fence
+        self.fence.check()
         settings = {
             "spark.sql.shuffle.partitions": str(setting.plan.shards),
             "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
@@ -70,6 +77,7 @@ class Run(ABC):
             "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         }
         setting.checkpoint.clear_drafts()
+        check_log(setting.checkpoint.spark)
         with configured(setting.session, settings):
             writer = self._writer().outputMode("append").queryName(setting.name)
             writer = writer.option("checkpointLocation", str(setting.checkpoint.spark))
@@ -87,7 +95,7 @@ class Run(ABC):
         return bool(query.awaitTermination(patience))
 
     def _delivery(self) -> Delivery:
-        return Delivery(self.course.channels, self.sinks, str(self.setting.checkpoint.spark))
+        return Delivery(self.course.channels, self.sinks, str(self.setting.checkpoint.folder), self.fence)
 
     @abstractmethod
     def _writer(self) -> DataStreamWriter:
@@ -116,7 +124,7 @@ class StoredRun(Run):
 
     def _commands(self) -> DataFrame:
         """The control log as a stream, copied to every shard."""
-        files = self.setting.session.readStream.format("text").option("wholetext", "true")
+        files = self.setting.session.readStream.format("text").options(wholetext="true", pathGlobFilter=NUMBERED)
         rows = files.load(str(self.setting.checkpoint.control.commands))
         every = F.explode(F.array(*(F.lit(label).cast("int") for label in self.setting.plan.labels)))
         place, payload = F.lit(-1).cast("bigint"), F.col("value").cast("binary")
@@ -162,7 +170,10 @@ class FiledRun(Run):
         self._work(self.slicing.messages(rows), batch)
 
     def _work(self, sent: DataFrame | None, batch: int) -> None:
-        log = [entry for entry in self.setting.checkpoint.control.history() if entry[0] > self.followed]
+        self.fence.check()
+        history = self.setting.checkpoint.control.history()
+        upto = Agenda(self.setting.checkpoint.agenda).last_command(batch, max((n for n, _ in history), default=0))
+        log = [entry for entry in history if self.followed < entry[0] <= upto]
         entries = [json.dumps({"number": number, "commands": commands}).encode() for number, commands in log]
         told = [(label, -1, entry) for label in self.setting.plan.labels for entry in entries]
         everything = sent
@@ -172,7 +183,7 @@ class FiledRun(Run):
             commands = session.createDataFrame(told, MESSAGES)
             everything = commands if sent is None else commands.union(sent)
         shards = everything.repartition(self.setting.plan.shards, "shard").sortWithinPartitions("shard", "place")
-        work = StateFiles(self.course, str(self.setting.checkpoint.state), batch)
+        work = StateFiles(self.course, str(self.setting.checkpoint.state), batch, self.fence)
         totals = self._delivery().observed(shards.mapInArrow(work, SAID), batch)
         self.followed = max([self.followed, *(number for number, _ in log)])
         if first_missing(self.setting.checkpoint.state, self.setting.plan.labels) is None:
@@ -192,13 +203,13 @@ class FiledRun(Run):
         """A batch without rows. Its number is written down first: who is killed in it does the same one again."""
         checkpoint, batch = self.setting.checkpoint, self._finishing()
         if batch is None:
-            batch = last_batch(checkpoint.state) + 1
+            batch = last_batch(checkpoint.state, Agenda(checkpoint.agenda)) + 1
             create_whole(checkpoint.finishing, str(batch).encode())
         self._work(None, batch)
 
     def _finishing(self) -> int | None:
         path = self.setting.checkpoint.finishing
-        return int(path.read_bytes()) if path.exists() else None
+        return read_number(path) if path.exists() else None
 
 
 @dataclass(frozen=True)
@@ -207,8 +218,8 @@ class Delivery:
 
     channels: tuple[Channel, ...]
     sinks: Sinks
-    #: Spark's own checkpoint.
     checkpoint: str
+    fence: Fence
 
     def __call__(self, said: DataFrame, batch: int) -> None:
         self._check()
@@ -239,9 +250,13 @@ class Delivery:
             kept.unpersist()
 
     def _check(self) -> None:
-        """Refuse a batch from which Spark has silently left out a file that is no longer there."""
-        if (lost := vanished(Path(self.checkpoint))) is not None:
-            raise SourceProblem(f"the file {lost} has vanished", fix="put it back and start again")
+        """Refuse a batch that is not ours to deliver, or from which Spark has left out a file that is not there."""
+        self.fence.check()
+        checkpoint = Checkpoint(self.checkpoint)
+        for lost in vanished(checkpoint.spark):
+            if not checkpoint.excused(lost):
+                raise SourceProblem(f"the file {lost} has vanished", fix="put it back and start again")
+            log.warning("the file %s could not be read and has been removed: going on without its rows", lost)
 
     @property
     def _alone(self) -> bool:
@@ -252,12 +267,13 @@ class Delivery:
         for number in channels:
             results = unpacked(said, number, self.channels[number].schema)
             for sink in self.sinks[number]:
+                self.fence.check()
                 sink.write(results, batch)
 
 
 def _totals() -> list[Column]:
     """What all shards together tell of a batch."""
-    sums = [F.sum(name).alias(name) for name in ("rows", "late", "partly_late", "state_bytes")]
+    sums = [F.sum(name).alias(name) for name in COUNTED]
     return [*sums, F.min("mark").alias("mark")]
 
 

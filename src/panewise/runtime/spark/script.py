@@ -13,9 +13,10 @@ from panewise.errors import SourceProblem
 from panewise.lang import Pipeline as Script
 from panewise.runtime.pane_log import refuse_log
 from panewise.runtime.spark.outlets import OTHERS
-from panewise.runtime.spark.pipeline import Pipeline, stream
+from panewise.runtime.spark.pipeline import Pipeline
 from panewise.runtime.spark.sinks import Target
 from panewise.runtime.spark.sources import source
+from panewise.runtime.spark.streaming import stream
 
 
 def launched(

@@ -1,7 +1,10 @@
 """Shards whose state lives in files of the checkpoint instead of Spark's state store.
 
-Every shard has a folder with the parts of its state and one *head* for each batch. A batch reads the newest head
-before its own, so that it can be done again at any time; what no head of the last batches needs is removed.
+Every shard has a folder with the parts of its state and *heads* that refer to them. A batch reads the newest head
+before its own, so that it can be done again at any time. The name of a file tells the batch and the epoch of its writer
+and ends with a digest, so that it is never used again for anything else: whoever does a batch a second time, also one
+that has lost the checkpoint and does not know it yet, writes beside what others need. What no head of the last batches
+needs is removed, by nobody who is not at least as far.
 """
 
 from __future__ import annotations
@@ -16,10 +19,12 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from panewise.engine.parts import parts_of, read_note
+from panewise.engine.parts import digested, parts_of, read_note
+from panewise.errors import StateProblem
+from panewise.runtime.lease import Fence
 from panewise.runtime.spark.course import Course
-from panewise.runtime.spark.shard import REMEMBERED, Shard, itself, kept, ordered, remember, restored, work
-from panewise.runtime.whole import settled, write_whole
+from panewise.runtime.spark.shard import REMEMBERED, Shard, itself, kept, ordered, remember, restored, tell_late, work
+from panewise.runtime.whole import create_whole, read_number, settled, write_whole
 
 #: So many batches back can be done again.
 PATIENCE = 2
@@ -32,6 +37,7 @@ class StateFiles:
     course: Course
     folder: str
     batch: int
+    fence: Fence
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = ((row["shard"], row["place"], row["payload"]) for batch in batches for row in batch.to_pylist())
@@ -44,12 +50,13 @@ class StateFiles:
         folder = Folder(Path(self.folder) / str(label))
         shard = self._found(folder, label)
         yield from work(shard, self.course, label, messages)
-        folder.keep(shard, self.batch)
+        folder.keep(shard, self.batch, self.fence)
         remember(self.course, label, shard)
+        tell_late(shard, self.course, label)
         yield itself(shard, label)
 
     def _found(self, folder: Folder, label: int) -> Shard:
-        head = folder.head(self.batch)
+        head = folder.before(self.batch)
         known = REMEMBERED.pop((self.course.run, label), None)
         if head is None:
             return Shard(self.course.engine())
@@ -58,20 +65,59 @@ class StateFiles:
         return restored(self.course, head, folder.read)
 
 
+@dataclass(frozen=True, order=True)
+class Filed:
+    """A file of a shard: a head, or a part that heads refer to."""
+
+    batch: int
+    epoch: int
+    name: str
+    #: For a head: batches up to this one cannot be done again, since the state before them is removed.
+    past: int = 0
+
+    @classmethod
+    def named(cls, name: str) -> Filed | None:
+        """What a name tells; None where it is none of ours."""
+        match name.split("-"):
+            case ["head", batch, epoch, past, _] if (batch + epoch + past).isdecimal():
+                return cls(int(batch), int(epoch), name, int(past))
+            case ["p" | "c", batch, epoch, _] if (batch + epoch).isdecimal():
+                return cls(int(batch), int(epoch), name)
+        return None
+
+    @property
+    def head(self) -> bool:
+        return self.name.startswith("head-")
+
+
 class Folder:
     """The files of one shard."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def heads(self) -> dict[int, Path]:
-        """The heads of all batches, oldest first."""
-        return {int(path.name.partition("-")[2]): path for path in sorted(self.path.glob("head-*"))}
+    def files(self) -> list[Filed]:
+        """All of them, those of the oldest batch first."""
+        found = (Filed.named(path.name) for path in self.path.glob("*-*"))
+        return sorted(file for file in found if file is not None)
 
-    def head(self, batch: int) -> bytes | None:
-        """The newest head before a batch; None where there is none."""
-        before = [path for number, path in self.heads().items() if number < batch]
-        return before[-1].read_bytes() if before else None
+    def heads(self) -> list[Filed]:
+        return [file for file in self.files() if file.head]
+
+    def before(self, batch: int) -> bytes | None:
+        """The newest head before a batch; None where nothing was there before it."""
+        heads = self.heads()
+        earlier = [head for head in heads if head.batch < batch]
+        if not earlier and not any(head.past for head in heads):
+            return None
+        past = max(head.past for head in heads)
+        found = self.read(earlier[-1].name) if earlier and batch > past else None
+        if found is None:
+            raise StateProblem(
+                f"batch {batch} cannot be done again: the state before it is removed from '{self.path}'",
+                fix="restore the checkpoint from a copy, or start with an empty one",
+            )
+        return found
 
     def read(self, name: str) -> bytes | None:
         try:
@@ -79,35 +125,61 @@ class Folder:
         except FileNotFoundError:
             return None
 
-    def keep(self, shard: Shard, batch: int) -> None:
+    def keep(self, shard: Shard, batch: int, fence: Fence) -> None:
         """Write what has changed, then the head that refers to it."""
         self.path.mkdir(parents=True, exist_ok=True)
         shard.version = uuid.uuid4().hex
-        change = kept(shard)
+        stamp = f"{batch:012d}-{fence.epoch:08d}-"
+        change = kept(shard, stamp)
         for name, data in change.fresh.items():
             write_whole(self.path / name, data)
-        write_whole(self.path / f"head-{batch:012d}", change.head)
+        past = max((head.batch for head in self.heads() if head.batch < batch - PATIENCE), default=0)
+        fence.check()
+        write_whole(self.path / f"head-{stamp}{past:012d}-{digested(change.head)}", change.head)
         settled(self.path)
-        self._forget(batch)
+        self._forget(Filed(batch, fence.epoch, "", past))
 
-    def _forget(self, batch: int) -> None:
-        """Remove old heads, and the parts that none of those left refers to."""
-        heads = self.heads()
-        old = [number for number in heads if number < batch - PATIENCE]
+    def _forget(self, mine: Filed) -> None:
+        """Remove heads that no batch can need any more, and the parts that none of those left refers to.
+
+        One head before the last batches stays: batches without rows leave none. Files of later epochs are not ours to
+        remove, and parts of the last batches may wait for their head.
+        """
+        files = self.files()
+        old = [file for file in files if file.head and file.batch < mine.past and file.epoch <= mine.epoch]
         if not old:
             return
-        for number in old:
-            heads.pop(number).unlink(missing_ok=True)
-        needed = {name for path in heads.values() for name in parts_of(path.read_bytes())}
-        for path in self.path.iterdir():
-            if path.name[0] in "pc" and path.name not in needed:
-                path.unlink(missing_ok=True)
+        heads = (self.read(file.name) for file in files if file.head and file not in old)
+        needed = {name for head in heads if head is not None for name in parts_of(head)}
+        parts = [file for file in files if not file.head and file.name not in needed]
+        waiting = mine.batch - PATIENCE
+        for file in (*old, *(part for part in parts if part.batch < waiting and part.epoch <= mine.epoch)):
+            (self.path / file.name).unlink(missing_ok=True)
 
 
-def last_batch(folder: Path) -> int:
-    """The newest batch that any shard has kept; -1 before the first."""
-    shards = [Folder(path) for path in folder.glob("*")]
-    return max((number for shard in shards for number in shard.heads()), default=-1)
+class Agenda:
+    """Which commands a batch follows: written down before it is done, so that it follows the same when done again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def last_command(self, batch: int, newest: int) -> int:
+        """The last command that a batch follows: the newest one, where it has not been begun before."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"{batch:012d}"
+        if create_whole(path, str(newest).encode()):
+            for number in [number for number in self.batches() if number < batch - PATIENCE]:
+                (self.folder / f"{number:012d}").unlink(missing_ok=True)
+        return read_number(path)
+
+    def batches(self) -> list[int]:
+        return [int(path.name) for path in self.folder.glob("[0-9]*") if path.name.isdecimal()]
+
+
+def last_batch(folder: Path, agenda: Agenda) -> int:
+    """The newest batch that was begun; -1 before the first."""
+    kept = [head.batch for path in folder.glob("*") for head in Folder(path).heads()]
+    return max([*kept, *agenda.batches()], default=-1)
 
 
 def first_missing(folder: Path, labels: Sequence[int]) -> Path | None:

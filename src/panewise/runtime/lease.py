@@ -1,0 +1,215 @@
+"""Who may write to a checkpoint: one process at a time, also among machines that share the folder.
+
+Every owner has an *epoch*, the number of a file in `owners` that is created once and for good; whoever comes next
+takes the next number, so that an owner has lost the checkpoint as soon as that file is there. Safety rests on this
+*fence* alone, which is looked at before anything is written. The heartbeat only tells how long to wait for an owner on
+another machine.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import platform
+import threading
+import time
+import uuid
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from panewise.errors import StateProblem
+from panewise.runtime.whole import create_whole, private_folder
+
+log = logging.getLogger("panewise.lease")
+
+#: An owner shows that it is alive this often, in seconds.
+BEAT = 1.0
+#: An owner on another machine that has not been heard of for so long is taken for dead.
+SILENCE = 30.0
+#: So many owners are kept on record.
+RECORDED = 16
+#: What is left of the heartbeat of an owner that has gone.
+_GONE = "gone"
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process that owns a checkpoint, or did."""
+
+    epoch: int
+    machine: str
+    host: str
+    pid: int
+    #: When the process began, so that another one with the same number is not taken for it.
+    born: str
+    since: str
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host} since {self.since}"
+
+    @property
+    def gone(self) -> bool | None:
+        """Whether the process has ended; None where that cannot be seen from here."""
+        return None if self.machine != _machine() else _born(self.pid) != self.born
+
+
+@dataclass(frozen=True)
+class Fence:
+    """What a writer needs to know of its epoch; it travels with the work."""
+
+    folder: str
+    epoch: int
+
+    def check(self) -> None:
+        """Refuse to go on once another process owns the checkpoint."""
+        successor = _path(Path(self.folder), self.epoch + 1)
+        if successor.exists() or not _path(Path(self.folder), self.epoch).exists():
+            raise StateProblem(
+                f"this pipeline has lost its checkpoint to {_read(successor) or 'another process'}",
+                fix="it stops here; what it has committed is kept, and the other one goes on from there",
+            )
+
+
+class Lease:
+    """The right to write to a checkpoint, which one process has at a time."""
+
+    def __init__(self, checkpoint: Path) -> None:
+        self.checkpoint, self.folder = checkpoint, checkpoint / "owners"
+        self.fence = Fence(str(self.folder), 0)
+        self._lock = threading.Lock()
+        self._ended: threading.Event | None = None
+
+    @property
+    def held(self) -> bool:
+        return self._ended is not None
+
+    def take(self) -> None:
+        """Become the owner, or stay it; refuses while another process is."""
+        with self._lock:
+            if self.held:
+                self.fence.check()
+                return
+            try:
+                private_folder(self.checkpoint)
+                self.folder.mkdir(exist_ok=True)
+                self.fence = Fence(str(self.folder), self._claimed())
+                self._forget()
+            except OSError as problem:
+                raise StateProblem(
+                    f"checkpoint '{self.checkpoint}' cannot be written: {problem.strerror}",
+                    fix="check space and permissions",
+                ) from None
+            self._ended = threading.Event()
+            threading.Thread(target=self._beat, args=(self._ended, self.fence.epoch), daemon=True).start()
+
+    def release(self) -> None:
+        """Let the next owner in without waiting."""
+        with self._lock:
+            if self._ended is not None:
+                self._ended.set()
+                self._ended = None
+                with suppress(OSError):
+                    _beating(self.folder, self.fence.epoch).write_text(_GONE)
+
+    def _claimed(self) -> int:
+        """The epoch that is ours."""
+        while True:
+            last = max(_epochs(self.folder), default=0)
+            if last and not self._left(last):
+                raise StateProblem(
+                    f"checkpoint '{self.checkpoint}' is in use by {_read(_path(self.folder, last)) or 'another one'}",
+                    fix="stop that pipeline first, or give this one a checkpoint of its own; "
+                    "of a copy remove the folder 'owners'",
+                )
+            since = datetime.now(UTC).isoformat(timespec="seconds")
+            mine = Owner(last + 1, _machine(), platform.node(), os.getpid(), str(_born(os.getpid())), since)
+            if create_whole(_path(self.folder, mine.epoch), json.dumps(asdict(mine)).encode()):
+                return mine.epoch
+
+    def _left(self, epoch: int) -> bool:
+        """Whether the owner of an epoch has gone. One that cannot be seen is listened for, by our own clock."""
+        first = _heard(self.folder, epoch)
+        if first == _GONE:
+            return True
+        owner = _read(_path(self.folder, epoch))
+        if owner is not None and owner.gone is not None:
+            return owner.gone
+        log.warning("waiting up to %.0f s for a sign of %s", SILENCE, owner or "the owner of the checkpoint")
+        ending = time.monotonic() + SILENCE
+        while time.monotonic() < ending:
+            time.sleep(BEAT / 4)
+            if (now := _heard(self.folder, epoch)) != first:
+                return now == _GONE
+        return True
+
+    def _beat(self, ended: threading.Event, epoch: int) -> None:
+        while not ended.wait(BEAT):
+            # Under the lock: nothing may follow the last word of an owner that goes.
+            with self._lock, suppress(OSError):
+                if not ended.is_set():
+                    _beating(self.folder, epoch).write_text(uuid.uuid4().hex)
+
+    def _forget(self) -> None:
+        for epoch in sorted(_epochs(self.folder))[:-RECORDED]:
+            _path(self.folder, epoch).unlink(missing_ok=True)
+            _beating(self.folder, epoch).unlink(missing_ok=True)
+
+
+def _path(folder: Path, epoch: int) -> Path:
+    return folder / f"{epoch:08d}.json"
+
+
+def _beating(folder: Path, epoch: int) -> Path:
+    return folder / f"{epoch:08d}.beat"
+
+
+def _epochs(folder: Path) -> list[int]:
+    return [int(path.stem) for path in folder.glob("*.json") if path.stem.isdecimal()]
+
+
+def _heard(folder: Path, epoch: int) -> str | None:
+    try:
+        return _beating(folder, epoch).read_text(encoding="utf-8")
+    except (OSError, UnicodeError):
+        return None
+
+
+def _read(path: Path) -> Owner | None:
+    """The owner that a file tells of; None where it tells of none."""
+    try:
+        return Owner(**json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _machine() -> str:
+    """Names the machine since it was started, and the space of process numbers in it."""
+    try:
+        booted = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{booted} {os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return f"{platform.node()} {uuid.getnode()}"
+
+
+def _born(pid: int) -> str | None:
+    """When a process began, in terms of its machine; None where there is none."""
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None if Path("/proc/self/stat").exists() else _alive(pid)
+    # A process that is dead and has not been waited for writes nothing any more.
+    return None if told[0] in "ZX" else told[19]
+
+
+def _alive(pid: int) -> str | None:
+    """The same where only its being there can be asked."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except OSError:
+        return "unknown"
+    return "unknown"

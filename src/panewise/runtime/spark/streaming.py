@@ -1,0 +1,66 @@
+"""`pw.spark.stream`: a pipeline over streaming DataFrames, checked and started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from panewise.engine import Pool
+from panewise.errors import SchemaProblem
+from panewise.runtime.checkpoint import Checkpoint
+from panewise.runtime.spark.frames import checked
+from panewise.runtime.spark.outlets import Outlets
+from panewise.runtime.spark.pipeline import Pipeline
+from panewise.runtime.spark.sinks import Target
+from panewise.time import Domain, Duration, DurationLike
+
+
+def stream(
+    pool: Pool,
+    streams: Mapping[str, DataFrame],
+    *,
+    checkpoint: str | Path,
+    sinks: Target | Mapping[str, Target] = "memory:",
+    trigger: Mapping[str, Any] | None = None,
+    shards: int | None = None,
+    max_skew: DurationLike | None = "1 hour",
+    state: str = "rocksdb",
+    base: str | Path = ".",
+    panes: Mapping[str, str] | None = None,
+) -> Pipeline:
+    """Start a pipeline that answers the queries of a pool over streaming DataFrames, and return it running.
+
+    `checkpoint` is a folder that the driver and all workers see; started again with the same one, the pipeline goes
+    on where it stopped. `sinks` maps queries to where their results go, and `"*"` to where those of all others go, by
+    family and with a column `query`; a single sink is for all of them. `trigger` is Spark's. `shards` is fixed when a
+    checkpoint is new; it defaults to `spark.sql.shuffle.partitions`. Times further than `max_skew` after the wall
+    clock are rejected. `state` says where shards keep theirs: in Spark's own state store (`"rocksdb"`), or in files of
+    the checkpoint (`"files"`), which serves one stream and lets Spark itself cut rows into panes: about 1.2 times as
+    fast. `panes` maps queries to where their finished panes are logged, from which `pw.serve` answers lookups.
+    """
+    skew = None if max_skew is None else Duration.parse(max_skew).ticks(Domain.TIMESTAMP)
+    frames = {name: _streaming(name, streams, pool) for name in pool.streams if name in streams}
+    if not frames:
+        raise SchemaProblem("there is no DataFrame for any stream", fix=f"give one for {', '.join(pool.streams)}")
+    folder = Checkpoint(checkpoint)
+    outlets = Outlets.of(sinks, pool, folder, Path(base), panes or {})
+    # What is no checkpoint of ours is refused before anything is written there.
+    folder.plan()
+    folder.lease.take()
+    try:
+        pipeline = Pipeline(pool, frames, folder, outlets, dict(trigger or {}), shards, skew, state)
+        pipeline.start()
+    except BaseException:
+        folder.lease.release()
+        raise
+    return pipeline
+
+
+def _streaming(name: str, streams: Mapping[str, DataFrame], pool: Pool) -> DataFrame:
+    frame = checked(name, streams[name], pool.streams[name])
+    if not frame.isStreaming:
+        raise SchemaProblem(f"the DataFrame of stream {name!r} is bounded", fix="use pw.spark.batch, or readStream")
+    return frame

@@ -1,0 +1,189 @@
+"""State in files, without Spark: whoever does a batch again, or has lost the checkpoint, damages nothing."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import panewise as pw
+from panewise.engine.parts import parts_of
+from panewise.engine.sealed import unsealed_table
+from panewise.errors import StateProblem
+from panewise.runtime.lease import Fence, Lease
+from panewise.runtime.spark.course import Course
+from panewise.runtime.spark.metrics import COUNTED
+from panewise.runtime.spark.shard import ITSELF, REMEMBERED
+from panewise.runtime.spark.state_files import PATIENCE, Agenda, Folder, StateFiles, last_batch
+
+from .shards import Shards
+from .streams import parts, plain, stream
+
+QUERIES = {
+    "sums": "SELECT k, SUM(v) AS s FROM S [RANGE 10 SLIDE 3] GROUP BY k",
+    "sessions": "SELECT k, MAX(v) AS s FROM S [PARTITION BY k SESSION 1] GROUP BY k",
+}
+#: Some rows come late, and some without a time.
+TABLE = pa.concat_tables([stream(600, seed=5), stream(60, seed=6)])
+TABLE = TABLE.set_column(0, "t", pc.if_else(pc.equal(TABLE["v"], 7), None, TABLE["t"]))
+BATCHES = parts(TABLE, 12)
+COUNT = 2
+
+
+class Driver:
+    """Does batches with its own view of the course and of who owns the checkpoint."""
+
+    def __init__(self, folder: Path, fence: Fence, name: str) -> None:
+        pool = pw.Pool({"S": pw.StreamSchema(TABLE.schema, time="t", delay=0)})
+        for query, text in QUERIES.items():
+            pool.register(query, text)
+        self.told = Shards(pool, COUNT)
+        course = self.told.course
+        self.course = Course(
+            f"plan/{name}", *(getattr(course, field) for field in list(Course.__dataclass_fields__)[1:])
+        )
+        self.folder, self.fence = folder, fence
+        self.said: dict[int, list[str]] = {}
+
+    def messages(self, batch: int) -> Iterator[pa.RecordBatch]:
+        """What shards hear in a batch; the last one brings no rows, but the end."""
+        commands = self.told.entry(1, self.told.registering)
+        rows = [(label, *commands) for label in range(COUNT)]
+        if batch < len(BATCHES):
+            rows += self.told.sliced("S", BATCHES[batch], batch)
+        else:
+            rows += [(label, *self.told.entry(2, [{"op": "finish"}])) for label in range(COUNT)]
+        for label in range(COUNT):
+            mine = [row for row in rows if row[0] == label]
+            columns = [pa.array(column) for column in zip(*mine, strict=True)]
+            yield pa.record_batch(columns, names=["shard", "place", "payload"])
+
+    def do(self, batch: int) -> None:
+        results = []
+        for said in StateFiles(self.course, str(self.folder), batch, self.fence)(self.messages(batch)):
+            for channel, payload in zip(said["channel"].to_pylist(), said["payload"].to_pylist(), strict=True):
+                if channel != ITSELF:
+                    results += [f"{channel} {row}" for row in plain(unsealed_table(payload, "said", ""))]
+                else:
+                    # Its account too is the same for whoever does the batch.
+                    results.append(f"itself {said.select(['shard', *COUNTED[:-1]]).to_pylist()}")
+        self.said[batch] = sorted(results)
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    REMEMBERED.clear()
+    yield
+    REMEMBERED.clear()
+
+
+def alone(folder: Path) -> dict[int, list[str]]:
+    """What one driver says whom nobody disturbs."""
+    lease = Lease(folder)
+    lease.take()
+    driver = Driver(folder / "state", lease.fence, "alone")
+    for batch in range(len(BATCHES) + 1):
+        driver.do(batch)
+    lease.release()
+    return driver.said
+
+
+def ignoring(fence: Fence, folder: Path) -> Fence:
+    """A fence that nobody minds: its folder knows of no successor."""
+    blind = folder / f"blind{fence.epoch}"
+    blind.mkdir(exist_ok=True)
+    (blind / f"{fence.epoch:08d}.json").touch()
+    return Fence(str(blind), fence.epoch)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rivals_that_ignore_the_lease_do_not_damage_what_the_owner_needs(tmp_path: Path, seed: int) -> None:
+    """Two drivers interleave, both replay old batches, each believes that the checkpoint is its own."""
+    expected = alone(tmp_path / "alone")
+    choice = random.Random(seed)
+    state = tmp_path / "state"
+    owner = Driver(state, ignoring(Fence("", 3), tmp_path), "owner")
+    rivals = [Driver(state, ignoring(Fence("", epoch), tmp_path), f"rival{epoch}") for epoch in (2, 4)]
+    for batch in range(len(BATCHES) + 1):
+        owner.do(batch)
+        for _ in range(choice.randrange(3)):
+            rival, old = choice.choice(rivals), choice.randrange(batch + 1)
+            rival.said.pop(old, None)
+            with suppress(StateProblem):
+                rival.do(old)
+            assert rival.said.get(old, expected[old]) == expected[old]
+        if choice.random() < 0.3:
+            # Killed before Spark has noted the batch, it does it again, from files.
+            REMEMBERED.clear()
+            owner.do(batch)
+    assert owner.said == expected
+    counts = [sum(eval(row[7:])[0][name] for row in owner.said[len(BATCHES)] if row[0] == "i") for name in COUNTED[1:6]]
+    rows_in, _, rejected, late, _ = counts
+    assert (rows_in, rejected) == (TABLE.num_rows, TABLE["t"].null_count)
+    assert late > 0
+
+
+def test_a_batch_that_fails_between_shards_is_done_again_with_the_same_answers(tmp_path: Path) -> None:
+    expected = alone(tmp_path / "alone")
+    driver = Driver(tmp_path / "state", ignoring(Fence("", 1), tmp_path), "driver")
+    for batch in range(len(BATCHES) + 1):
+        half = StateFiles(driver.course, str(driver.folder), batch, driver.fence)(driver.messages(batch))
+        list(zip(half, range(2), strict=False))
+        REMEMBERED.clear()
+        driver.do(batch)
+    assert driver.said == expected
+
+
+def test_whoever_has_lost_the_checkpoint_keeps_nothing(tmp_path: Path) -> None:
+    lease = Lease(tmp_path)
+    lease.take()
+    driver = Driver(tmp_path / "state", lease.fence, "first")
+    driver.do(0)
+    before = sorted(path.name for path in (tmp_path / "state").rglob("head-*"))
+    lease.release()
+    later = Lease(tmp_path)
+    later.take()
+    with pytest.raises(StateProblem, match="has lost its checkpoint to process"):
+        driver.do(1)
+    assert sorted(path.name for path in (tmp_path / "state").rglob("head-*")) == before
+    Driver(tmp_path / "state", later.fence, "second").do(1)
+    later.release()
+
+
+def test_batches_without_rows_leave_the_state_before_them(tmp_path: Path) -> None:
+    """The head before a gap is kept: a batch after it may be done again."""
+    driver = Driver(tmp_path / "state", ignoring(Fence("", 1), tmp_path), "driver")
+    driver.do(0)
+    driver.do(1)
+    driver.do(9)
+    once = driver.said[9]
+    REMEMBERED.clear()
+    driver.do(9)
+    assert driver.said[9] == once
+
+
+def test_only_what_the_last_batches_need_is_kept(tmp_path: Path) -> None:
+    alone(tmp_path)
+    for label in range(COUNT):
+        folder = Folder(tmp_path / "state" / str(label))
+        heads = folder.heads()
+        assert [head.batch for head in heads] == list(range(len(BATCHES) - PATIENCE - 1, len(BATCHES) + 1))
+        needed = {name for head in heads for name in parts_of((folder.path / head.name).read_bytes())}
+        last = [file.name for file in folder.files() if file.batch >= len(BATCHES) - PATIENCE]
+        assert {file.name for file in folder.files() if not file.head} <= needed | set(last)
+
+
+def test_a_batch_follows_the_same_commands_when_it_is_done_again(tmp_path: Path) -> None:
+    agenda = Agenda(tmp_path / "agenda")
+    assert agenda.last_command(0, 3) == 3
+    assert agenda.last_command(0, 5) == 3
+    assert agenda.last_command(1, 5) == 5
+    for batch in range(2, 20):
+        agenda.last_command(batch, 6)
+    assert sorted(agenda.batches()) == [17, 18, 19]
+    assert last_batch(tmp_path / "state", agenda) == 19
