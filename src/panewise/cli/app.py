@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -15,7 +15,7 @@ from rich.markup import escape
 
 from panewise import __version__
 from panewise.cli.output import Output
-from panewise.errors import PanewiseError, PanewiseWarning
+from panewise.errors import PanewiseError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -228,22 +228,7 @@ def main() -> None:
     """Run the command; a Panewise error is one sentence on standard error and exit code 1, a warning is a sentence."""
     warnings.showwarning = _warn
     try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _warned
-            app()
+        app()
     except PanewiseError as problem:
         errors.print(f"[red]error:[/red] {escape(str(problem))}", highlight=False, soft_wrap=True)
         raise SystemExit(1) from None
-
-
-def _warned(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    """A warning as one sentence; where in our code it arose is nobody's concern, unless it is another library's."""
-    place = "" if issubclass(category, PanewiseWarning) else f" ({filename}:{lineno})"
-    errors.print(f"[yellow]warning:[/yellow] {escape(str(message))}{escape(place)}", highlight=False, soft_wrap=True)
