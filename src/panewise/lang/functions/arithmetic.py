@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pyarrow as pa
 from sqlglot import exp
@@ -10,7 +11,7 @@ from sqlglot import exp
 from panewise.lang.coercion import as_decimal, decimal_result, widest
 from panewise.lang.data_types import BIGINT, DOUBLE, INTEGERS, duckdb_type, is_fraction
 from panewise.lang.functions.casts import cast, converted
-from panewise.lang.functions.catalogue import Typed, fails, function, macro, node, same
+from panewise.lang.functions.catalogue import Translation, Typed, fails, function, macro, node, same
 from panewise.lang.functions.kinds import COUNTED, NUMBER, SIGNED, WHOLES
 
 
@@ -135,17 +136,42 @@ def _whole_quotient(arguments: Sequence[Typed], kind: pa.DataType) -> str:
     return nonzero("DIV", a, b, f"({cast(a, BIGINT)} // {cast(b, BIGINT)})")
 
 
-def _remainder(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+def _remainder(arguments: Sequence[Typed], kind: pa.DataType, lenient: bool = False) -> str:
     a, b = arguments
     if _decimals(a, b):
         a, b = _exact(a), _exact(b)
         both = pa.decimal128(38, max(a.type.scale, b.type.scale))
-        return nonzero("%", a, b, f"({cast(a, both)} % {cast(b, both)})")
+        return nonzero("%", a, b, f"({cast(a, both)} % {cast(b, both)})", lenient)
     if kind in INTEGERS and not b.literal:
         # DuckDB divides, and the quotient by -1 may not fit; the remainder is zero anyway.
         rest = f"CASE WHEN {b.sql} = -1 THEN {a.sql} * 0 ELSE {cast(a, kind)} % {cast(b, kind)} END"
-        return nonzero("%", a, b, rest)
-    return nonzero("%", a, b, f"({cast(a, kind)} % {cast(b, kind)})")
+        return nonzero("%", a, b, rest, lenient)
+    return nonzero("%", a, b, f"({cast(a, kind)} % {cast(b, kind)})", lenient)
+
+
+def _positive_remainder(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+    """A remainder that is moved by the divisor where it is negative."""
+    a, b = arguments
+    rest = Typed(f"CAST({_remainder(arguments, kind)} AS {duckdb_type(kind)})", kind, text=f"PMOD({a.text}, {b.text})")
+    wide = pa.decimal128(38, kind.scale) if pa.types.is_decimal(kind) else kind
+    moved = Typed(_sum("+")([converted(rest, wide), b], wide), wide)
+    return f"CASE WHEN {rest.sql} < 0 THEN {_remainder([moved, b], wide)} ELSE {rest.sql} END"
+
+
+def _tried(symbol: str, strict: Callable[[Sequence[Typed], pa.DataType], str]) -> Translation:
+    """What an operator gives, or NULL where it does not fit."""
+
+    def translated(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+        a, b = arguments
+        if kind in INTEGERS:
+            wide = f"(CAST({a.sql} AS HUGEINT) {symbol} CAST({b.sql} AS HUGEINT))"
+            return f"TRY_CAST({wide} AS {duckdb_type(kind)})"
+        if is_fraction(kind):
+            return strict(arguments, kind)
+        size = f"abs({cast(a, DOUBLE)} {symbol} {cast(b, DOUBLE)})"
+        return f"CASE WHEN {size} < 1e{kind.precision - kind.scale} THEN {strict(arguments, kind)} END"
+
+    return translated
 
 
 def _negated(arguments: Sequence[Typed], kind: pa.DataType) -> str:
@@ -159,6 +185,12 @@ function("*", takes=[NUMBER, NUMBER], gives=_type("*"), duckdb=_product, form="(
 function("/", takes=[NUMBER, NUMBER], gives=_type("/"), duckdb=quotient, form="({0} / {1})", stricter=True)
 function("%", "MOD", takes=[NUMBER, NUMBER], gives=_type("%"), duckdb=_remainder, form="({0} % {1})")
 function("DIV", takes=[COUNTED] * 2, gives=BIGINT, duckdb=_whole_quotient, form="({0} DIV {1})", stricter=True)
+function("PMOD", takes=[NUMBER, NUMBER], gives=_type("%"), duckdb=_positive_remainder, stricter=True)
+function("TRY_ADD", takes=[NUMBER, NUMBER], gives=_type("+"), duckdb=_tried("+", _sum("+")))
+function("TRY_SUBTRACT", takes=[NUMBER, NUMBER], gives=_type("-"), duckdb=_tried("-", _sum("-")))
+function("TRY_MULTIPLY", takes=[NUMBER, NUMBER], gives=_type("*"), duckdb=_tried("*", _product))
+function("TRY_DIVIDE", takes=[NUMBER] * 2, gives=_type("/"), duckdb=partial(quotient, lenient=True), stricter=True)
+function("TRY_MOD", takes=[NUMBER, NUMBER], gives=_type("%"), duckdb=partial(_remainder, lenient=True))
 function("negative", "NEGATIVE", takes=[SIGNED], gives=same(), duckdb=_negated, form="(- {0})")
 function("POSITIVE", takes=[NUMBER], gives=same(), duckdb="{0}")
 

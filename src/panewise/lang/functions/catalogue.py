@@ -69,7 +69,7 @@ class Function:
     def kinds(self, count: int) -> list[Kind]:
         """The kinds of that many arguments."""
         more = count - len(self.takes)
-        return [*self.takes[:count], *([self.takes[-1]] * max(more, 0))]
+        return [*self.takes[:count], *(self.takes[-1:] * max(more, 0))]
 
     def result(self, arguments: Sequence[Typed]) -> pa.DataType:
         return self.gives(arguments) if callable(self.gives) else self.gives
