@@ -146,3 +146,48 @@ def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as found:
         port: int = found.getsockname()[1]
         return port
+
+
+def test_a_log_that_has_gone_is_told_by_health(folder: Path) -> None:
+    """Answers go on from what was read; health says that nothing more will come."""
+    writer = Writer(folder).write(rows(0, 40))
+    with pw.serve.LookupServer(folder, poll=0.02) as server:
+        assert ask(server.url, "/health").json["status"] == "ok"
+        kept = folder.rename(folder.with_name("elsewhere"))
+        until(lambda: ask(server.url, "/health").json["status"] == "degraded")
+        assert "has gone" in ask(server.url, "/queries").json["problems"][0]
+        found = ask(server.url, "/queries/q/lookup", at=35).rows
+        assert ordered(found) == ordered([row for row in writer.results() if row["w_end"] == 35])
+        kept.rename(folder)
+        until(lambda: ask(server.url, "/health").json["status"] == "ok")
+
+
+def test_a_header_that_is_replaced_is_told_by_health(folder: Path) -> None:
+    """Also long after the last batch, when nothing else of the folder changes."""
+    Writer(folder).write(rows(0, 40))
+    long_ago = time.time() - 60
+    header = folder / HEADER
+    before = header.read_text()
+    os.utime(header, (long_ago, long_ago))
+    os.utime(folder, (long_ago, long_ago))
+    with pw.serve.LookupServer(folder, poll=0.02) as server:
+        time.sleep(0.2)
+        header.write_text("{}")
+        until(lambda: ask(server.url, "/health").json["status"] == "degraded")
+        header.write_text(before)
+        until(lambda: ask(server.url, "/health").json["status"] == "ok")
+
+
+def test_a_log_that_cannot_be_looked_at_is_told_by_health(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system that hangs: the server goes on with what it has, says so, and can be stopped."""
+    monkeypatch.setattr("panewise.serve.app.STUCK", 0.2)
+    Writer(folder).write(rows(0, 40))
+    hanging = threading.Event()
+    with pw.serve.LookupServer(folder, poll=0.02) as server:
+        assert ask(server.url, "/health").json["status"] == "ok"
+        monkeypatch.setattr(server._tails.tails[0], "poll", lambda: hanging.wait(30))
+        until(lambda: ask(server.url, "/health").json["status"] == "degraded")
+        assert ask(server.url, "/queries/q/lookup", at=35).status == 200
+        start = time.monotonic()
+    assert time.monotonic() - start < 10
+    hanging.set()

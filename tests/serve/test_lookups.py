@@ -143,3 +143,25 @@ def test_a_query_without_groups(folder: Path) -> None:
             row for row in writer.results() if row["w_end"] in (20, 30)
         ]
         assert ask(server.url, "/queries/q/lookup", key="k1").status == 422
+
+
+def test_keys_are_forgotten_as_their_panes_go(folder: Path) -> None:
+    """Ever new keys, and panes that are kept for a while: what is counted is what is there."""
+    writer = Writer(folder)
+    with pw.serve.LookupServer(folder, keep=40, poll=0.02, limits=pw.serve.Limits(cells=2500)) as server:
+        for turn in range(16):
+            writer.write(rows(100 * turn, 100 * turn + 100, groups=400, key=f"turn{turn}-"))
+            until(lambda: ask(server.url, "/queries/q").json["final"] == writer.results()[-1]["w_end"])
+        followed = server._tails.tails[0].followed
+        assert followed is not None
+        assert followed.groups < 2500  # of about four thousand; few are not worth being tidied up
+        assert ask(server.url, "/queries/q/lookup").status == 200
+        assert ask(server.url, "/queries/q/lookup", key="turn15-1").status == 200
+
+
+def test_head_says_what_get_would_without_the_body(url: str) -> None:
+    for path in ("/health", "/queries", "/queries/q", "/queries/q/lookup", "/openapi.json"):
+        got, head = ask(url, path), ask(url, path, "HEAD")
+        assert (head.status, head.type, head.body) == (got.status, got.type, b"")
+    assert ask(url, "/queries/none", "HEAD").status == 404
+    assert ask(url, "/queries/q/events", "HEAD").status == 405

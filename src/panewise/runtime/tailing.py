@@ -43,6 +43,8 @@ class Followed:
         #: The newest batch that has been read, and which of its versions.
         self.batch = -1
         self.version: object = None
+        #: Every instant up to this one is final: all panes of a batch are finished together.
+        self.final: int | None = None
         self._serial = next(_SERIALS)
 
     @property
@@ -58,11 +60,6 @@ class Followed:
     def groups(self) -> int:
         """How many groups there are, or one more; some may have gone already."""
         return self.lookups.groups(self.header.name)
-
-    @property
-    def final(self) -> int | None:
-        """Every instant up to this one is final: all panes of a batch are finished together."""
-        return self.lookups.newest(self.header.name)
 
     def understood(self, query: str) -> Aggregation:
         """How a query is answered, by its name or its text; refuses what these panes cannot answer."""
@@ -81,6 +78,7 @@ class Followed:
         """Keep some panes more."""
         if panes:
             self.lookups.take(self.header.name, keys, panes)
+            self.final = self.lookups.newest(self.header.name)
 
 
 class Tail:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import Request, Response
 
 from panewise.runtime.tailing import Tails
 from panewise.serve.asking import Answer, Ask, Asked
-from panewise.serve.desk import Desk, Receive
+from panewise.serve.desk import Desk, Receive, beside
 from panewise.serve.effort import Effort
 from panewise.serve.encoding import ARROW, arrow_bytes, column_names, instant_value, json_answer
 from panewise.serve.limits import Limits, TooLarge
 from panewise.serve.pages import Pages
+
+#: Events that are kept for all who listen, and the bytes of each that is.
+EVENTS, SMALL = 64, 1 << 20
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,7 @@ class Answering:
     limits: Limits
     desk: Desk
     pages: Pages
+    _events: dict[Hashable, asyncio.Future[bytes]] = field(default_factory=dict)
 
     async def answer(self, ask: Ask, request: Request) -> Response:
         """The answer to one request."""
@@ -42,9 +48,25 @@ class Answering:
                 lambda effort: self._encode(Asked(ask, self.tails, self.limits), effort, instant, arrow), receive
             )
         asked = Asked(ask, self.tails, self.limits, self.pages)
-        if asked.light:
+        if asked.light and asked.tail.free:
             return self._encode(asked, Effort(), instant, arrow)
+        if asked.light:
+            return await beside(lambda: self._encode(asked, Effort(), instant, arrow))
         return await self.desk.lookup(lambda effort: self._encode(asked, effort, instant, arrow), receive)
+
+    async def event(self, ask: Ask, instant: int | None = None) -> bytes:
+        """The same for all who listen to the same: the answer is made once, and kept until the next ones come."""
+        edition = self.tails.found(ask.query)[0].begun.edition
+        key = (edition, ask.query, tuple(ask.texts or ()), instant)
+        known = self._events.get(key)
+        if known is None or (known.done() and (known.cancelled() or known.exception() is not None)):
+            while len(self._events) >= EVENTS:
+                del self._events[next(iter(self._events))]
+            known = self._events[key] = asyncio.ensure_future(self.encoded(ask, instant))
+        found = await asyncio.shield(known)
+        if len(found) > SMALL:
+            self._events.pop(key, None)
+        return found
 
     def _encode(self, asked: Asked, effort: Effort, instant: int | None, arrow: bool) -> bytes:
         answer = asked.answer(effort, instant)

@@ -204,7 +204,7 @@ def _listen(app: FastAPI, tails: Tails, hub: Hub, answering: Answering, heartbea
     ) -> Response:
         """The answer at each instant that becomes final, from the newest one on, or from the last one heard of."""
         ask = Ask(_known(tails, name), texts=key or None)
-        await answering.encoded(ask)
+        await answering.event(ask)
 
         async def encode(instant: int) -> bytes:
             return await _event(answering, ask, instant)
@@ -216,7 +216,7 @@ def _listen(app: FastAPI, tails: Tails, hub: Hub, answering: Answering, heartbea
 async def _event(answering: Answering, ask: Ask, instant: int) -> bytes:
     """One event: the instant names it, so that a client that comes back can say where it stopped."""
     try:
-        body, kind = await answering.encoded(ask, instant), b"result"
+        body, kind = await answering.event(ask, instant), b"result"
     except PanewiseError as problem:
         body, kind = json_bytes(_problem(problem)), b"problem"
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (instant, kind, body)

@@ -51,7 +51,7 @@ class Answer:
 
 
 #: So many windows of groups are looked up while others wait; more are looked up beside them, so many at a time.
-LIGHT, SLICE = 4096, 1 << 18
+LIGHT, SLICE = 128, 1 << 13
 
 
 class Asked:
@@ -63,9 +63,9 @@ class Asked:
 
     @property
     def light(self) -> bool:
-        """Whether it is answered sooner than somebody else could be asked to do it."""
+        """Whether it is answered in a moment, once nobody else looks at the panes."""
         followed = self.tail.followed
-        if not self.tail.free or followed is None or not self.own:
+        if followed is None or not self.own:
             return False
         groups = len(self.ask.texts) if self.ask.texts else followed.groups
         return len(self.ask.at or (0,)) * groups <= LIGHT
@@ -79,8 +79,7 @@ class Asked:
         """Look it up, as it was asked for or at one instant."""
         followed = self.tail.begun
         plan = followed.understood(self.text)
-        with self.tail.lock:
-            final = followed.final
+        final = followed.final
         if final is None:
             raise StateProblem("nothing is final yet", fix="wait for the first panes")
         domain = plan.query.domain
@@ -263,8 +262,6 @@ def info(tails: Tails, name: str) -> dict[str, Any]:
     tail, text = tails.found(name)
     followed = tail.begun
     plan = followed.understood(text)
-    with tail.lock:
-        final = followed.final
 
     return {
         "name": name,
@@ -272,6 +269,6 @@ def info(tails: Tails, name: str) -> dict[str, Any]:
         "stream": plan.source.stream,
         "boundary": followed.pool.boundary.value,
         "keys": [{"name": n, "type": str(k)} for n, k in zip(followed.rows.keys, followed.rows.types, strict=True)],
-        "final": final,
+        "final": followed.final,
         "domain": plan.query.domain,
     }

@@ -16,7 +16,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 
 
 #: Rows that become text at once: Python lets nobody else have a turn meanwhile.
-SLICE = 1000
+SLICE = 200
 
 
 def arrow_bytes(table: pa.Table) -> bytes:

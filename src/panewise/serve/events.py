@@ -95,9 +95,7 @@ class Hub:
             tail, text = self._tails.found(listener.query)
             followed = tail.begun
             plan = followed.understood(text)
-            with tail.lock:
-                final = followed.final
-            return _fresh(final, plan, listener.told, self._limits.waiting)
+            return _fresh(followed.final, plan, listener.told, self._limits.waiting)
         except PanewiseError:
             return [None]
 

@@ -40,7 +40,7 @@ class Limits:
     #: Bytes of memory that the expressions of one text may take.
     memory: int = 512 << 20
     #: Long lookups of queries that stand that are answered at once; the others wait.
-    lookups: int = 4
+    lookups: int = 2
     #: Lookups by text that are answered at once, and those that wait for one of these; one more is sent away.
     texts: int = 2
     queue: int = 16
