@@ -9,6 +9,7 @@ import pytest
 
 import panewise as pw
 from panewise.errors import BindProblem
+from panewise.runtime.local import HOST
 
 ROWS = pa.table({"t": [1, 2, 3], "k": [1, 1, 2], "v": [10, 20, 1], "n": [5, 5, 5]})
 
@@ -23,6 +24,12 @@ def test_an_alias_stands_for_what_is_selected() -> None:
     assert ask("SELECT k, COUNT(*) AS m FROM S GROUP BY k HAVING M > 1 AND NOT m = 3") == [(1, 2)]
     assert ask("SELECT k, SUM(v) - 1 AS m FROM S GROUP BY k HAVING m * 2 > 1") == [(1, 29)]
     assert ask("SELECT COUNT(*) AS m FROM S HAVING m > 2") == [(3,)]
+
+
+def test_an_alias_is_as_good_as_what_it_stands_for() -> None:
+    query = "SELECT k, COUNT(*) AS m FROM S [RANGE 4 SLIDE 4] GROUP BY k HAVING {} > 1"
+    one, other = (HOST.read(query.format(said), {"S": pw.StreamSchema(ROWS.schema, "t")}) for said in ("m", "COUNT(*)"))
+    assert one == other
 
 
 def test_an_alias_of_a_key_is_that_key() -> None:

@@ -75,7 +75,12 @@ class Grouping:
             if len(meant) > 1:
                 place = place_of(part, expr.place)
                 raise BindProblem(f"{part.name!r} is selected twice", fix="give one another name", place=place)
-            return exp.paren(meant[0].copy(), copy=False) if meant else part
+            if not meant:
+                return part
+            whole = isinstance(meant[0], exp.Func | exp.Column | exp.Literal) and not isinstance(
+                meant[0], exp.Connector
+            )
+            return meant[0].copy() if whole else exp.paren(meant[0].copy(), copy=False)
 
         return Expr(expr.sql, expr.node.transform(step), expr.place)
 
