@@ -42,6 +42,7 @@ def test_pools_and_scripts_tell_it_too() -> None:
         "SELECT HOUR(ts) AS h, COUNT(*) AS n FROM S [RANGE 1 DAY SLIDE 1 DAY] GROUP BY HOUR(ts)",
         "SELECT ISTREAM HOUR(ts) AS h, COUNT(*) AS n FROM S GROUP BY HOUR(ts)",
         "SELECT k, COUNT(*) AS n FROM S GROUP BY k",
+        "SELECT COUNT(*) AS n FROM S GROUP BY ts > TIMESTAMP '2024-01-01 00:00:00Z'",
         "SELECT UPPER(k) AS u, COUNT(*) AS n FROM S GROUP BY UPPER(k)",
     ],
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pyarrow as pa
+
 from panewise.algebra.added import renamed
 from panewise.algebra.tree import Emit, Group, Project, Query, Source
 from panewise.time import UNITS
@@ -23,7 +25,8 @@ def _buckets(query: Query) -> str | None:
     for node in query.root.walk():
         if isinstance(node, Group) and isinstance(node.child, Project):
             keys = [scalar for name, scalar in node.child.items if name in node.keys and scalar.column is None]
-            if found := next((scalar.sql for scalar in keys if times & set(scalar.inputs)), None):
+            parts = [s.sql for s in keys if times & set(s.inputs) and not pa.types.is_boolean(s.type)]
+            if found := next(iter(parts), None):
                 return (
                     f"{_plain(found)} groups by time without a window, so that every change of a group is reported; "
                     f"write {_window(found)} after the stream to hear of each group once"
