@@ -130,6 +130,7 @@ def test_columns_of_lists_structs_and_maps_and_nan(spark: SparkSession) -> None:
     pool.register("unused", "SELECT COUNT(v) AS n, SUM(v) AS s FROM S [RANGE 2 SLIDE 2]")
     pool.register("listed", "SELECT tags, st FROM S [NOW]")
     pool.register("grouped", "SELECT tags, COUNT(*) AS n FROM S [RANGE 4 SLIDE 4] GROUP BY tags")
+    pool.register("fields", "SELECT S.st.A AS a, COUNT(st.`b c`) AS n FROM S [RANGE 4 SLIDE 4] GROUP BY st.A")
     found = pw.spark.batch(pool, {"S": frame})
     assert isinstance(found, dict)
     for name, query in pool.queries.items():

@@ -103,6 +103,8 @@ class _Translator:
         raise BindProblem(f"{canonical(node)} is not supported", fix="write it in another way")
 
     def _function(self, node: exp.Anonymous) -> Typed:
+        if node.name.upper() not in FUNCTIONS:
+            raise no_function(node.name.upper())
         unit = unit_of(node)
         arguments = [_word(a) if unit is not None and a is unit else self.typed(a) for a in node.expressions]
         return self.call(node.name.upper(), arguments, node)

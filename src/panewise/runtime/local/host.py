@@ -54,25 +54,35 @@ class DuckDBHost:
 
     def evaluate(self, scalars: Sequence[Scalar], table: pa.Table) -> list[pa.ChunkedArray]:
         columns = tuple(zip(table.column_names, table.schema.types, strict=True))
-        result = self._select([_asked(translated(scalar.sql, columns)) for scalar in scalars], table)
+        found = [translated(scalar.sql, columns) for scalar in scalars]
+        try:
+            result = self._select(found, table)
+        except import_module("duckdb").OutOfMemoryException:
+            raise TooMuch("it takes too much memory", fix=f"compute less at once, or set {MEMORY}") from None
+        except import_module("duckdb").Error as problem:
+            raise _explained(problem, self._culprit(found, table)) from None
         return [_as_declared(result.column(i), scalar.type) for i, scalar in enumerate(scalars)]
 
     def describe(self, sql: str, columns: Mapping[str, pa.DataType]) -> pa.DataType:
         """The type of an expression over these columns: Spark's, which DuckDB is not asked for."""
         return translated(sql, tuple(columns.items())).type
 
-    def _select(self, expressions: Sequence[str], table: pa.Table) -> pa.Table:
-        listed = ", ".join(f"{sql} AS c{i}" for i, sql in enumerate(expressions))
-        names = tuple(table.column_names)
+    def _select(self, expressions: Sequence[Typed], table: pa.Table) -> pa.Table:
+        listed = ", ".join(f"{_asked(found)} AS c{i}" for i, found in enumerate(expressions))
         columns = [_as_stored(column) for column in table.columns]
-        try:
-            with self._database.cursor() as cursor:
-                cursor.register("input", pa.table(columns, [f"_{i}" for i in range(len(names))]))
-                return cursor.sql(f"SELECT {listed} FROM input").to_arrow_table()
-        except import_module("duckdb").OutOfMemoryException:
-            raise TooMuch("it takes too much memory", fix=f"compute less at once, or set {MEMORY}") from None
-        except import_module("duckdb").Error as problem:
-            raise _explained(problem, names) from None
+        with self._database.cursor() as cursor:
+            cursor.register("input", pa.table(columns, [f"_{i}" for i in range(len(columns))]))
+            return cursor.sql(f"SELECT {listed} FROM input").to_arrow_table()
+
+    def _culprit(self, expressions: Sequence[Typed], table: pa.Table) -> Typed:
+        """The expression that fails, of several that were computed together."""
+        *others, last = expressions
+        for found in others:
+            try:
+                self._select([found], table)
+            except import_module("duckdb").Error:
+                return found
+        return last
 
 
 def _asked(found: Typed) -> str:
@@ -96,35 +106,26 @@ def _as_declared(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 
 #: DuckDB's reasons, what we say instead, and what to do about them; the first pattern that fits is used.
 _REASONS = (
-    (rf"{MARK}(.*?)(?:; (.*))?$", "{0}", "{1}"),
-    (r"Function with name (\S+) does not exist", "there is no function {0}", "check its name"),
-    (r"argument types '(.*?)\((.*)\)'", "{0} does not take ({1})", "check its arguments, or cast one"),
-    (r"compare values of type (.+) and type (.+?) -", "{0} cannot be compared with {1}", "cast one of them"),
-    (r"onvert string '(.*?)' to (\w+)", "'{0}' is no {1}", "filter such values out, or use TRY_CAST"),
-    (r"ivision by zero in expression \((.*?)\)\.", "{0} divides by zero", "write NULLIF(divisor, 0)"),
-    (r"Overflow in \w+ of (\w+) \((.*)\)", "{1} does not fit into {0}", "cast to DECIMAL(38, 0) or DOUBLE first"),
-    (r"^(?:\w+ )*Error: ([^\n]*?)[.!]?(?:\n| LINE \d|$)", "{0}", "check names, types and the number of arguments"),
-    (r"^([^\n]*)", "{0}", "check names, types and the number of arguments"),
+    (r"Overflow in \w+ of (\w+)\S* \((.*)\)", "{1} does not fit into {0}", "cast to DECIMAL(38, 0) or DOUBLE first"),
+    (r"verflow on abs\((.*)\)", "the absolute value of {0} does not fit", "cast to DECIMAL(38, 0) or DOUBLE first"),
+    (r"with value (\S+) can't be cast .* destination type (\w+)", "{0} does not fit into {1}", "use TRY_CAST"),
+    (r"decimal value (\S+) to type (\w+)", "{0} does not fit into {1}", "use TRY_CAST"),
+    (r'value "(.*?)" to type (\w+\(.*?\))', "{0} does not fit into {1}", "use TRY_CAST"),
+    (r"value \"?(\S+?)\"? to (DECIMAL\(.*?\))", "{0} does not fit into {1}", "use TRY_CAST"),
+    (r"^(?:\w+ )*Error: ([^\n]*?)[.!]?(?:\n| LINE \d|$)", "{0}", "filter such values out"),
+    (r"^([^\n]*)", "{0}", "filter such values out"),
 )
-_TYPE_NAMES = (
-    (r"TIMESTAMP WITH TIME ZONE", "TIMESTAMP"),
-    (r"STRING_LITERAL|VARCHAR", "STRING"),
-    (r"INTEGER_LITERAL|INTEGER|INT32", "INT"),
-    (r"INT64", "BIGINT"),
-    (r"(\w+)\[\]", r"ARRAY<\1>"),
-)
+_TYPE_NAMES = {"INT8": "TINYINT", "INT16": "SMALLINT", "INT32": "INT", "INTEGER": "INT", "INT64": "BIGINT"}
 
 
-def _explained(problem: Exception, columns: tuple[str, ...]) -> BindProblem:
-    """DuckDB's reason in our words and with our column names, on one line."""
-    text = re.sub(
-        r"\b_(\d+)\b", lambda m: columns[int(m[1])] if int(m[1]) < len(columns) else m[0], str(problem).strip()
-    )
-    for pattern, message, fix in _REASONS:
-        if found := re.search(pattern, text):
-            words = [word.upper() if "no function" in message else word for word in found.groups()]
-            said = message.format(*words)
-            for theirs, ours in _TYPE_NAMES:
-                said = re.sub(theirs, ours, said)
-            return BindProblem(said[:1].lower() + said[1:] if said[1:2].islower() else said, fix=fix.format(*words))
-    return BindProblem("it cannot be computed", fix="check names, types and the number of arguments")
+def _explained(problem: Exception, culprit: Typed) -> BindProblem:
+    """Why an expression has no value for some row, on one line."""
+    text = str(problem).strip()
+    if MARK in text:
+        # A sentence of ours names the part of the expression already.
+        message, _, fix = text[text.index(MARK) + len(MARK) :].partition("; ")
+        return BindProblem(message, fix=fix)
+    found = next((match, said, fix) for pattern, said, fix in _REASONS if (match := re.search(pattern, text)))
+    match, said, fix = found
+    words = [_TYPE_NAMES.get(word, word) for word in match.groups()]
+    return BindProblem(f"{culprit.text}: {said.format(*words)}", fix=fix)
