@@ -9,6 +9,7 @@ from sqlglot.errors import SqlglotError
 
 from panewise.errors import BindProblem, did_you_mean
 from panewise.lang.dialect import parse_scalar
+from panewise.lang.functions import without_units
 
 
 def inlined(sql: str, columns: Mapping[str, str]) -> str:
@@ -27,6 +28,6 @@ def inlined(sql: str, columns: Mapping[str, str]) -> str:
         return definition if isinstance(definition, exp.Column) else exp.paren(definition, copy=False)
 
     try:
-        return parse_scalar(sql).transform(step).sql(dialect="spark")
+        return without_units(parse_scalar(sql)).transform(step).sql(dialect="spark")
     except SqlglotError:
         raise BindProblem("it is not an expression", fix="check what stands in it") from None

@@ -12,7 +12,7 @@ from sqlglot import exp
 from panewise.algebra import Column
 from panewise.errors import BindProblem, PanewiseError, Place, did_you_mean
 from panewise.lang.dialect import canonical
-from panewise.lang.functions import unit_of
+from panewise.lang.functions import without_units
 from panewise.lang.habits import added_by_itself
 from panewise.lang.quoting import string_text
 from panewise.lang.syntax import Expr, place_of
@@ -142,15 +142,12 @@ class Scope:
     def resolved(self, node: exp.Expr, place: Place | None) -> exp.Expr:
         """A copy whose column references carry the algebra's names."""
 
-        copied = node.copy()
-        units = [id(unit) for call in copied.find_all(exp.Anonymous) if (unit := unit_of(call))]
-
         def step(part: exp.Expr) -> exp.Expr:
-            if isinstance(part, exp.Column) and id(part) not in units and not part.meta.get("resolved"):
+            if isinstance(part, exp.Column) and not part.meta.get("resolved"):
                 return self._referred(part, place_of(part, place))
             return part
 
-        return copied.transform(step, copy=False)
+        return without_units(node.copy()).transform(step, copy=False)
 
     def _referred(self, part: exp.Column, where: Place | None) -> exp.Expr:
         """The column that a name with dots means, or the field of a struct in one."""

@@ -3,9 +3,19 @@
 from importlib import import_module
 from pkgutil import iter_modules
 
-from panewise.lang.functions.catalogue import FUNCTIONS, INSTEAD, MACROS, MARK, NODES, Function, Typed, unit_of
+from panewise.lang.functions.catalogue import (
+    FUNCTIONS,
+    INSTEAD,
+    MACROS,
+    MARK,
+    NODES,
+    Function,
+    Typed,
+    unit_of,
+    without_units,
+)
 
 for module in iter_modules(__path__):
     import_module(f"{__name__}.{module.name}")
 
-__all__ = ["FUNCTIONS", "INSTEAD", "MACROS", "MARK", "NODES", "Function", "Typed", "unit_of"]
+__all__ = ["FUNCTIONS", "INSTEAD", "MACROS", "MARK", "NODES", "Function", "Typed", "unit_of", "without_units"]

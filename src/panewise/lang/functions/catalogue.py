@@ -126,6 +126,13 @@ def unit_of(call: exp.Anonymous) -> exp.Column | None:
     return first if wanted and bare else None
 
 
+def without_units(tree: exp.Expr) -> exp.Expr:
+    """The tree itself, in which units are bare words and no columns any more."""
+    for unit in [found for call in tree.find_all(exp.Anonymous) if (found := unit_of(call)) is not None]:
+        unit.replace(exp.var(unit.name))
+    return tree
+
+
 def node(kind: type[exp.Expr], name: str, *parts: str) -> None:
     """Say that nodes of a kind are calls of an entry, with these parts as arguments; by default both sides."""
     wanted = parts or ("this", "expression")

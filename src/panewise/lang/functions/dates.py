@@ -1,21 +1,15 @@
-"""Dates, times and intervals. TIMESTAMP is in UTC, whatever the session says."""
+"""Sums and differences of dates, times and intervals."""
 
 from __future__ import annotations
 
-from sqlglot import exp
-
-from panewise.lang.data_types import DATE, DAYS, INT, MONTHS, SPAN, TIMESTAMP
-from panewise.lang.functions.catalogue import NODES, function, same
+from panewise.lang.data_types import DATE, DAYS, MONTHS, SPAN, TIMESTAMP
+from panewise.lang.functions.catalogue import function, same
 from panewise.lang.functions.kinds import (
-    CONSTANT,
-    DAY,
     DAY_ITSELF,
     DAY_SPAN,
-    INSTANT,
     MOMENT,
     MONTH_SPAN,
     TIME_SPAN,
-    WHOLE,
 )
 
 for _sign in "+-":
@@ -49,21 +43,3 @@ function("-", takes=[DAY_ITSELF, DAY_ITSELF], gives=DAYS, duckdb="(({0} - {1}) *
 function("-", takes=[MOMENT, MOMENT], gives=SPAN, duckdb="(epoch_us({0}) - epoch_us({1}))", form="({0} - {1})")
 for _kind, _type in ((DAY_SPAN, SPAN), (TIME_SPAN, SPAN), (MONTH_SPAN, MONTHS)):
     function("negative", takes=[_kind], gives=_type, duckdb="(-{0})", form="(- {0})")
-
-function("YEAR", "EXTRACT YEAR", takes=[DAY], gives=INT, duckdb="year({0})")
-function("MONTH", "EXTRACT MONTH", takes=[DAY], gives=INT, duckdb="month({0})")
-function("DAY", "DAYOFMONTH", "EXTRACT DAY", takes=[DAY], gives=INT, duckdb="day({0})")
-function("HOUR", "EXTRACT HOUR", takes=[INSTANT], gives=INT, duckdb="hour({0})")
-function("MINUTE", "EXTRACT MINUTE", takes=[INSTANT], gives=INT, duckdb="minute({0})")
-function("SECOND", takes=[INSTANT], gives=INT, duckdb="second({0})")
-function("DATE_ADD", "DATEADD", takes=[DAY, WHOLE], gives=DATE, duckdb="({0} + {1})")
-function("DATE_SUB", takes=[DAY, WHOLE], gives=DATE, duckdb="({0} - {1})")
-function(
-    "DATE_TRUNC",
-    takes=[CONSTANT, MOMENT],
-    gives=same(1),
-    duckdb="date_trunc({0}, {1})",
-    made_up=False,
-    edges=[("'HOUR'", "TIMESTAMP'2024-02-29 12:34:56.789'")],
-)
-NODES[exp.Extract] = lambda found: (f"EXTRACT {found.name.upper()}", [found.expression])

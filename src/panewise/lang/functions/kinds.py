@@ -75,6 +75,8 @@ ATOMS = (BOOLEAN, *NUMBERS, STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ)
 
 CONDITION = _kind("a condition", BOOLEAN)
 WHOLE = _kind("a whole number", INT, INT, BIGINT, from_=_whole)
+#: A count that may not be a BIGINT.
+COUNT = _kind("a whole number that is no BIGINT", INT, INT, SMALLINT, from_=lambda k: k in (TINYINT, SMALLINT))
 LONG = _kind("a whole number", BIGINT, INT, BIGINT, from_=_whole)
 REAL = _kind("a number", DOUBLE, *NUMBERS, from_=is_number)
 #: Text; whatever is one value becomes text as CAST makes it.
