@@ -131,7 +131,7 @@ def _cast(given: pa.DataType, to: pa.DataType) -> Iterator[Case]:
             # Spark lets seconds beyond its calendar wrap around.
             values = [v for v in values if v is None or not abs(v) > 1e11]
         text = f"{name}(a0 AS {_sql_type(to)})"
-        yield Case(f"{name} AS {type_name(to)}", text, (given,), tuple((v,) for v in values))
+        yield Case(f"{name} AS {type_name(to).partition('(')[0]}", text, (given,), tuple((v,) for v in values))
 
 
 def _sql_type(kind: pa.DataType) -> str:

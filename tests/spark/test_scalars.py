@@ -35,9 +35,7 @@ SEED, COMBINATIONS, PROBES = 14, 12, 2
 def by_name(seed: int, combinations: int) -> dict[str, list[Case]]:
     found: dict[str, list[Case]] = defaultdict(list)
     for case in cases(seed, combinations):
-        found[
-            case.name.replace(" AS DECIMAL", " AS DECIMAL").split("(")[0] if case.name[:1].isalpha() else case.name
-        ].append(case)
+        found[case.name].append(case)
     return dict(found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from panewise.lang.functions.catalogue import instead
 
 instead("an expression is one value: write one for each column", "UNNEST", "COLUMNS", "INLINE", "STACK", "JSON_TUPLE")
-instead("unfold arrays before the rows come here", "EXPLODE", "EXPLODE_OUTER", "POSEXPLODE", "FLATTEN_ROWS")
+instead("unfold arrays before the rows come here", "EXPLODE", "EXPLODE_OUTER", "POSEXPLODE", "POSEXPLODE_OUTER")
 instead(
     "windows stand in brackets after a stream, such as FROM S [ROWS 10]",
     *("ROW_NUMBER", "RANK", "DENSE_RANK", "PERCENT_RANK", "CUME_DIST", "NTILE", "LAG", "LEAD", "NTH_VALUE"),
@@ -20,6 +20,7 @@ instead("use TRY_CAST", "SAFE_CAST")
 instead("use CAST(x AS type)", "CONVERT", "TO_VARCHAR", "TO_DOUBLE", "TO_DECIMAL", "TO_BOOLEAN")
 instead("use TRY_DIVIDE", "SAFE_DIVIDE", "DIV0")
 instead("use CAST(x AS BIGINT), which cuts digits off, or ROUND", "TRUNCATE")
+instead("use HEX, UNHEX or BIN", "CONV")
 instead("use IF or CASE", "IFELSE", "IIF", "CHOOSE")
 instead("use COALESCE", "IFNAN", "VALUE")
 instead("use DATE_FORMAT", "STRFTIME", "TO_CHAR", "FORMAT_DATE", "FORMAT_TIMESTAMP", "DATETIME_FORMAT")

@@ -70,6 +70,10 @@ for _name, _other in {"COT": "tan", "SEC": "cos", "CSC": "sin"}.items():
     function(_name, takes=[REAL], gives=DOUBLE, duckdb=f"1 / {_other}({{0}})", ulps=_NEAR)
 function("ATAN2", takes=[REAL, REAL], gives=DOUBLE, duckdb="atan2({0}, {1})", ulps=_NEAR)
 
+for _name, _outside in {"ASINH": "FALSE", "ACOSH": "{0} < 1", "ATANH": "abs({0}) > 1"}.items():
+    _inside = f"CASE WHEN {_outside} THEN CAST('NaN' AS DOUBLE) ELSE {_name.lower()}({{0}}) END"
+    function(_name, takes=[REAL], gives=DOUBLE, duckdb=_inside, ulps=4)
+
 function("FACTORIAL", takes=[WHOLE], gives=BIGINT, duckdb="CASE WHEN {0} BETWEEN 0 AND 20 THEN factorial({0}) END")
 macro(
     "pw_bucket(v, a, b, n)",
