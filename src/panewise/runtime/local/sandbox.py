@@ -69,9 +69,8 @@ class Sandbox:
             process, self._process = self._process, None
         if process is not None:
             process.kill()
-            process.wait()
             if not self._busy:
-                _close(process)  # who is busy with it closes it himself
+                _close(process)  # who is busy with it does that himself, so that nobody waits here
 
     def read(self, text: str, streams: Mapping[str, StreamSchema]) -> Query:
         raise BindProblem("texts are not read in a sandbox", fix="read them before")
@@ -121,6 +120,8 @@ class Sandbox:
 
 
 def _close(process: subprocess.Popen[bytes]) -> None:
+    """Wait until a process has gone, and let its pipes go."""
+    process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
             with suppress(BrokenPipeError):
