@@ -109,7 +109,7 @@ def test_a_text_keeps_nobody_else_waiting(many: Writer, text: str) -> None:
             until(lambda: bool(found) or text == LONG)
             taken = waits(server.url)
             assert ask(server.url, "/health").json["status"] == "ok"
-        assert statistics.median(taken) < 0.2
+        assert statistics.median(taken) < 0.5
         assert max(taken) < SOON
         expected = {200, 422} if text == WIDE else {413, 422}  # on a busy machine its time may be over
         assert {each["status"] for each in found} <= expected | {503}
