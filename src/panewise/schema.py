@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from datetime import timedelta
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from panewise.decoding import decoded, plain_schema
-from panewise.errors import SchemaProblem, did_you_mean
+from panewise.errors import PanewiseWarning, SchemaProblem, did_you_mean
 from panewise.time import FIRST_TICK, LAST_TICK, Domain, Duration, DurationLike, Ticks
 
 
@@ -213,14 +215,29 @@ def ticks_of(values: pa.ChunkedArray) -> tuple[Ticks, np.ndarray[Any, np.dtype[n
     return ticks, usable & (ticks > FIRST_TICK) & (ticks < LAST_TICK)
 
 
+def tick_size(kind: pa.DataType) -> Fraction:
+    """How many ticks a difference of one is between values of a type, such as 1000 for timestamps in milliseconds.
+
+    >>> tick_size(pa.timestamp("ns"))
+    Fraction(1, 1000)
+    """
+    return _TICKS[kind.unit] if pa.types.is_timestamp(kind) else Fraction(1)
+
+
+_TICKS = {"s": Fraction(1_000_000), "ms": Fraction(1_000), "us": Fraction(1), "ns": Fraction(1, 1_000)}
+
+
 def _microseconds(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    unit = values.type.unit
     numbers = values.cast(pa.int64())
-    if unit == "ns":
+    size = tick_size(values.type)
+    if size < 1:
         # Floor division, so that times before 1970 round the same way as times after it.
-        floored = np.floor_divide(pc.fill_null(numbers, 0).to_numpy(), 1000)
+        floored, cut = np.divmod(pc.fill_null(numbers, 0).to_numpy(), size.denominator)
+        if cut.any():
+            message = "times finer than a microsecond are cut off; those of one microsecond are one time"
+            warnings.warn(message, PanewiseWarning, stacklevel=2)
         return pc.if_else(pc.is_valid(numbers), pa.chunked_array([pa.array(floored)]), pa.scalar(None, pa.int64()))
-    factor = {"s": 1_000_000, "ms": 1_000, "us": 1}[unit]
+    factor = int(size)
     limit = LAST_TICK // factor + 1  # just outside of the bounds, so that what is clipped is refused
     return pc.multiply(
         pc.min_element_wise(pc.max_element_wise(numbers, -limit, skip_nulls=False), limit, skip_nulls=False), factor

@@ -57,6 +57,8 @@ _CALENDAR = {"MONTH": 30, "QUARTER": 90, "YEAR": 365}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: A duration as people write it, with or without a unit.
 DURATION = re.compile(r"\s*(?P<count>[-+]?(?:\d+\.?\d*|\.\d+))\s*(?P<unit>[A-Za-z]+)?\s*", re.ASCII)
+#: More digits of a second than there are ticks.
+_FINE = re.compile(r"[.,]\d{6}\d*[1-9]")
 
 
 class Domain(Enum):
@@ -216,6 +218,8 @@ class Instant:
 
     @classmethod
     def _timestamp(cls, text: str) -> Instant:
+        if _FINE.search(text):
+            raise TimeProblem(f"instant {text!r} is finer than a microsecond", fix="write at most six digits")
         for reader in (_moment, _time_of_day):
             try:
                 return reader(text)

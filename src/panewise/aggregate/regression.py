@@ -21,7 +21,8 @@ from panewise.aggregate.positional import Positional
 from panewise.aggregate.series import Length, Series, SeriesForecast, SeriesIntercept, SeriesR2, SeriesSlope
 from panewise.aggregate.total import nearest
 from panewise.aggregate.view import View
-from panewise.time import Domain
+from panewise.schema import tick_size
+from panewise.time import UNITS, Domain
 
 #: Count, sums of x, y, x*x, x*y and y*y over finite points, and how many points were not finite.
 State = tuple[int, Fraction, Fraction, Fraction, Fraction, Fraction, int]
@@ -47,8 +48,15 @@ class Regression(Invertible[State]):
 
     @property
     def unit(self) -> int:
-        """Ticks to the unit of x."""
-        return 1_000_000 if pa.types.is_timestamp(self.types[1]) else 1
+        """Ticks to the unit of the answer: to a second on timestamps."""
+        return UNITS["SECOND"] if pa.types.is_timestamp(self.types[1]) else 1
+
+    def _question(self) -> Question:
+        return Question(self.series.asked, self.unit, tick_size(self.types[1]))
+
+    def _abscissa(self, x: Any) -> Fraction:
+        """A finite x in the unit of the answer; timestamps count what their type counts."""
+        return plain(x) * tick_size(self.types[1]) / self.unit
 
     def meaning(self, values: Sequence[tuple[Any, Any]]) -> float | None:
         found = self._line(values)
@@ -58,7 +66,7 @@ class Regression(Invertible[State]):
         """The line through points; NaN where some are not finite."""
         if not all(finite(y) and finite(x) for y, x in values):
             return math.nan
-        return line([(plain(y), plain(x) / self.unit) for y, x in values])
+        return line([(plain(y), self._abscissa(x)) for y, x in values])
 
     def identity(self) -> State:
         return _NOTHING
@@ -67,7 +75,7 @@ class Regression(Invertible[State]):
         y, x = value
         if not (finite(y) and finite(x)):
             return (1, *_NOTHING[1:6], 1)
-        fy, fx = plain(y), plain(x) / self.unit
+        fy, fx = plain(y), self._abscissa(x)
         return 1, fx, fy, fx * fx, fx * fy, fy * fy, 0
 
     def combine(self, left: State, right: State) -> State:
@@ -88,7 +96,7 @@ class Regression(Invertible[State]):
         return nearest(self._shaped(found))
 
     def columns(self) -> Columns:
-        question = Question(self.series.asked, self.unit)
+        question = self._question()
         y, x = self.types
         if question.asked is not Asked.FIT and whole(x):
             if whole(y):
@@ -166,7 +174,7 @@ class RegrForecast(Positional[State], Regression):
         return found if found is None or isinstance(found, float) else nearest(found.value(at))
 
     def columns(self) -> Forecasts:
-        question = Question(Asked.VALUE, self.unit)
+        question = self._question()
         return Forecasts(Whole(question) if whole(self.types[0]) else Real(question), self.ahead.ticks)
 
     def _shaped(self, found: Line) -> Fraction:

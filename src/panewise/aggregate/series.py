@@ -22,7 +22,7 @@ from panewise.aggregate.positional import Positional
 from panewise.aggregate.total import nearest
 from panewise.aggregate.view import View
 from panewise.errors import AggregateProblem, TimeProblem
-from panewise.time import Domain, Duration
+from panewise.time import UNITS, Domain, Duration
 
 #: How many items of one instant, the sum of the finite ones, and how many are not finite.
 State = tuple[int, Fraction, int]
@@ -102,7 +102,7 @@ class Series(Positional[State]):
     @property
     def unit(self) -> int:
         """Ticks to the unit of x: seconds on timestamps."""
-        return 1_000_000 if self.step.domain is Domain.TIMESTAMP else 1
+        return UNITS["SECOND"] if self.step.domain is Domain.TIMESTAMP else 1
 
     def seen(self, items: Sequence[tuple[int, Any]], view: View) -> float | None:
         step = self.step.ticks
@@ -147,7 +147,7 @@ class Series(Positional[State]):
         return SeriesSums(self._question(), self.filled, None)
 
     def _question(self) -> Question:
-        return Question(self.asked, self.unit, self.step.ticks)
+        return Question(self.asked, self.unit, Fraction(self.step.ticks))
 
     def text(self, arguments: Sequence[str]) -> str:
         return f"{self.names[0]}({', '.join([*arguments, *self._literals()])})"

@@ -147,11 +147,13 @@ def _ticks_of(array: Ticks, domain: Domain) -> Ticks:
             f"an array of {array.ndim} dimensions of {array.dtype} holds no instants",
             fix="use one dimension of int64, or of datetime64 where time is a timestamp",
         )
-    ticks = array.astype("datetime64[us]").astype(np.int64) if dated else array.astype(np.int64)
-    outside = (ticks <= FIRST_TICK) | (ticks >= LAST_TICK)
-    if outside.any():
+    whole = array.astype("datetime64[us]") if dated else array
+    ticks = whole.astype(np.int64)
+    strange = (whole.astype(array.dtype) != array) | (ticks <= FIRST_TICK) | (ticks >= LAST_TICK)
+    if strange.any():
         raise TimeProblem(
-            f"instant {array[outside][0]} is outside of time", fix=f"stay between {FIRST_TICK} and {LAST_TICK}"
+            f"instant {array[strange][0]} is outside of time" + " or finer than a microsecond" * dated,
+            fix=f"use whole ticks between {FIRST_TICK} and {LAST_TICK}",
         )
     return ticks
 

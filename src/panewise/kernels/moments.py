@@ -226,13 +226,15 @@ def line_slopes(heads: Heads, sums: Doubles, scale: float) -> Doubles:
     return out
 
 
-def line_values(heads: Heads, sums: Doubles, at: Numbers, step: int) -> Doubles:
-    """Where the line through each group's points is at some x, given `step` times as large; 0 where there is none."""
+def line_values(heads: Heads, sums: Doubles, at: Numbers, step: int, parts: int) -> Doubles:
+    """Where the line through each group's points is at some x, given `step` / `parts` times as large; 0 for no line."""
     out = np.zeros(len(heads[0]))
     for i in range(len(out)):
         if heads[1][i] & X_DIFFERS:
             count = (np.float64(heads[0][i]), 0.0)
-            far = over(_apart(at[i], heads[2][i] * step), (np.float64(step), 0.0))
+            there = times(_apart(at[i], at[i] - at[i]), (np.float64(parts), 0.0))
+            here = times(_apart(heads[2][i], heads[2][i] - heads[2][i]), (np.float64(step), 0.0))
+            far = over(plus(there, minus(here)), (np.float64(step), 0.0))
             ahead = plus(far, minus(over(_at(sums, i, X), count)))
             mean = plus(_apart(heads[3][i], heads[3][i] - heads[3][i]), over(_at(sums, i, Y), count))
             out[i] = plus(mean, times(_slope(count, sums, i), ahead))[0]

@@ -14,6 +14,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -42,22 +43,23 @@ class Asked(Enum):
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of lines. x counts steps of `step` ticks, and `unit` ticks are one in the answer."""
+    """What is asked of lines. x counts steps of `step` ticks or parts of one; `unit` ticks are one in the answer."""
 
     asked: Asked
     unit: int = 1
-    step: int = 1
+    step: Fraction = Fraction(1)
 
     def answers(self, moments: Moments, at: Longs | None = None) -> pa.Array:
         """The answers of many lines; values at 0, or at some number of ticks."""
         heads, sums = moments
         match self.asked:
             case Asked.SLOPE:
-                found = kernels.line_slopes(heads, sums, self.unit / self.step)
+                found = kernels.line_slopes(heads, sums, float(self.unit / self.step))
             case Asked.FIT:
                 found = kernels.line_fits(heads, sums)
             case Asked.VALUE:
-                found = kernels.line_values(heads, sums, np.zeros_like(heads[2]) if at is None else at, self.step)
+                ticks = np.zeros_like(heads[2]) if at is None else at
+                found = kernels.line_values(heads, sums, ticks, self.step.numerator, self.step.denominator)
         found[heads[1] & _ODD > 0] = np.nan
         return pa.array(found + 0.0, mask=heads[1] & (_ODD | _X_DIFFERS) == 0)
 

@@ -43,7 +43,7 @@ class SeriesSums(PositionalColumns):
         return left[0] + right[0], kernels.power_joined(left[1], right[1]), left[2] | right[2]
 
     def settled(self, view: View, tiers: Sequence[Held], size: int) -> Words:
-        step = self.question.step
+        step = self.question.step.numerator
         anchors = np.zeros(size, np.int64), np.zeros(size)
         heads, sums = (np.zeros(size, np.int64), np.zeros(size, np.uint8), *anchors), np.zeros((size, 10))
         newest = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros((size, 2))

@@ -34,6 +34,10 @@ def spark_type(kind: pa.DataType) -> str:
     'array<timestamp>'
     """
     if pa.types.is_timestamp(kind):
+        if kind.unit != "us":
+            raise SchemaProblem(
+                f"timestamps in {kind.unit} were declared, but those of Spark are in us", fix='use pa.timestamp("us")'
+            )
         return "timestamp" if kind.tz else "timestamp_ntz"
     if pa.types.is_decimal(kind) and kind.precision <= 38:
         return f"decimal({kind.precision},{kind.scale})"
