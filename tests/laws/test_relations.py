@@ -126,6 +126,33 @@ def test_the_engine_says_what_the_reference_says(
     same(known(found), known(wanted))
 
 
+def test_a_landmark_of_a_filtered_stream_waits_for_late_rows() -> None:
+    """The row of 1 is none of that stream's, but that of 0 is late because of it, and counts from 4 on."""
+    s = pa.Table.from_pylist([{"t": 1}, {"t": 0, "v": 1}], SCHEMA)
+    query = "SELECT k, v FROM (SELECT * FROM S WHERE v < 3) AS P [UNBOUNDED SLIDE 4]"
+    found = pw.run(query, {"S": pw.Stream(s, "t", 0)})
+    same(known(found), known(answered(query, s, s, 0, "(]", None)))
+    assert found["w_end"].to_pylist() == [4]
+
+
+def test_between_its_instants_a_window_does_not_hear_of_late_rows() -> None:
+    """The row of 8 comes after 10, the only instant of its window: it is not there at 12 either, when others speak."""
+    t = pa.Table.from_pylist([{"t": time} for time in (0, 10, 8)], SCHEMA)
+    query = "SELECT k, v FROM T [RANGE 2 SLIDE 5] UNION ALL SELECT k, v FROM S [RANGE 3 SLIDE 2]"
+    assert answered(query, t.slice(0, 0), t, 0, "[)", None).num_rows == 0
+    assert (
+        pw.run(query, {"S": pw.Stream(t.slice(0, 0), "t", 0), "T": pw.Stream(t, "t", 0)}, boundary="[)").num_rows == 0
+    )
+
+
+def test_a_wholly_late_row_does_not_let_a_union_speak_longer() -> None:
+    s = pa.Table.from_pylist([{"t": time} for time in (0, 16, 14)], SCHEMA)
+    query = "SELECT k, v FROM S [RANGE 2 SLIDE 5] UNION ALL SELECT k, v FROM T [RANGE 3 SLIDE 2]"
+    found = pw.run(query, {"S": pw.Stream(s, "t", 0), "T": pw.Stream(s.slice(0, 0), "t", 0)})
+    same(known(found), known(answered(query, s, s.slice(0, 0), 0, "(]", None)))
+    assert found["w_end"].to_pylist() == [0]
+
+
 def pool_of(query: str, boundary: str, delay: int | None) -> pw.Pool:
     schema = pw.StreamSchema(SCHEMA, "t", delay)
     pool = pw.Pool({"S": schema, "T": schema}, boundary)

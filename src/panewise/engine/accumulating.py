@@ -47,7 +47,8 @@ class Accumulating(Holder):
         if self.waiting or self._openings:
             return False
         # What lasts is reported until the first instant that has seen every item, even one that no group holds.
-        seen = on_grid(self.newest, *self.window.grid) if self.window.grid else self.newest
+        newest = max(self.entered.newest, self.entered.heard)
+        seen = on_grid(newest, *self.window.grid) if self.window.grid else newest
         lasting = self.window.pattern is Pattern.MONOTONIC and self.at >= seen
         return lasting or self.totals is None
 

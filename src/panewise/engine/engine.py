@@ -134,7 +134,7 @@ class Engine:
             self._circuit.reach(home, newest)
             return
         for family in self.at(home):
-            family.newest = max(family.newest, newest + self.pool.boundary.shift)
+            family.entered.note(at := newest + self.pool.boundary.shift, at)
 
     def promise(self, stream: str, mark: int) -> None:
         """Nothing older than a watermark is expected in a stream any more."""

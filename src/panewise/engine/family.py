@@ -14,6 +14,7 @@ from panewise.algebra import Host
 from panewise.engine.blame import blaming
 from panewise.engine.feeds import Chunk, Feed
 from panewise.engine.grouping import Grouping, admitted
+from panewise.engine.holders import Entered
 from panewise.engine.intake import Arrivals
 from panewise.engine.lateness import Ledger
 from panewise.engine.rowwise import passed
@@ -59,8 +60,8 @@ class Family(Grouping, ABC):
         self._numbers: dict[object, int] = {}
         self._listeners: dict[int, int] = {}
         self._next_feed = 0
-        #: The last position at which an item entered landmarks and varying windows, grouped or not.
-        self.newest = NEVER
+        #: What is known of the items of landmarks and varying windows.
+        self.entered = Entered()
         #: Every instant up to this one has been answered.
         self.passed = NEVER
         self.said: list[Chunk] = []

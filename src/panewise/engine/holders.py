@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from bisect import insort
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,6 +23,19 @@ from panewise.time import Boundary
 
 #: No instant is as late as this one.
 ALWAYS = 2**62
+
+
+@dataclass
+class Entered:
+    """Between which positions items entered windows, grouped or not, and when the last of the late ones was heard."""
+
+    oldest: int = ALWAYS
+    newest: int = NEVER
+    heard: int = NEVER
+
+    def note(self, first: int, last: int, heard: int = NEVER) -> None:
+        self.oldest, self.newest = min(self.oldest, first), max(self.newest, last)
+        self.heard = max(self.heard, heard)
 
 
 class Holder(ABC):
@@ -37,8 +51,7 @@ class Holder(ABC):
         self._touched: dict[int, Touched] = {}
         #: For EMIT EMPTY: the first and last instant at which a feed's window held items, grouped or not.
         self.reach: dict[int, tuple[int, int]] = {}
-        #: The last position at which an item entered the windows, grouped or not.
-        self.newest = NEVER
+        self.entered = Entered()
         #: Whether no more items will come.
         self.finishing = False
         #: Instants at which a late item became visible, for windows that speak whenever they change.

@@ -44,7 +44,7 @@ class Keeping(Holder):
             return False
         if not self.held:
             return True
-        ends = [self.held[0].end, max(self.held[-1].end, self.newest)]
+        ends = [min(self.held[0].end, self.entered.oldest), max(self.held[-1].end, self.entered.newest)]
         last = self.window.instants(Contents.of(np.unique(ends) - self.boundary.shift), self.boundary)
         return not len(last) or self.at >= last[-1]
 

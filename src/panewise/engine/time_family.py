@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from panewise.engine.archive import Archive
 from panewise.engine.chains import Chains, Standpoint
 from panewise.engine.family import Entering, Family, chosen
 from panewise.engine.feeds import Feed
-from panewise.engine.holders import Holder
+from panewise.engine.holders import Entered, Holder
 from panewise.engine.intake import Arrivals
 from panewise.engine.keeping import Keeping
 from panewise.engine.lateness import EVER, Ledger, judged, presence
@@ -187,7 +187,7 @@ class TimeFamily(Family):
         visible, late = mark + self.boundary.shift, []
         for pane in panes:
             mine = pane.recoded(codes)
-            self.newest = max(self.newest, mine.end)
+            self.entered.note(mine.end, mine.end, visible if mine.end < visible else NEVER)
             if mine.end < visible:
                 late.append(mine)
             else:
@@ -197,12 +197,12 @@ class TimeFamily(Family):
 
     def _note(self, rows: Arrivals, ledger: Ledger) -> None:
         """Note how far the items reach that enter windows, grouped or not, and which windows late ones missed."""
-        late = rows.late()
+        late, shift, heard = rows.late(), self.boundary.shift, NEVER
         if late is not None and rows.marks is not None:
-            shift = self.boundary.shift
+            heard = int(rows.marks[late].max()) + shift
             self.judge(rows.order[late], rows.times[late] + shift, rows.marks[late] + shift, ledger)
         if any(isinstance(feed.window, Landmark | Varying) for feed in self.feeds.values()):
-            self.newest = max(self.newest, int(rows.times.max()) + self.boundary.shift)
+            self.entered.note(int(rows.times.min()) + shift, int(rows.times.max()) + shift, heard)
         for feed in [feed for feed in self.feeds.values() if feed.empty]:
             if len(seen := self._seen(feed.window, rows)):
                 first, last = self.reach.get(feed.number, (int(seen[0]), int(seen[-1])))
@@ -292,7 +292,7 @@ class TimeFamily(Family):
         for holder in self.holders:
             holder.grow(len(self.keys))
             holder.reach = {number: span for number, span in self.reach.items() if number in holder.feeds}
-            holder.newest, holder.finishing = self.newest, finishing
+            holder.entered, holder.finishing = self.entered, finishing
         waiting = []
         for late in self.late:
             if limit is not None and late.visible > limit + 1:
@@ -354,7 +354,7 @@ class TimeFamily(Family):
             "archive": self.archive.state() if self.archive else None,
             "closed": self.closed,
             "reach": [[number, *span] for number, span in self.reach.items()],
-            "newest": self.newest,
+            "entered": list(astuple(self.entered)),
             "chains": self.chains.state(),
             "open": self.open.state(),
             "late": [[late.visible, pane_tree(self.columns, late.panes)] for late in self.late],
@@ -364,8 +364,8 @@ class TimeFamily(Family):
 
     def restore(self, state: Tree) -> None:
         super().restore(state)
-        self.begun, self.closed, self.newest = state["begun"], state["closed"], state["newest"]
-        self.founded = state["founded"]
+        self.begun, self.closed, self.founded = state["begun"], state["closed"], state["founded"]
+        self.entered = Entered(*state["entered"])
         if self.archive is not None and state["archive"] is not None:
             self.archive.restore(state["archive"])
         self.reach = {number: (first, last) for number, first, last in state["reach"]}

@@ -71,7 +71,10 @@ def _views(
     unspoken = [Moment(t) for t in node.window.instants(c, boundary).tolist() if known and t <= max(known)]
     for moment in (*moments, *(m for m in unspoken if m.at not in known)):
         upto = int(np.searchsorted(c.times, moment.at - boundary.shift, side="right"))
-        seen, everything = part.visible(moment.at, boundary, moment.admitted), np.arange(upto, dtype=np.int64)
+        seen, everything = (
+            part.visible(node.window, moment.at, boundary, moment.admitted),
+            np.arange(upto, dtype=np.int64),
+        )
         yield _inside(part, node, seen, moment.at, boundary), _inside(part, node, everything, moment.at, boundary)
 
 

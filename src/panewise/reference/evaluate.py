@@ -114,7 +114,7 @@ class Evaluation:
         if isinstance(window, Session):
             places = _session(part, window, moment, self.boundary)
             return places, [part.rows[i] for i in places]
-        seen = part.visible(moment.at, self.boundary, moment.admitted)
+        seen = part.visible(window, moment.at, self.boundary, moment.admitted)
         if isinstance(node.child, Distinct):
             seen = _latest(part, seen)
         members = window.members(part.view(seen), moment.at, self.boundary)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.schema import Stream, ticks_of
-from panewise.time import Boundary, Ticks
+from panewise.time import Boundary, Ticks, floor_to_grid
 from panewise.values import to_python
 from panewise.window import Contents, Flags, Session, Window
 
@@ -51,11 +51,13 @@ class History:
         times = self.contents.times[self.contents.marks == NO_MARK]
         return int(times[0]) if len(times) else None
 
-    def visible(self, at: int, boundary: Boundary, admitted: tuple[int, int] | None = None) -> Ticks:
-        """Positions that count at an instant: not after it, and arrived before it was final.
+    def visible(self, window: Window, at: int, boundary: Boundary, admitted: tuple[int, int] | None = None) -> Ticks:
+        """Positions that count for a window at an instant: not after it, and arrived before it was final.
 
-        Late items up to the `admitted` watermark and arrival are let in as well: that is a revision.
+        Between instants of the window its state is that of the earlier one, also where an item has come in the
+        meantime. Late items up to the `admitted` watermark and arrival are let in as well: that is a revision.
         """
+        at = int(floor_to_grid(np.array([at], np.int64), *window.grid)[0]) if window.grid else at
         upto = int(np.searchsorted(self.contents.times, at - boundary.shift, side="right"))
         places = np.arange(upto, dtype=np.int64)
         if not self.disordered:

@@ -12,7 +12,7 @@ import numpy as np
 from panewise.algebra import Emit, Except, Node, Query, Union, Windowed
 from panewise.errors import BindProblem
 from panewise.reference.history import History
-from panewise.time import Boundary, Ticks, grid_between
+from panewise.time import Boundary, Ticks, ceil_to_grid, grid_between
 from panewise.window import Contents, MultiGranular, Pattern, Session, Window
 
 
@@ -87,20 +87,41 @@ def _instants(
         # Silence is reported between instants that saw an item: of a late one nobody knew before it came.
         found = [_visible(window, part, boundary) for part in parts.values()]
     else:
-        found = [window.instants(part.contents, boundary) for part in parts.values()]
+        found = [_spoken(window, part, boundary) for part in parts.values()]
     instants = np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
     if not whole:
         return np.union1d(instants, window.after(instants))
     return grid_between(instants[:1], instants[-1:], *window.grid) if query.empty and window.grid else instants
 
 
+def _spoken(window: Window, part: History, boundary: Boundary) -> Ticks:
+    """The instants of a periodic window; where nothing leaves, up to the one at which the last late item comes in."""
+    instants = window.instants(part.contents, boundary)
+    if not _keeps(window) or window.grid is None:
+        return instants
+    late = [_seen(window, *item, boundary) for item in part.late_items(boundary)]
+    ends = np.unique(np.concatenate([instants, *late]))
+    return grid_between(ends[:1], ends[-1:], *window.grid)
+
+
 def _visible(window: Window, part: History, boundary: Boundary) -> Ticks:
     """The instants of a periodic window that saw some item."""
-    found = [window.instants(part.on_time(), boundary)]
-    for time, opened in part.late_items(boundary):
-        instants = window.instants(Contents.of(np.array([time], np.int64)), boundary)
-        found.append(instants[instants >= opened])
-    return np.unique(np.concatenate(found))
+    late = [_seen(window, *item, boundary) for item in part.late_items(boundary)]
+    return np.unique(np.concatenate([window.instants(part.on_time(), boundary), *late]))
+
+
+def _seen(window: Window, time: int, opened: int, boundary: Boundary) -> Ticks:
+    """The instants of a late item that it is not late for. Where nothing leaves, there always is one."""
+    instants = window.instants(Contents.of(np.array([time], np.int64)), boundary)
+    not_late = instants[instants >= opened]
+    if len(not_late) or not len(instants) or not _keeps(window) or window.grid is None:
+        return not_late
+    return ceil_to_grid(np.array([opened], np.int64), *window.grid)
+
+
+def _keeps(window: Window) -> bool:
+    """Whether what has come in never leaves."""
+    return window.pattern is Pattern.MONOTONIC
 
 
 def _heard(window: Window, part: History, boundary: Boundary) -> Ticks:
@@ -109,7 +130,7 @@ def _heard(window: Window, part: History, boundary: Boundary) -> Ticks:
     for time, opened in part.late_items(boundary):
         instants = window.instants(Contents.of(np.array([time], np.int64)), boundary)
         later = instants[instants > opened]
-        lasts = not window.logical or window.pattern is Pattern.MONOTONIC
+        lasts = not window.logical or _keeps(window)
         missed = len(later) < len(instants)
         found.append(np.append(later, opened) if missed and (len(later) or lasts) else later)
     return np.unique(np.concatenate(found))
@@ -129,7 +150,7 @@ def _lasts(query: Query) -> bool:
 def _grid_points(query: Query, speakers: list[Windowed], parts: Parts, boundary: Boundary) -> set[Moment]:
     """All instants of the periodic windows, from the first change of any window to the next instant after the last."""
     told = [
-        (w.window.instants(part.contents, boundary) if w.window.periodic else _heard(w.window, part, boundary))
+        (_visible(w.window, part, boundary) if w.window.periodic else _heard(w.window, part, boundary))
         for w in query.windows
         for part in parts(w).values()
     ]

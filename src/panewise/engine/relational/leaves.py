@@ -245,10 +245,14 @@ class TimeLeaf(Leaf):
 
 
 def lifetimes(window: LogicalWindow, times: Longs, visible: Longs, boundary: Boundary) -> tuple[Longs, Longs]:
-    """When items enter a window and leave it; late ones do not enter before they are seen."""
+    """When items enter a window and leave it; late ones enter with the first of its instants that sees them."""
     enter, leave = window.lifetimes(times, boundary)
     late = visible > times + boundary.shift
-    return np.where(late, np.maximum(enter, visible), enter), leave
+    return np.where(late, np.maximum(enter, _first_seen(window, visible)), enter), leave
+
+
+def _first_seen(window: LogicalWindow, visible: Longs) -> Longs:
+    return ceil_to_grid(visible, *window.grid) if window.grid else visible
 
 
 def expiry(window: Window, times: Longs, boundary: Boundary) -> Longs:
@@ -261,8 +265,8 @@ def judged(window: LogicalWindow, late: Waiting, boundary: Boundary) -> Verdict:
     """Whether late items missed instants at which they would have been in a window, and whether some are left."""
     enter, leave = window.lifetimes(late.times, boundary)
     wanted = enter < leave
-    first = ceil_to_grid(late.visible, *window.grid) if window.grid else late.visible
-    seen, missed = np.maximum(enter, first) < leave, enter < np.minimum(leave, late.visible)
+    seen = np.maximum(enter, _first_seen(window, late.visible)) < leave
+    missed = enter < np.minimum(leave, late.visible)
     return Verdict(late.order, wanted, wanted & seen, wanted & missed)
 
 
