@@ -72,12 +72,11 @@ class Archive:
         self._settle()
         firsts, stops = self._runs(lows, highs, domain)
         self.usage.asked(stops - firsts, len(codes), size)
-        found = [self._index(number).lookup(firsts, stops, codes, size) for number in range(len(self.columns))]
-        for pane in coming:
-            for row in np.flatnonzero((highs > pane.start) & (lows < pane.end)).tolist():
-                _whole(pane, int(lows[row]), int(highs[row]), domain)
-                self._add(found, pane, codes, row * len(codes))
-        return found
+        joining = [(pane, np.flatnonzero((highs > pane.start) & (lows < pane.end))) for pane in coming]
+        for pane, runs in joining:
+            for low, high in zip(lows[runs].tolist(), highs[runs].tolist(), strict=True):
+                _whole(pane, low, high, domain)
+        return [self._index(number).lookup(firsts, stops, codes, size, joining) for number in range(len(self.columns))]
 
     def within(self, low: int, high: int, coming: Sequence[Pane], domain: Domain) -> list[Pane]:
         """All panes in `(low, high]`, oldest first, those that are not kept yet included."""
@@ -120,16 +119,6 @@ class Archive:
             if len(cut):
                 raise _cut(self.panes[int(places[cut[0]])], int(edges[cut[0]]), domain)
         return firsts, stops
-
-    def _add(self, found: list[Words], pane: Pane, codes: Longs, offset: int) -> None:
-        """Add the states of a pane to those of one window."""
-        places = np.searchsorted(codes, pane.codes)
-        hits = (places < len(codes)) & (codes[np.minimum(places, len(codes) - 1)] == pane.codes) if len(codes) else []
-        where = offset + places[hits]
-        for column, words, more in zip(self.columns, found, pane.states, strict=True):
-            total = column.combine(tuple(w[where] for w in words), tuple(w[hits] for w in more))
-            for word, value in zip(words, total, strict=True):
-                word[where] = value
 
     def _index(self, number: int) -> Index:
         """The index of a column; from time to time another kind may serve better."""

@@ -22,7 +22,7 @@ class Dense(Index):
         self._gone = self._stored = 0
         self._arrays: ArrayStore | None = None
 
-    def lookup(self, firsts: Longs, stops: Longs, codes: Longs, size: int) -> Words:
+    def _found(self, firsts: Longs, stops: Longs, codes: Longs, size: int) -> Words:
         if not len(codes) or not len(firsts):
             return self.column.identity(0)
         arrays = self._caught_up(size)
@@ -32,7 +32,7 @@ class Dense(Index):
         return arrays.lookup(firsts + self._gone + 1, stops + self._gone, groups)
 
     def _lookup(self, first: int, stop: int, codes: Longs, size: int) -> Words:
-        return self.lookup(np.array([first]), np.array([stop]), codes, size)
+        return self._found(np.array([first]), np.array([stop]), codes, size)
 
     def _caught_up(self, size: int) -> ArrayStore:
         """The arrays with all panes that have come since the last lookup, and room for all groups."""
@@ -99,12 +99,12 @@ class Landmarked(Dense):
         super().__init__(column, number, panes)
         self._widths: set[int] = set()
 
-    def lookup(self, firsts: Longs, stops: Longs, codes: Longs, size: int) -> Words:
+    def _found(self, firsts: Longs, stops: Longs, codes: Longs, size: int) -> Words:
         asked = set(np.unique(stops - firsts).tolist()) - {0}
         if not asked <= self._widths:
             self._widths |= asked
             self._arrays = None
-        return super().lookup(firsts, stops, codes, size)
+        return super()._found(firsts, stops, codes, size)
 
     def made(self, reach: int, size: int) -> ArrayStore:
         return LandmarkArrays(self.column, reach, size, widths=sorted(self._widths or {1}))

@@ -8,13 +8,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
 from panewise.aggregate import Columns, Longs, Words, placed, put
 from panewise.stores.base_intervals import cover
 from panewise.stores.pane import Pane, merged
+
+#: Panes that are not kept yet, and the numbers of the runs that hold each.
+Coming: TypeAlias = Sequence[tuple[Pane, Longs]]
+
+
+def hits(held: Longs, asked: Longs) -> tuple[Longs, Longs]:
+    """Which of some ascending codes are among others, and where they are there."""
+    _, mine, places = np.intersect1d(held, asked, assume_unique=True, return_indices=True)
+    return mine, places
 
 
 class Index(ABC):
@@ -25,8 +34,21 @@ class Index(ABC):
     def __init__(self, column: Columns, number: int, panes: Sequence[Pane]) -> None:
         self.column, self.number, self.panes = column, number, panes
 
-    def lookup(self, firsts: Longs, stops: Longs, codes: Longs, size: int) -> Words:
-        """The states of some groups, ascending, over each run `panes[first:stop]`, one run after the other."""
+    def lookup(self, firsts: Longs, stops: Longs, codes: Longs, size: int, coming: Coming = ()) -> Words:
+        """The states of some groups, ascending, over each run `panes[first:stop]`, one run after the other.
+
+        `coming` belongs to runs too, but is not among the panes yet.
+        """
+        words = self._found(firsts, stops, codes, size)
+        for pane, runs in coming:
+            mine, places = hits(pane.codes, codes)
+            where = (runs[:, None] * len(codes) + places).ravel()
+            more = placed(pane.states[self.number], np.tile(mine, len(runs)))
+            put(words, where, self.column.combine(placed(words, where), more))
+        return words
+
+    def _found(self, firsts: Longs, stops: Longs, codes: Longs, size: int) -> Words:
+        """What the panes themselves say."""
         if not len(firsts):
             return self.column.identity(0)
         runs = zip(firsts.tolist(), stops.tolist(), strict=True)
@@ -64,7 +86,9 @@ class Index(ABC):
 
     def _leaf(self, place: int) -> Pane:
         """A pane with this column alone."""
-        pane = self.panes[place]
+        return self._alone(self.panes[place])
+
+    def _alone(self, pane: Pane) -> Pane:
         return Pane(pane.start, pane.end, pane.codes, (pane.states[self.number],))
 
 

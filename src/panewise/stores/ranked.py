@@ -4,21 +4,71 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from panewise.aggregate import Columns, Longs, Median, Objects, Quantile, Words
 from panewise.aggregate.columns.longs import fits, from_longs, to_longs
 from panewise.stores.arrays import QuantileArrays
-from panewise.stores.indexes import Index
+from panewise.stores.arrays.quantiles import ranks, shares_of
+from panewise.stores.indexes import Coming, Index
 from panewise.stores.pane import Pane
 from panewise.values import to_arrow, to_python
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """Questions about windows of groups whose values lie on two sides: in arrays, and beside them, ascending."""
+
+    arrays: QuantileArrays
+    begins: Longs
+    ends: Longs
+    groups: Longs
+    values: Longs
+    #: Where the values beside the arrays begin for each question, and where those of the last one end.
+    starts: Longs
+
+    @cached_property
+    def held(self) -> Longs:
+        """How many values the arrays have for each question."""
+        return self.arrays.sizes(self.begins, self.ends, self.groups)
+
+    @cached_property
+    def sizes(self) -> Longs:
+        return self.held + np.diff(self.starts)
+
+    def select(self, ranks: Longs) -> Longs:
+        """The values at some ranks, counted from one; anything where a question has no value.
+
+        The least number of values beside the arrays is sought for which the last one that is then taken from the
+        arrays is not greater than the next one beside them.
+        """
+        low, high = np.maximum(ranks - self.held, 0), np.minimum(ranks, np.diff(self.starts))
+        low = np.minimum(low, high)
+        while len(seeking := np.flatnonzero(low < high)):
+            middle = (low[seeking] + high[seeking]) // 2
+            fits = self._in_arrays(seeking, ranks[seeking] - middle) <= self.values[self.starts[seeking] + middle]
+            high[seeking] = np.where(fits, middle, high[seeking])
+            low[seeking] = np.where(fits, low[seeking], middle + 1)
+        found = np.full(len(ranks), np.iinfo(np.int64).min)
+        beside, inside = np.flatnonzero(low), np.flatnonzero((ranks > low) & (ranks - low <= self.held))
+        found[beside] = self.values[self.starts[beside] + low[beside] - 1]
+        found[inside] = np.maximum(found[inside], self._in_arrays(inside, ranks[inside] - low[inside]))
+        return found
+
+    def _in_arrays(self, questions: Longs, ranks: Longs) -> Longs:
+        begins, ends, groups = self.begins[questions], self.ends[questions], self.groups[questions]
+        values: Longs = self.arrays.select(begins, ends, ranks, groups)[0]
+        return values
 
 
 class Ranked(Index):
     """For QUANTILE and MEDIAN, whose states are multisets. A window's state is said by its middle values alone.
 
-    That is enough, since nothing is combined with it any more: the quantile of one value is that value.
+    That is enough, since nothing is combined with it any more: the quantile of one value is that value. So what is
+    coming counts before the middle is known.
     """
 
     name = "B-INT-QNT"
@@ -40,28 +90,40 @@ class Ranked(Index):
     def nbytes(self) -> int:
         return self._arrays.nbytes if self._arrays else 0
 
-    def lookup(self, firsts: Longs, stops: Longs, codes: Longs, size: int) -> Words:
+    def lookup(self, firsts: Longs, stops: Longs, codes: Longs, size: int, coming: Coming = ()) -> Words:
         if not len(codes) or not len(firsts):
             return self.column.identity(0)
         arrays = self._caught_up(size)
         begins, ends = (np.repeat(each + self._gone, len(codes)) for each in (firsts + 1, stops))
-        groups = np.tile(codes, len(firsts))
-        states = np.full(len(groups), None, object)
-        for values, found in self._middles(arrays, begins, ends, groups):
-            each = to_python(from_longs(values, ~found, self.aggregate.types[0]))
-            for place in np.flatnonzero(found).tolist():
-                states[place] = (states[place] or Counter()) + Counter([each[place]])
+        both = Sides(arrays, begins, ends, np.tile(codes, len(firsts)), *self._beside(coming, codes, len(firsts)))
+        states = np.full(len(begins), None, object)
+        for middle in self._middles(both.sizes):
+            values = to_python(from_longs(both.select(middle), both.sizes == 0, self.aggregate.types[0]))
+            for place in np.flatnonzero(both.sizes).tolist():
+                states[place] = (states[place] or Counter()) + Counter([values[place]])
         return (states,)
 
     def _lookup(self, first: int, stop: int, codes: Longs, size: int) -> Words:
         return self.lookup(np.array([first]), np.array([stop]), codes, size)
 
-    def _middles(self, arrays: QuantileArrays, begins: Longs, ends: Longs, groups: Longs) -> list[Words]:
-        """The values that decide the answer, and where there are any: one for a quantile, two for a median."""
+    def _middles(self, sizes: Longs) -> list[Longs]:
+        """The ranks of the values that decide the answer: one for a quantile, two for a median."""
         if isinstance(self.aggregate, Quantile):
-            return [arrays.lookup(begins, ends, self.aggregate.phi, groups)]
-        sizes = arrays.sizes(begins, ends, groups)
-        return [arrays.select(begins, ends, ranks, groups) for ranks in ((sizes + 1) // 2, sizes // 2 + 1)]
+            return [ranks(sizes, *shares_of(self.aggregate.phi))]
+        return [(sizes + 1) // 2, sizes // 2 + 1]
+
+    def _beside(self, coming: Coming, codes: Longs, runs: int) -> tuple[Longs, Longs]:
+        """The values of coming panes for each run and group, ascending, and where those of each begin and end."""
+        values, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for pane, mine in coming:
+            some, groups = self._values(self._alone(pane))
+            place = np.minimum(np.searchsorted(codes, groups), len(codes) - 1)
+            asked = codes[place] == groups
+            places.append((mine[:, None] * len(codes) + place[asked]).ravel())
+            values.append(np.tile(some[asked], len(mine)))
+        whole, where = np.concatenate(values), np.concatenate(places)
+        order = np.lexsort((whole, where))
+        return whole[order], np.searchsorted(where[order], np.arange(runs * len(codes) + 1))
 
     def _caught_up(self, size: int) -> QuantileArrays:
         """The arrays with all panes that have come since the last lookup, and room for all groups."""
@@ -88,7 +150,6 @@ class Ranked(Index):
 
     def revised(self, place: int, late: Pane) -> None:
         if self._arrays is not None and place + self._gone < self._stored:
-            alone = Pane(late.start, late.end, late.codes, (late.states[self.number],))
             if len(late.codes):
                 self._arrays.grow(int(late.codes[-1]) + 1)
-            self._arrays.revise(place + self._gone + 1, *self._values(alone))
+            self._arrays.revise(place + self._gone + 1, *self._values(self._alone(late)))
