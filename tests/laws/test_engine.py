@@ -802,7 +802,7 @@ def test_deletions_beside_a_faster_window() -> None:
 
 
 def test_a_late_item_does_not_count_at_a_final_instant() -> None:
-    """The watermark is at 6 when the item of 4 comes."""
+    """The watermark is at 6 when the item of 4 comes, and the window was closed at 5."""
     agrees("SELECT COUNT(*) AS n FROM S [UNTIL 5 SLIDE 1]", [(-4,), (6,), (4,)], delay=0)
 
 

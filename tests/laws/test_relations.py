@@ -145,6 +145,13 @@ def test_between_its_instants_a_window_does_not_hear_of_late_rows() -> None:
     )
 
 
+@pytest.mark.parametrize("slide", [1, 4, 7])
+def test_a_closed_landmark_does_not_wait_for_late_rows(slide: int) -> None:
+    s = pa.Table.from_pylist([{"t": time, "v": time} for time in (-4, 6, 4)], SCHEMA)
+    query = f"SELECT k, v FROM S [UNTIL 5 SLIDE {slide}]"
+    same(known(pw.run(query, {"S": pw.Stream(s, "t", 0)})), known(answered(query, s, s, 0, "(]", None)))
+
+
 def test_a_wholly_late_row_does_not_let_a_union_speak_longer() -> None:
     s = pa.Table.from_pylist([{"t": time} for time in (0, 16, 14)], SCHEMA)
     query = "SELECT k, v FROM S [RANGE 2 SLIDE 5] UNION ALL SELECT k, v FROM T [RANGE 3 SLIDE 2]"

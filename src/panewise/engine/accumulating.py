@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from panewise.aggregate import Columns
+from panewise.aggregate import Columns, Words
 from panewise.engine.feeds import Chunk, Feed
 from panewise.engine.holders import ALWAYS, Holder, on_grid
 from panewise.stores.pane import Pane
 from panewise.stores.stairs import NEVER
 from panewise.stores.totals import Total
 from panewise.time import Boundary
-from panewise.window import Landmark, LogicalWindow, Pattern
+from panewise.window import Cumulate, Landmark, LogicalWindow, Pattern
 
 
 class Accumulating(Holder):
@@ -39,18 +39,20 @@ class Accumulating(Holder):
 
     def _close(self) -> int:
         """From this instant on nothing can change any more."""
-        if isinstance(self.window, Landmark) and self.window.upper is not None:
-            return on_grid(self.window.last, *(self.window.grid or (0, 1)))
-        return ALWAYS
+        return self.window.closes if isinstance(self.window, Landmark) and self.window.upper is not None else ALWAYS
 
     def exhausted(self) -> bool:
         if self.waiting or self._openings:
             return False
         # What lasts is reported until the first instant that has seen every item, even one that no group holds.
-        newest = max(self.entered.newest, self.entered.heard)
-        seen = on_grid(newest, *self.window.grid) if self.window.grid else newest
-        lasting = self.window.pattern is Pattern.MONOTONIC and self.at >= seen
+        lasting = self.window.pattern is Pattern.MONOTONIC and self.at >= self._seen()
         return lasting or self.totals is None
+
+    def _seen(self) -> int:
+        """The first instant that sees every item."""
+        grid = self.window.grid or (0, 1)
+        newest, heard = on_grid(self.entered.newest, *grid), on_grid(self.entered.heard, *grid)
+        return max(newest, heard) if heard <= self._close() else newest
 
     def _unsaid(self, at: int) -> bool:
         # Nothing is ever lost from a window that lasts; what comes late to its last instant changes nothing any more.
@@ -58,12 +60,24 @@ class Accumulating(Holder):
 
     def step(self, at: int, fresh: list[Pane], opened: bool) -> Iterator[Chunk]:
         self.absorb(at, fresh)
+        for feeds, states in self.standing():
+            yield from self._chunks(at, feeds, states)
+
+    def standing(self) -> Iterator[tuple[list[Feed], list[Words]]]:
         totals = self.totals or [Total(column) for column in self.columns]
         for total in totals:
             total.grow(self.size)
         # Copied, because totals go on growing in place after they have been answered.
-        states = [tuple(word.copy() for word in total.total()) for total in totals]
-        yield from self._chunks(at, [self.feed], states)
+        yield [self.feed], [tuple(word.copy() for word in total.total()) for total in totals]
+
+    def changing(self) -> Iterator[int]:
+        if self.totals is None:
+            return
+        if isinstance(self.window, Cumulate):
+            yield self.floor + self.window.size + 1
+        elif self.finishing and not self.waiting and not self._openings:
+            yield self._seen() + 1
+        yield self._close() + 1
 
     def absorb(self, at: int, fresh: list[Pane]) -> None:
         self._turn(on_grid(at, *(self.window.grid or (0, 1))))

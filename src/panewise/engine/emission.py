@@ -13,7 +13,7 @@ from panewise.algebra import Emit
 from panewise.algebra.added import beside
 from panewise.engine.family import Member
 from panewise.engine.report import Manner, Said
-from panewise.window import MultiGranular, Session, Sliding, Window
+from panewise.window import MultiGranular, Session, Window
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,19 +151,9 @@ def _bounds(windows: Mapping[int, Window], feeds: Longs, at: Longs, kind: pa.Dat
     starts, ends = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
     unbounded = np.zeros(len(at), bool)
     for low, high in zip(*runs(feeds), strict=True):
-        _bound(windows[int(feeds[low])], at[low:high], starts[low:high], ends[low:high], unbounded[low:high])
+        begins, ends[low:high] = windows[int(feeds[low])].spans(at[low:high])
+        starts[low:high], unbounded[low:high] = (0, True) if begins is None else (begins, False)
     return _instants(starts, kind, unbounded), _instants(ends, kind)
-
-
-def _bound(window: Window, at: Longs, starts: Longs, ends: Longs, unbounded: Longs) -> None:
-    if isinstance(window, Sliding):
-        ends[:] = at - window.lag
-        starts[:] = ends - window.range
-        return
-    for place, instant in enumerate(at.tolist()):
-        start, end = window.bounds(instant)
-        unbounded[place] = start is None
-        starts[place], ends[place] = start or 0, end if end is not None else instant
 
 
 def _instants(ticks: Longs, kind: pa.DataType, missing: Longs | None = None) -> pa.Array:

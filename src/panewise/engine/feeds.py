@@ -44,6 +44,8 @@ class Chunk:
     revised: bool = False
     #: Where the window begins, if the items decide it.
     start: int | None = None
+    #: Later instants at which the same is to be said.
+    again: Longs = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 @dataclass

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from bisect import insort
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -80,8 +80,50 @@ class Holder(ABC):
             opened = bool(self._openings) and self._openings[0] <= at
             self._openings = [opening for opening in self._openings if opening > at]
             yield from self.step(at, self._fresh(at), opened)
+            yield from self._repeated(upto)
         if upto is not None and upto > self.at:
             self.pass_to(upto)
+
+    def _repeated(self, upto: int | None) -> Iterator[Chunk]:
+        """Say at all instants before the next change what is to be said at each: one chunk for each window."""
+        last = min(self.quiet(), ALWAYS if upto is None else upto + 1) - 1
+        if last <= self.at:
+            return
+        reached = self.at
+        speaking = ((f, states) for feeds, states in self.standing() for f in feeds if f.empty or states[0][0].any())
+        for feed, states in speaking:
+            instants = self._instants(feed, last)
+            if len(instants):
+                reached = max(reached, int(instants[-1]))
+                for chunk in self._chunks(int(instants[0]), [feed], states):
+                    yield replace(chunk, again=instants[1:])
+        self.pass_to(last if last < ALWAYS - 1 else reached)
+
+    def _instants(self, feed: Feed, last: int) -> Longs:
+        """The instants up to one at which a feed speaks that repeats whole states."""
+        grid, first = feed.window.grid, self.at + 1
+        if feed.empty:
+            begin, end = self.reach.get(feed.number, (ALWAYS, NEVER))
+            first, last = max(first, begin), min(last, end) if self.finishing else last
+        if grid is None or feed.changes or first > last:
+            return np.zeros(0, np.int64)
+        return np.arange(on_grid(first, *grid), last + 1, grid[1])
+
+    def quiet(self) -> int:
+        """The first instant at which something may change: all before are answered as the last one was."""
+        coming = [self.waiting[0].end + self.lag] if self.waiting else []
+        for number, touched in self._touched.items():
+            grid = self.feeds[number].window.grid
+            coming += [on_grid(self.at + 1, *grid)] if grid and touched.codes else []
+        return min([*coming, *self._openings[:1], *self.changing()], default=ALWAYS)
+
+    @abstractmethod
+    def changing(self) -> Iterator[int]:
+        """Instants at which what is held changes by itself, the earliest of them included."""
+
+    @abstractmethod
+    def standing(self) -> Iterator[tuple[list[Feed], list[Words]]]:
+        """The states that feeds have at present."""
 
     def pass_to(self, at: int) -> None:
         """Time has come to an instant at which there was nothing to say."""

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from panewise.aggregate import Columns, Longs, Words
+from panewise.aggregate import Columns, Longs, Words, runs
 from panewise.engine.feeds import Chunk, Feed
-from panewise.engine.holders import Holder, on_grid
+from panewise.engine.holders import ALWAYS, Holder, on_grid
 from panewise.engine.snapshot import Tree
 from panewise.stores.pane import Pane, merged
 from panewise.stores.stairs import NEVER
@@ -31,6 +32,8 @@ class Keeping(Holder):
         self.held: list[Pane] = []
         #: Groups in the last answer; an extent that changes may lose any of them.
         self.shown = np.zeros(0, np.int64)
+        #: The last instant, as long as nothing comes.
+        self._known: tuple[tuple[int, int], int] | None = None
         self.join(feed)
 
     def next_instant(self) -> int | None:
@@ -44,9 +47,16 @@ class Keeping(Holder):
             return False
         if not self.held:
             return True
-        ends = [min(self.held[0].end, self.entered.oldest), max(self.held[-1].end, self.entered.newest)]
-        last = self.window.instants(Contents.of(np.unique(ends) - self.boundary.shift), self.boundary)
-        return not len(last) or self.at >= last[-1]
+        return self.at >= self._last()
+
+    def _last(self) -> int:
+        """The last instant of the window over all there was."""
+        ends = min(self.held[0].end, self.entered.oldest), max(self.held[-1].end, self.entered.newest)
+        if self._known is None or self._known[0] != ends:
+            times = np.unique(ends) - self.boundary.shift
+            instants = self.window.instants(Contents.of(times), self.boundary)
+            self._known = ends, int(instants[-1]) if len(instants) else NEVER
+        return self._known[1]
 
     def step(self, at: int, fresh: list[Pane], opened: bool) -> Iterator[Chunk]:
         self.absorb(at, fresh)
@@ -56,6 +66,32 @@ class Keeping(Holder):
             self.shown = np.flatnonzero(states[0][0])
             touched.add(self.shown)
         yield from self._chunks(at, [self.feed], states)
+
+    def changing(self) -> Iterator[int]:
+        # What is said again, or as changes, is looked at instant by instant.
+        if self.feed.changes or self.feed.revise is not None:
+            yield self.at + 1
+        elif self.finishing and self.held and not self.waiting:
+            yield self._last() + 1
+
+    def standing(self) -> Iterator[tuple[list[Feed], list[Words]]]:
+        return iter(())
+
+    def _repeated(self, upto: int | None) -> Iterator[Chunk]:
+        """Whole states at all instants before the next pane comes; those that hold the same panes are told together."""
+        last = min(self.quiet(), ALWAYS if upto is None else upto + 1) - 1
+        instants = self._instants(self.feed, last) if self.held and last < ALWAYS - 1 else np.zeros(0, np.int64)
+        if not len(instants):
+            return
+        ends = np.array([pane.end for pane in self.held])
+        low, high = self.window.scope(instants, self.boundary)
+        firsts = np.searchsorted(ends, low + self.boundary.shift - 1, "right")
+        stops = np.maximum(np.searchsorted(ends, high + self.boundary.shift, "right"), firsts)
+        for begin, end in zip(*runs(firsts * (len(ends) + 1) + stops), strict=True):
+            if firsts[begin] < stops[begin]:
+                for chunk in self._chunks(int(instants[begin]), [self.feed], self._answer(int(instants[begin]))):
+                    yield replace(chunk, again=instants[begin + 1 : end])
+        self.pass_to(last)
 
     def absorb(self, at: int, fresh: list[Pane]) -> None:
         self.held.extend(fresh)

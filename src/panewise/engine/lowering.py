@@ -60,15 +60,14 @@ class Grouped:
 
 def lowered(family: Family, chunks: Sequence[Chunk]) -> Grouped:
     """All chunks as rows. States that several feeds share are lowered once."""
-    turns = sorted((feed, chunk.at, number) for number, chunk in enumerate(chunks) for feed in chunk.feeds)
-    if len(turns) == len(chunks):
+    feeds, at, origin = _turns(chunks)
+    once = len(feeds) == len(chunks)
+    if once:
         # Each chunk is said once: put in order before they are lowered, rows need not be moved afterwards.
-        chunks = [chunks[number] for _, _, number in turns]
-        turns = [(feed, at, place) for place, (feed, at, _) in enumerate(turns)]
+        chunks, origin = [chunks[number] for number in origin], np.arange(len(chunks))
     sizes = np.array([len(chunk.codes) for chunk in chunks], np.int64)
     codes = np.concatenate([chunk.codes for chunk in chunks])
     table, present, oldest = _answers(family, chunks, codes)
-    feeds, at, origin = (np.array(column, np.int64) for column in zip(*turns, strict=True))
     counts = sizes[origin]
     revised = np.array([chunk.revised for chunk in chunks], bool)
     starts = np.array([0 if chunk.start is None else chunk.start for chunk in chunks], np.int64)
@@ -83,7 +82,7 @@ def lowered(family: Family, chunks: Sequence[Chunk]) -> Grouped:
         np.repeat(starts[origin], counts),
         oldest,
     )
-    if len(turns) == len(chunks):
+    if once:
         return rows
     # The n-th row of a turn is the n-th row of the chunk it came from.
     firsts = (np.cumsum(sizes) - sizes)[origin]
@@ -114,6 +113,19 @@ def _stretch(family: Family, chunk: Chunk, low: int, high: int) -> None:
     places = np.arange(low, high)
     states = [placed(words, places) for words in chunk.states]
     _answers(family, [replace(chunk, states=states)], chunk.codes[low:high])
+
+
+def _turns(chunks: Sequence[Chunk]) -> tuple[Longs, Longs, Longs]:
+    """The feed, the instant and the chunk of every turn, ordered by these."""
+    feeds, origin = np.array([(f, n) for n, chunk in enumerate(chunks) for f in chunk.feeds], np.int64).T
+    at, repeated = np.array([chunk.at for chunk in chunks], np.int64), [n for n, c in enumerate(chunks) if len(c.again)]
+    parts = [(feeds, at[origin], origin)]
+    for number in repeated:
+        again = chunks[number].again
+        parts += [(np.full(len(again), f), again, np.full(len(again), number)) for f in chunks[number].feeds]
+    feeds, at, origin = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.lexsort((origin, at, feeds))
+    return feeds[order], at[order], origin[order]
 
 
 def _answers(

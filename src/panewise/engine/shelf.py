@@ -24,7 +24,7 @@ from panewise.stores.pane import Pane
 from panewise.stores.stairs import NEVER
 from panewise.time import Boundary, Ticks
 from panewise.values import to_arrow
-from panewise.window import LogicalWindow, MultiGranular, Sliding, Window
+from panewise.window import LogicalWindow, MultiGranular, Window
 
 #: Key columns with the values that are asked for, row by row.
 Chosen: TypeAlias = "pa.Table | Mapping[str, Sequence[Any]]"
@@ -158,12 +158,9 @@ def scope_of(window: Window, instants: Ticks, boundary: Boundary) -> tuple[Ticks
 
 
 def bounds_of(window: Window, instants: Ticks, kind: pa.DataType) -> tuple[pa.Array, ...]:
-    """What results say of a window's ends; none where it has none."""
-    if isinstance(window, Sliding):
-        ends = instants - (instants - window.start) % window.step - window.lag
-        return pa.array(ends - window.range).cast(kind), pa.array(ends).cast(kind)
-    both = [window.bounds(at) for at in instants.tolist()]
-    return tuple(pa.array([pair[side] for pair in both], pa.int64()).cast(kind) for side in (0, 1))
+    """What results say of a window's ends; NULL where it starts nowhere."""
+    starts, ends = window.spans(instants)
+    return pa.nulls(len(ends), kind) if starts is None else pa.array(starts).cast(kind), pa.array(ends).cast(kind)
 
 
 def chosen_codes(groups: Grouping, plan: Aggregation, keys: Chosen) -> Longs:

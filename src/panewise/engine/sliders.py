@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from panewise.aggregate import Columns
+from panewise.aggregate import Columns, Words
 from panewise.engine.feeds import Chunk, Feed
 from panewise.engine.holders import ALWAYS, Holder, on_grid
 from panewise.engine.snapshot import Tree
@@ -119,6 +119,20 @@ class Sliders(Holder):
 
     def absorb(self, at: int, fresh: list[Pane]) -> None:
         self._move(at, fresh)
+
+    def changing(self) -> Iterator[int]:
+        oldest: Pane | None = None
+        for number, stair in enumerate(self.chain.stairs):
+            oldest = next(iter(stair.held()), oldest)
+            if oldest is not None and number in self._by_stair:
+                yield oldest.end + stair.far + self.origin
+        for serving in self.serving.values():
+            yield from (instant for instant in (serving.since, serving.until) if instant > self.at)
+
+    def standing(self) -> Iterator[tuple[list[Feed], list[Words]]]:
+        for stair, states in enumerate(self.chain.answers()):
+            servings = self._by_stair.get(stair, ())
+            yield [each.feed for each in servings if each.since <= self.at < each.until], states
 
     def _move(self, at: int, fresh: list[Pane]) -> list[list[Pane]]:
         """Move the chain, and note for feeds that report changes which groups lost something."""

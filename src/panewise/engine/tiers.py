@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from panewise.aggregate import Columns, Longs, View
+from panewise.aggregate import Columns, Longs, View, Words
 from panewise.algebra.positional import Views
 from panewise.engine.feeds import Chunk, Feed
 from panewise.engine.holders import ALWAYS, Holder, on_grid
@@ -62,6 +62,16 @@ class Tiered(Holder):
                         self._touched[feed.number].add(codes)
                     self.shown[feed.number] = present
             yield from self._chunks(at, due[level], states)
+
+    def changing(self) -> Iterator[int]:
+        # What is held grows older with every instant.
+        if not self.chain.empty:
+            yield self.at + 1
+
+    def standing(self) -> Iterator[tuple[list[Feed], list[Words]]]:
+        feeds = {self.views.levels.index(feed.window): feed for feed in self.feeds.values() if feed.empty}
+        for level, states in self.chain.answers({level: self.views.at(self.at, level) for level in feeds}):
+            yield [feeds[level]], states
 
     def absorb(self, at: int, fresh: list[Pane]) -> None:
         self.chain.grow(self.size)

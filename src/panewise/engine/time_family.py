@@ -267,16 +267,23 @@ class TimeFamily(Family):
 
     def _refuse_endless(self, limit: int | None) -> None:
         """Absurd times would be reported at billions of instants; nothing has changed yet when that is said."""
-        ends = np.array([*self.open.ends, *(p.end for late in self.late for p in late.panes)], np.int64)
-        if not len(ends) or self._surely_few(int(ends.max() - ends.min())):
+        closed = [self.closed] if self.closed > NEVER else []
+        ends = np.array([*closed, *self.open.ends, *(p.end for late in self.late for p in late.panes)], np.int64)
+        if not len(ends):
             return
-        for feed in self.feeds.values():
-            grid = feed.window.grid
-            if grid is not None:
-                first, last = presence(feed, ends)
-                # What never leaves is reported no longer than to the first instant after the last item.
-                last = np.where(last >= EVER, ends.max() + grid[1], last)
-                refuse_endless(first, last if limit is None else np.minimum(last, limit), *grid)
+        # What never leaves is reported as long as time goes on; in the end, to the first instant after the last item.
+        since, end = max(int(ends.min()), self.passed + 1), int(ends.max()) if limit is None else limit
+        if self._surely_few(max(end, int(ends.max())) - since):
+            return
+        for feed in (feed for feed in self.feeds.values() if feed.window.grid is not None):
+            origin, step = feed.window.grid or (0, 1)
+            first, last = presence(feed, ends)
+            if feed.number in self.reach:
+                # Silence is reported too.
+                begin, silent = self.reach[feed.number]
+                first, last = np.append(first, begin), np.append(last, silent if limit is None else limit)
+            last = np.where(last >= EVER, end + step, last)
+            refuse_endless(np.maximum(first, since), last if limit is None else np.minimum(last, limit), origin, step)
 
     def _surely_few(self, span: int) -> bool:
         """Whether a glance tells that instants are not too many: the common case, whatever the number of windows."""

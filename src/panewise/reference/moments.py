@@ -13,7 +13,7 @@ from panewise.algebra import Emit, Except, Node, Query, Union, Windowed
 from panewise.errors import BindProblem
 from panewise.reference.history import History
 from panewise.time import Boundary, Ticks, ceil_to_grid, grid_between
-from panewise.window import Contents, MultiGranular, Pattern, Session, Window
+from panewise.window import Contents, Landmark, MultiGranular, Pattern, Session, Window
 
 
 @dataclass(frozen=True)
@@ -111,12 +111,13 @@ def _visible(window: Window, part: History, boundary: Boundary) -> Ticks:
 
 
 def _seen(window: Window, time: int, opened: int, boundary: Boundary) -> Ticks:
-    """The instants of a late item that it is not late for. Where nothing leaves, there always is one."""
+    """The instants of a late item that it is not late for; in an open landmark it counts from the next one on."""
     instants = window.instants(Contents.of(np.array([time], np.int64)), boundary)
     not_late = instants[instants >= opened]
-    if len(not_late) or not len(instants) or not _keeps(window) or window.grid is None:
+    if len(not_late) or not len(instants) or not isinstance(window, Landmark) or window.grid is None:
         return not_late
-    return ceil_to_grid(np.array([opened], np.int64), *window.grid)
+    following = ceil_to_grid(np.array([opened], np.int64), *window.grid)
+    return following[following <= window.closes]
 
 
 def _keeps(window: Window) -> bool:

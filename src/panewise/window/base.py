@@ -88,8 +88,13 @@ class Window(ABC):
         """Every instant, ascending, at which a window over all of `contents` reports or may change."""
 
     @abstractmethod
-    def bounds(self, at: int) -> tuple[int | None, int | None]:
-        """`w_start` and `w_end` of the state at an instant; None where there is no bound."""
+    def spans(self, instants: Ticks) -> tuple[Ticks | None, Ticks]:
+        """`w_start` and `w_end` of the states at some instants; None for windows that start nowhere."""
+
+    def bounds(self, at: int) -> tuple[int | None, int]:
+        """The same at one instant."""
+        starts, ends = self.spans(np.array([at], np.int64))
+        return None if starts is None else int(starts[0]), int(ends[0])
 
     @abstractmethod
     def text(self, domain: Domain) -> str:

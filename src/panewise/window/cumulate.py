@@ -62,9 +62,10 @@ class Cumulate(LogicalWindow):
     def after(self, instants: Ticks) -> Ticks:
         return instants + self.step
 
-    def bounds(self, at: int) -> tuple[int | None, int | None]:
-        at -= (at - self.start) % self.step  # between its instants the state is that of the earlier one
-        return int(self._period(np.array([at], np.int64))[0]), at
+    def spans(self, instants: Ticks) -> tuple[Ticks | None, Ticks]:
+        # Between its instants the state is that of the earlier one.
+        ends = floor_to_grid(instants, self.start, self.step)
+        return self._period(ends), ends
 
     def expires_at(self, times: Ticks, boundary: Boundary) -> Ticks | None:
         return self._period(times + boundary.shift) + self.size + self.step

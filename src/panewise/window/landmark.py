@@ -54,6 +54,11 @@ class Landmark(LogicalWindow):
         return self.upper.tick if self.upper else LAST_TICK
 
     @property
+    def closes(self) -> int:
+        """The last instant that can see something new."""
+        return int(ceil_to_grid(np.array([self.last], np.int64), *(self.grid or (0, 1)))[0])
+
+    @property
     def pattern(self) -> Pattern:
         return Pattern.MONOTONIC
 
@@ -83,8 +88,9 @@ class Landmark(LogicalWindow):
         upper = self.last - boundary.shift if self.upper else self.last
         return enters, np.where((times < self.first) | (times > upper), enters, FOREVER)
 
-    def bounds(self, at: int) -> tuple[int | None, int | None]:
-        return (self.lower.tick if self.lower else None), min(at, self.last)
+    def spans(self, instants: Ticks) -> tuple[Ticks | None, Ticks]:
+        starts = np.full_like(instants, self.lower.tick) if self.lower else None
+        return starts, np.minimum(instants, self.last)
 
     def anchored(self, first: int) -> Landmark:
         def fixed(bound: Instant | None) -> Instant | None:

@@ -59,8 +59,8 @@ class MultiGranular(Window):
     def instants(self, contents: Contents, boundary: Boundary) -> Ticks:
         return unique(*(level.instants(contents, boundary) for level in self.levels))
 
-    def bounds(self, at: int) -> tuple[int | None, int | None]:
-        return self.levels[-1].bounds(at)
+    def spans(self, instants: Ticks) -> tuple[Ticks | None, Ticks]:
+        return self.levels[-1].spans(instants)
 
     def anchored(self, first: int) -> MultiGranular:
         return MultiGranular(tuple(level.anchored(first) for level in self.levels))

@@ -38,8 +38,8 @@ class Predicate(LogicalWindow):
     def lifetimes(self, times: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
         return _EVERYTHING.lifetimes(times, boundary)
 
-    def bounds(self, at: int) -> tuple[int | None, int | None]:
-        return _EVERYTHING.bounds(at)
+    def spans(self, instants: Ticks) -> tuple[Ticks | None, Ticks]:
+        return _EVERYTHING.spans(instants)
 
     def text(self, domain: Domain) -> str:
         return "WHERE " + self.condition.sql.replace("`", "")

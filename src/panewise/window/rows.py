@@ -56,8 +56,8 @@ class Rows(Window):
     def instants(self, contents: Contents, boundary: Boundary) -> Ticks:
         return unique(contents.times + boundary.shift)
 
-    def bounds(self, at: int) -> tuple[int | None, int | None]:
-        return None, at
+    def spans(self, instants: Ticks) -> tuple[Ticks | None, Ticks]:
+        return None, instants
 
     def expires_order(self, count: int) -> Ticks | None:
         return np.arange(1, count + 1, dtype=np.int64) + self.count + self.lag

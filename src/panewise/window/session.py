@@ -81,8 +81,8 @@ class Session(Window):
     def after(self, instants: Ticks) -> Ticks:
         return instants + 1
 
-    def bounds(self, at: int) -> tuple[int | None, int | None]:
-        return None, at
+    def spans(self, instants: Ticks) -> tuple[Ticks | None, Ticks]:
+        return None, instants
 
     def text(self, domain: Domain) -> str:
         parts = f"PARTITION BY {', '.join(f'`{c}`' for c in self.partition_by)} " if self.partition_by else ""

@@ -76,9 +76,10 @@ class Sliding(LogicalWindow):
     def after(self, instants: Ticks) -> Ticks:
         return instants + self.step
 
-    def bounds(self, at: int) -> tuple[int | None, int | None]:
-        at -= (at - self.start) % self.step  # between its instants the state is that of the earlier one
-        return at - self.lag - self.range, at - self.lag
+    def spans(self, instants: Ticks) -> tuple[Ticks | None, Ticks]:
+        # Between its instants the state is that of the earlier one.
+        ends = floor_to_grid(instants, self.start, self.step) - self.lag
+        return ends - self.range, ends
 
     def expires_at(self, times: Ticks, boundary: Boundary) -> Ticks | None:
         return ceil_to_grid(times + self.lag + boundary.shift + self.range, self.start, self.step)

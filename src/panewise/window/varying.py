@@ -69,9 +69,10 @@ class Varying(LogicalWindow):
     def after(self, instants: Ticks) -> Ticks:
         return instants + self.slide
 
-    def bounds(self, at: int) -> tuple[int | None, int | None]:
-        at -= at % self.slide  # between its instants the state is that of the earlier one
-        return at - int(self._extents(np.array([at], np.int64))[0]), at
+    def spans(self, instants: Ticks) -> tuple[Ticks | None, Ticks]:
+        # Between its instants the state is that of the earlier one.
+        ends = floor_to_grid(instants, 0, self.slide)
+        return ends - self._extents(ends), ends
 
     def text(self, domain: Domain) -> str:
         return f"RANGE {self.extent} SLIDE {duration_text(self.slide, domain)}"

@@ -20,7 +20,7 @@ from panewise.engine.snapshot import Tree
 from panewise.plan.aggregation import Rowwise
 from panewise.plan.relation import Inlet, inlets
 from panewise.time import Boundary, ceil_to_grid
-from panewise.window import FOREVER, LogicalWindow, Window
+from panewise.window import FOREVER, Landmark, LogicalWindow, Window
 
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 #: The queries that look at a leaf through a window.
@@ -92,9 +92,9 @@ class View:
         self.watched = False
         self.heard = NONE
 
-    def bounds(self, at: int) -> tuple[int | None, int | None]:
-        """`w_start` and `w_end` at an instant."""
-        return self.window.bounds(at)
+    def bounds(self, instants: Longs) -> tuple[Longs | None, Longs]:
+        """`w_start` and `w_end` at some instants."""
+        return self.window.spans(instants)
 
 
 class Leaf(View, ABC):
@@ -201,7 +201,7 @@ class TimeLeaf(Leaf):
     def turn(self, limit: int) -> Turn:
         items = all_waiting(self.waiting, self.schema)
         enter, leave = self._lifetimes(items)
-        self._last(enter, leave)
+        self._last(self._spoken_of(items, enter), leave)
         ready = (enter <= limit) & (enter < leave)
         later = (enter > limit) & (enter < leave)
         self.waiting = [items.where(later)] if later.any() else []
@@ -210,6 +210,12 @@ class TimeLeaf(Leaf):
         ids = self._numbered(len(mine))
         self._note(enter, leave, limit)
         return Turn(Spans(mine.table, enter, leave, ids, mine.times, mine.order, expires))
+
+    def _spoken_of(self, items: Waiting, enter: Longs) -> Longs:
+        """When items enter; a landmark that was closed before a late one came speaks as if it had been in time."""
+        if not isinstance(self.window, Landmark) or not self.window.periodic:
+            return enter
+        return np.where(enter <= self.window.closes, enter, self.window.lifetimes(items.times, self.boundary)[0])
 
     def _note(self, enter: Longs, leave: Longs, limit: int) -> None:
         """Remember when the window changes."""

@@ -55,11 +55,11 @@ class SessionLeaf(Leaf):
         self.ended = np.arange(first, self.number, dtype=np.int64)
         return first + where.ravel()
 
-    def bounds(self, at: int) -> tuple[int | None, int | None]:
+    def bounds(self, instants: Longs) -> tuple[Longs | None, Longs]:
         if not self.apart:
-            return super().bounds(at)
-        first, end = self.spans[at - (self.number - len(self.spans))]
-        return int(first), int(end)
+            return super().bounds(instants)
+        chosen = self.spans[instants - (self.number - len(self.spans))]
+        return chosen[:, 0], chosen[:, 1]
 
     def _assigned(self, items: Waiting) -> tuple[Longs, Longs, Longs, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
         """The partition of each item, first time and end of its session, and which items came in time for one."""

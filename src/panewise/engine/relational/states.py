@@ -81,10 +81,10 @@ class States(Saying):
         instants, where = np.unique(at, return_inverse=True)
         starts, ends = np.full(len(instants), NEVER_SAID), np.full(len(instants), -NEVER_SAID)
         for view in self.speakers:
-            bounds = [view.bounds(int(instant)) for instant in instants]
-            starts = np.minimum(starts, [NEVER_SAID if start is None else start for start, _ in bounds])
-            ends = np.maximum(ends, [-NEVER_SAID if end is None else end for _, end in bounds])
-        return starts.astype(np.int64)[where], ends.astype(np.int64)[where]
+            begin, end = view.bounds(instants)
+            starts = starts if begin is None else np.minimum(starts, begin)
+            ends = np.maximum(ends, end)
+        return starts[where], ends[where]
 
     def state(self) -> Tree:
         return {"rows": self.rows.state(), "moments": self.moments.tolist(), "passed": self.passed}
