@@ -121,6 +121,7 @@ def test_a_forecast_may_lie_beyond_the_time_that_nanoseconds_can_say() -> None:
     assert found[0][0] > 1.7e10
 
 
+@pytest.mark.filterwarnings("ignore::panewise.PanewiseWarning")
 @pytest.mark.parametrize("unit", UNITS)
 def test_delays_skews_lookups_and_ends_do_not_depend_on_the_unit(unit: str) -> None:
     asked = f"SELECT COUNT(*) AS n, {LINES} FROM S [RANGE 10 SECONDS SLIDE 5 SECONDS]"
