@@ -43,7 +43,7 @@ def test_explain_names_families_groups_stairs_and_stores() -> None:
     one.register("lagged", text("RANGE 4 SLIDE 2 LAG 3"))
     one.register("ever", text("UNBOUNDED SLIDE 5"))
     one.register("mean", "SELECT AVG(v * 1.5D) AS a, MEDIAN(v) AS m FROM S [RANGE 7 SLIDE 3]")
-    one.register("counted", "SELECT k, MAX(v) AS m FROM S [PARTITION BY k ROWS 10] GROUP BY k")
+    one.register("counted", "SELECT k, MAX(v) AS m FROM S [PARTITION BY k ROWS 10] GROUP BY k ALLOW UNBOUNDED")
     one.register("session", "SELECT COUNT(*) AS n FROM S [SESSION 4]")
     one.register("revised", "SELECT COUNT(*) AS n FROM S [RANGE 4 SLIDE 2] LATE REVISE 3")
     assert one.explain() + "\n" == EXPLAINED.read_text(encoding="utf-8")

@@ -23,7 +23,7 @@ import panewise as pw
 from panewise import kernels
 from panewise.aggregate import Items, Longs, Max, Sum, Words
 from panewise.aggregate.columns.numbering import Numbers
-from panewise.engine import family, grouping, open_panes
+from panewise.engine import grouping, keys, open_panes
 from panewise.errors import BindProblem
 from panewise.kernels import compiled, plain
 from panewise.slicing import Frame, Group
@@ -230,7 +230,7 @@ def test_housekeeping_changes_nothing(
     """Limits that only large streams meet, made small: blocks of rows, parts of a pane, groups to be forgotten."""
     wanted = alone(query.cql, split(s, cuts), s.schema, delay, boundary)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(family, "FEW", 1)
+        patch.setattr(keys, "FEW", 1)
         patch.setattr(grouping, "SMALLEST_BLOCK", 1)
         patch.setattr(grouping, "LARGEST_BLOCK", 2)
         patch.setattr(open_panes, "MANY_PARTS", 2)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
+from panewise.engine import keys
 from tests.spark.shards import Shards
 
 from .test_engine import same
@@ -44,6 +46,13 @@ WHERE = st.sampled_from(["", "", "WHERE b.v > 0"])
 
 
 SEVERAL = st.sampled_from(["SUM(b.v) AS s, COUNT(c.v) AS n", "MAX(c.v) AS m, MAX(b.v) AS o, COUNT(b.k) AS n"])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forgetful() -> Iterator[None]:
+    """Keys of which nothing is remembered are forgotten at once."""
+    with patch.object(keys, "FEW", 0):
+        yield
 
 
 @st.composite

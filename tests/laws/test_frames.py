@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import panewise as pw
+from panewise.engine import keys
 from panewise.engine.frames import FramePart
 from panewise.errors import BindProblem, PanewiseError, SchemaProblem, WindowProblem
 from tests.spark.shards import Shards
@@ -22,6 +24,13 @@ from .test_engine import CUTS, Ask, Event, same, split
 pytestmark = pytest.mark.slow
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64()), ("x", pa.float64())])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forgetful() -> Iterator[None]:
+    """Keys of which nothing is remembered are forgotten at once."""
+    with patch.object(keys, "FEW", 0):
+        yield
 
 
 def reports(rows: Sequence[tuple[Any, ...]]) -> pa.Table:

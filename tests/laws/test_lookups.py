@@ -174,7 +174,7 @@ def test_counted_windows(
 ) -> None:
     """Rows that some window of rows holds answer others, or it is said that they do not suffice."""
     pool = pw.Pool({"S": pw.StreamSchema(table([]).schema, time="t", delay=2)}, boundary=boundary)
-    pool.register("held", GROUPED.format(held.cql))
+    pool.register("held", f"{GROUPED.format(held.cql)} ALLOW UNBOUNDED")
     engine, rows = pw.Engine(pool), []
     for batch in batches:
         engine.feed("S", table(batch))

@@ -184,7 +184,7 @@ def test_regression_any_change_makes_all_groups_speak(window: str) -> None:
     """Whole results at every change need all groups in one shard."""
     query = f"SELECT RSTREAM k, COUNT(*) AS n FROM S [{window}] GROUP BY k"
     pool = pw.Pool({"S": pw.StreamSchema(pa.schema([("t", pa.int64()), ("k", pa.string())]), time="t", delay=0)})
-    pool.register("q", query)
+    pool.register("q", f"{query} ALLOW UNBOUNDED")
     table = pa.table({"t": [1, 3, 13, 17], "k": ["c", "b", "b", "c"]})
     shards = Shards(pool, 3)
     shards.batch(S=[table])

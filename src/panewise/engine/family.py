@@ -25,9 +25,6 @@ from panewise.stores.stairs import NEVER
 from panewise.time import FIRST_TICK, LAST_TICK, Boundary
 from panewise.window import Window
 
-#: So few groups are not worth forgetting.
-FEW = 1024
-
 
 @dataclass(frozen=True, eq=False)
 class Entering:
@@ -67,7 +64,6 @@ class Family(Grouping, ABC):
         self.said: list[Chunk] = []
         #: Panes that have been finished and not been fetched yet; None where nobody asks for them.
         self.shed: list[Pane] | None = None
-        self._live = FEW
         #: Whoever remembers groups by code and must hear when codes change.
         self.recoded: Callable[[Longs], None] = lambda codes: None
 
@@ -144,11 +140,7 @@ class Family(Grouping, ABC):
 
     def tidy(self) -> None:
         """Everything has been said: forget groups that no window can see any more, once they are the greater part."""
-        if len(self.keys) <= 2 * self._live:
-            return
-        kept = self.keys.kept(self.live())
-        self._live = max(len(kept.keys), FEW)
-        if 2 * len(kept.keys) <= len(self.keys):
+        if kept := self.keys.thinned(self.live):
             self.keys = kept.keys
             self.recode(kept.codes)
             self.recoded(kept.codes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,9 @@ import pyarrow as pa
 from panewise.aggregate import Longs
 from panewise.aggregate.columns.numbering import Numbers, Values
 from panewise.engine.snapshot import Part, growing, named
+
+#: So few groups are not worth forgetting.
+FEW = 1024
 
 
 class Keys:
@@ -21,6 +24,8 @@ class Keys:
         self._columns = [Values(kind) for kind in types]
         # Codes of the first column, paired with those of the second, and so on.
         self._pairs = [Numbers() for _ in types[1:]]
+        #: How many were in use when that was last counted.
+        self._live = FEW
 
     def __len__(self) -> int:
         if not self.types:
@@ -46,6 +51,14 @@ class Keys:
             known = (codes >= 0) & (others >= 0)
             codes = np.where(known, pairs.find((codes << 32) | others), -1)
         return codes
+
+    def thinned(self, live: Callable[[], Iterable[Longs]]) -> Kept | None:
+        """Only the keys whose codes are in use, once these are the smaller part; None as long as they are not."""
+        if len(self) <= 2 * self._live:
+            return None
+        kept = self.kept(live())
+        self._live = kept.keys._live = max(len(kept.keys), FEW)
+        return kept if 2 * len(kept.keys) <= len(self) else None
 
     def kept(self, live: Iterable[Longs]) -> Kept:
         """Only the keys with some codes."""

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.engine.archive import Archive
-from panewise.engine.family import FEW
 from panewise.engine.grouping import Grouping
 from panewise.engine.lookups import Lookups
 from panewise.engine.pool import Pool
@@ -39,11 +38,7 @@ class Kept:
 
     def tidy(self) -> None:
         """Forget groups without panes, once they are the greater part."""
-        keys = self.groups.keys
-        if len(keys) <= 2 * FEW:
-            return
-        kept = keys.kept(pane.codes for pane in self.archive.every())
-        if 2 * len(kept.keys) <= len(keys):
+        if kept := self.groups.keys.thinned(lambda: (pane.codes for pane in self.archive.every())):
             self.groups.keys = kept.keys
             self.archive.recode(kept.codes)
 

@@ -27,7 +27,7 @@ from panewise.plan import (
     picture,
     relation,
 )
-from panewise.plan.bounds import unbounded
+from panewise.plan.bounds import partitioned, unbounded
 from panewise.plan.kinship import Kin, kinships
 from panewise.schema import StreamSchema
 from panewise.slicing import Group, Policy, WindowManager
@@ -208,7 +208,8 @@ class Pool:
                 fix="use MAXIMAL, or run it over bounded data",
                 place=bound.place,
             )
-        if isinstance(plan, Relation) and not (self.bounded or bound.unbounded) and (reason := unbounded(bound)):
+        reason = partitioned(bound) or (unbounded(bound) if isinstance(plan, Relation) else None)
+        if reason and not (self.bounded or bound.unbounded):
             raise BindProblem(
                 f"what this query must remember grows for ever: {reason}",
                 fix="use another window, or ALLOW UNBOUNDED",

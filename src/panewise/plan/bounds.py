@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from panewise.algebra import Derived, Distinct, Emit, Except, Group, Join, Node, Query, Windowed
-from panewise.window import Landmark, Predicate, Window
+from panewise.window import Landmark, Predicate, Rows, Window
 
 
 def unbounded(query: Query) -> str | None:
@@ -16,6 +16,17 @@ def unbounded(query: Query) -> str | None:
     window = _endless(query.root)
     if query.emit is Emit.RSTREAM and window is not None:
         return f"RSTREAM repeats everything that was ever in [{window.text(query.domain)}]"
+    return None
+
+
+def partitioned(query: Query) -> str | None:
+    """Why every key that ever came is remembered; None where none is for the sake of its last rows."""
+    for node in query.root.walk():
+        if isinstance(node, Derived) and (reason := partitioned(node.query)):
+            return reason
+        if isinstance(node, Windowed) and isinstance(node.window, Rows) and node.window.partition_by:
+            keys = ", ".join(node.window.partition_by)
+            return f"the last rows of every different {keys} are kept in [{node.window.text(query.domain)}]"
     return None
 
 

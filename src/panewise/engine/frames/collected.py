@@ -48,6 +48,11 @@ class Group:
     longest: Known | None = None
 
     @property
+    def idle(self) -> bool:
+        """Whether no frame was ever reported, and no item that has come can be in one."""
+        return not self.numbered and self.oldest >= self.follower.next
+
+    @property
     def oldest(self) -> int:
         """The first item that may still become part of a frame."""
         firsts = [first for first, _ in self.waiting] + ([self.longest.first] if self.longest else [])
@@ -202,6 +207,16 @@ class Collected:
         keep = np.flatnonzero(self.numbers >= oldest[self.codes])
         if len(keep) < len(self.codes):
             self.kept, self.codes, self.numbers = self.kept.at(keep), self.codes[keep], self.numbers[keep]
+
+    def live(self) -> Longs:
+        """The groups of which something is remembered."""
+        alive = (code for code, group in self.groups.items() if self.frame.liberal or not group.idle)
+        return np.concatenate((np.fromiter(alive, np.int64), self.codes))
+
+    def recode(self, codes: Longs) -> None:
+        """Groups have new codes, or are not known any more."""
+        self.groups = {int(codes[code]): group for code, group in self.groups.items() if codes[code] >= 0}
+        self.codes = codes[self.codes]
 
     def state(self) -> Tree:
         return {

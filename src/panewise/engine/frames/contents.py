@@ -141,6 +141,11 @@ class Contents:
         keep = np.flatnonzero(slots >= 0)
         self.slots, self.groups, self.states = slots[keep], self.groups[keep], self._placed(keep)
 
+    def tidy(self) -> None:
+        """Forget inner groups that no frame holds. Codes keep their order, and so do cells."""
+        if kept := self.inner.thinned(lambda: [self.groups]):
+            self.inner, self.groups = kept.keys, kept.codes[self.groups]
+
     def lowered(self, cells: Cells) -> dict[str, pa.Array]:
         """The inner keys and answers of some cells."""
         lower = [column.lower(words) for column, words in zip(self.columns, cells.states, strict=True)]

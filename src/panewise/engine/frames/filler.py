@@ -6,6 +6,7 @@ Rows wait until no frame can begin before them any more; frames wait until the r
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -123,6 +124,16 @@ class Filler:
         if len(keep) < len(self.rows):
             self.rows, self.codes = self.rows.at(keep), self.codes[keep]
 
+    def tidy(self) -> None:
+        """Forget keys that no row has."""
+        if kept := self.keys.thinned(lambda: [self.codes]):
+            self.keys, self.codes = kept.keys, kept.codes[self.codes]
+
+    def recode(self, groups: Keys, codes: Longs) -> None:
+        """The groups of frames have new codes."""
+        self.groups = groups
+        self._listed = {(int(codes[group]), number): time for (group, number), time in self._listed.items()}
+
     def state(self) -> Tree:
         return {
             "keys": self.keys.state(),
@@ -163,6 +174,21 @@ class Fillers:
         pending = min((int(bounds.starts.min()) for bounds in self.waiting), default=LAST_TICK)
         for filler in self.each:
             filler.forget(min(earliest, pending))
+
+    def tidy(self) -> None:
+        for filler in self.each:
+            filler.tidy()
+
+    def live(self) -> Iterator[Longs]:
+        """The groups of frames that wait, or whose rows have been listed in part."""
+        yield from (bounds.groups for bounds in self.waiting)
+        yield from (np.array([group for group, _ in filler._listed], np.int64) for filler in self.each)
+
+    def recode(self, groups: Keys, codes: Longs) -> None:
+        """The groups of frames have new codes."""
+        self.waiting = [replace(bounds, groups=codes[bounds.groups]) for bounds in self.waiting]
+        for filler in self.each:
+            filler.recode(groups, codes)
 
     def state(self) -> Tree:
         return {"waiting": [b.state() for b in self.waiting], "each": [filler.state() for filler in self.each]}

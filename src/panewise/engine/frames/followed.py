@@ -64,6 +64,14 @@ class Followed:
             if self.contents is not None:
                 self.contents.forget(fresh)
 
+    def live(self) -> Longs:
+        """The groups of which something is remembered."""
+        return self.framer.live()
+
+    def recode(self, codes: Longs) -> None:
+        """Groups have new codes, or are not known any more."""
+        self.framer.recode(codes)
+
     def state(self) -> Tree:
         return {"framer": self.framer.state(), "contents": self.contents and self.contents.state()}
 

@@ -186,6 +186,20 @@ class Framer:
             slots[held] = fresh[slots[held]]
         return fresh
 
+    def live(self) -> Longs:
+        """The groups of which something is remembered: a frame, a number, or the item before the next frame."""
+        at = self.at
+        marks = (at["current"] >= 0) | (at["previous"] >= 0) | (at["numbered"] > 0)
+        if self.frame.liberal or self.frame.schedule:
+            marks |= at["seen"] != NONE
+        marks[self.open[:, GROUP]] = True
+        return np.flatnonzero(marks)
+
+    def recode(self, codes: Longs) -> None:
+        """Groups have new codes, or are not known any more."""
+        self.open[:, GROUP] = codes[self.open[:, GROUP]]
+        self.at.recode(codes)
+
     @property
     def waits(self) -> bool:
         """Whether nothing can be said before the stream has ended."""

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from panewise.aggregate import Longs
+
 
 class Registers:
     """Arrays by name, each with the value that new groups have in it."""
@@ -27,6 +29,15 @@ class Registers:
                 more = np.full(max(groups, 2 * len(array)), self._fills[name], array.dtype)
                 more[: len(array)] = array
                 self._arrays[name] = more
+
+    def recode(self, codes: Longs) -> None:
+        """Groups have new codes, or none any more."""
+        self.fit(len(codes))
+        kept, before = np.flatnonzero(codes >= 0), self._arrays
+        self._arrays = {name: np.full(0, fill) for name, fill in self._fills.items()}
+        self.fit(int(codes.max(initial=-1)) + 1)
+        for name, array in before.items():
+            self._arrays[name][codes[kept]] = array[kept]
 
     def state(self) -> pa.Table:
         return pa.table({name: pa.array(array) for name, array in self._arrays.items()})

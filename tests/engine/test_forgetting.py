@@ -1,0 +1,96 @@
+"""Nothing grows for ever unasked: keys that always change leave nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+import panewise as pw
+from panewise.engine.frames import FramePart
+from panewise.errors import BindProblem
+
+SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("j", pa.string()), ("v", pa.int64())])
+BATCH = 1000
+
+#: Frames that no item of these streams is in for longer than a moment.
+FRAMES = {
+    "threshold": "SELECT k, COUNT(*) AS n FROM S [FRAME WHILE v > 5 PARTITION BY k] GROUP BY k",
+    "start and end": "SELECT COUNT(*) AS n FROM S [FRAME START WHEN v > 5 END WHEN v > 6 PARTITION BY k]",
+    "aggregate kept": "SELECT COUNT(*) AS n FROM S [FRAME SUM(v) < 1 PARTITION BY k]",
+    "aggregate reached, short": "SELECT COUNT(*) AS n FROM S [FRAME SUM(v) >= 1 FOR AT LEAST 5 ROWS PARTITION BY k]",
+    "two keys": "SELECT k, j, COUNT(*) AS n FROM S [FRAME WHILE v > 5 PARTITION BY k, j] GROUP BY k, j",
+    "groups inside": "SELECT k, COUNT(*) AS n FROM S [FRAME SUM(v) >= 10] GROUP BY k",
+    "density": "SELECT COUNT(*) AS n FROM S [FRAME DENSITY 5 PER 2 PARTITION BY k]",
+    "windows": "SELECT k, COUNT(*) AS n FROM S [RANGE 20 SLIDE 10] GROUP BY k",
+}
+
+
+def batches(count: int) -> Iterator[pa.Table]:
+    """Keys that are always new."""
+    for number in range(count):
+        first = number * BATCH
+        keys = [f"key {first + place}" for place in range(BATCH)]
+        times = [10 * number + place * 10 // BATCH for place in range(BATCH)]
+        yield pa.table([times, keys, keys, [1] * BATCH], schema=SCHEMA)
+
+
+def followed(query: str, count: int) -> pw.Engine:
+    """An engine after so many batches."""
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, "t", delay=0)})
+    pool.register("q", query)
+    engine = pw.Engine(pool)
+    for batch in batches(count):
+        engine.feed("S", batch)
+        engine.advance()
+    return engine
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_keys_without_frames_are_forgotten(kind: str) -> None:
+    """Five times as many keys are no larger state."""
+    few, many = (followed(FRAMES[kind], count) for count in (8, 40))
+    assert len(many.snapshot()) < 1.5 * len(few.snapshot())
+    for part in many._circuit.parts.values():
+        if isinstance(part, FramePart):
+            assert len(part.groups) <= 4 * BATCH
+            assert all(len(contents.inner) <= 4 * BATCH for contents in part.contents)
+
+
+def test_a_key_with_an_open_frame_is_remembered() -> None:
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, "t", delay=0)})
+    pool.register("q", "SELECT k, COUNT(*) AS n FROM S [FRAME WHILE v > 5 PARTITION BY k] GROUP BY k")
+    engine = pw.Engine(pool)
+    early = pa.table([[-3, -2], ["open", "ended"], ["", ""], [9, 9]], schema=SCHEMA)
+    ended = pa.table([[-1], ["ended"], [""], [0]], schema=SCHEMA)
+    said = []
+    for batch in (early, ended, *batches(20)):
+        engine.feed("S", batch)
+        said.append(engine.advance()["q"])
+    again = pa.table([[500, 501, 502, 503], ["open", "open", "ended", "ended"], [""] * 4, [9, 0, 9, 0]], schema=SCHEMA)
+    engine.feed("S", again)
+    said.append(engine.finish()["q"])
+    found = pa.concat_tables(said).select(["k", "n", "frame_id"]).to_pydict()
+    assert found == {"k": ["ended", "open", "ended"], "n": [1, 2, 1], "frame_id": [1, 1, 2]}
+
+
+PARTITIONED = {
+    "groups": "SELECT k, MAX(v) AS m FROM S [PARTITION BY k ROWS 3] GROUP BY k",
+    "one group": "SELECT MAX(v) AS m FROM S [PARTITION BY k, j ROWS 3]",
+    "rows": "SELECT k, v FROM S [PARTITION BY k ROWS 3]",
+    "below a query": "SELECT k FROM (SELECT ISTREAM k FROM S [PARTITION BY k ROWS 3]) AS T [RANGE 3]",
+}
+
+
+@pytest.mark.parametrize("kind", PARTITIONED)
+def test_the_last_rows_of_ever_new_keys_are_kept_only_where_that_is_allowed(kind: str) -> None:
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, "t", delay=0)})
+    with pytest.raises(BindProblem, match=r"grows for ever: the last rows of every different .*ALLOW UNBOUNDED"):
+        pool.register("q", PARTITIONED[kind])
+    pool.register("q", f"{PARTITIONED[kind]} ALLOW UNBOUNDED")
+
+
+@pytest.mark.parametrize("kind", PARTITIONED)
+def test_bounded_data_have_as_many_keys_as_they_have(kind: str) -> None:
+    assert pw.run(PARTITIONED[kind], {"S": next(batches(1)).slice(0, 5)}, time="t").num_rows
