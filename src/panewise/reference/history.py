@@ -54,15 +54,15 @@ class History:
     def visible(self, window: Window, at: int, boundary: Boundary, admitted: tuple[int, int] | None = None) -> Ticks:
         """Positions that count for a window at an instant: not after it, and arrived before it was final.
 
-        Between instants of the window its state is that of the earlier one, also where an item has come in the
-        meantime. Late items up to the `admitted` watermark and arrival are let in as well: that is a revision.
+        Between two instants of the window what is late for the earlier one is not in its state. Late items up to the `admitted` watermark and arrival are let in as well: that is a revision.
         """
-        at = int(floor_to_grid(np.array([at], np.int64), *window.grid)[0]) if window.grid else at
         upto = int(np.searchsorted(self.contents.times, at - boundary.shift, side="right"))
         places = np.arange(upto, dtype=np.int64)
         if not self.disordered:
             return places
-        late = self.late_for(at, boundary, upto)
+        refreshed = int(floor_to_grid(np.array([at], np.int64), *window.grid)[0]) if window.grid else at
+        then = self.contents.times[:upto] <= refreshed - boundary.shift
+        late = np.where(then, self.late_for(refreshed, boundary, upto), self.late_for(at, boundary, upto))
         if admitted:
             mark, arrival = admitted
             marks, arrivals = self.contents.marks[:upto], self.contents.arrivals[:upto]
