@@ -54,7 +54,8 @@ class History:
     def visible(self, window: Window, at: int, boundary: Boundary, admitted: tuple[int, int] | None = None) -> Ticks:
         """Positions that count for a window at an instant: not after it, and arrived before it was final.
 
-        Between two instants of the window what is late for the earlier one is not in its state. Late items up to the `admitted` watermark and arrival are let in as well: that is a revision.
+        Between two instants of the window what is late for the earlier one is not in its state. Late items up to the
+        `admitted` watermark and arrival are let in as well: that is a revision.
         """
         upto = int(np.searchsorted(self.contents.times, at - boundary.shift, side="right"))
         places = np.arange(upto, dtype=np.int64)
