@@ -830,6 +830,12 @@ def test_late_panes_fill_granules() -> None:
     assert len(list(chain.panes())) <= shape.most_panes
 
 
+def test_a_period_that_started_inside_ends_where_it_would_have() -> None:
+    """The first period ends with its origin, and what it holds is not repeated in the next."""
+    for emit in ("", "ISTREAM ", "DSTREAM "):
+        agrees(f"SELECT {emit}COUNT(*) AS n FROM S [CUMULATE 2 STEP 1 START AT 0]", [(0,)])
+
+
 def test_a_landmark_of_late_items_speaks() -> None:
     """The watermark is at 6 when the item of 2 comes, and 6 is still open."""
     agrees("SELECT COUNT(*) AS n FROM S [UNTIL 3 SLIDE 6]", [(7,), (2,)], delay=1)

@@ -135,6 +135,7 @@ def test_a_landmark_of_a_filtered_stream_waits_for_late_rows() -> None:
     assert found["w_end"].to_pylist() == [4]
 
 
+@pytest.mark.filterwarnings("ignore::panewise.PanewiseWarning")
 def test_between_its_instants_a_window_does_not_hear_of_late_rows() -> None:
     """The row of 8 comes after 10, the only instant of its window: it is not there at 12 either, when others speak."""
     t = pa.Table.from_pylist([{"t": time} for time in (0, 10, 8)], SCHEMA)
@@ -145,6 +146,7 @@ def test_between_its_instants_a_window_does_not_hear_of_late_rows() -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore::panewise.PanewiseWarning")
 @pytest.mark.parametrize("slide", [1, 4, 7])
 def test_a_closed_landmark_does_not_wait_for_late_rows(slide: int) -> None:
     s = pa.Table.from_pylist([{"t": time, "v": time} for time in (-4, 6, 4)], SCHEMA)
@@ -152,6 +154,7 @@ def test_a_closed_landmark_does_not_wait_for_late_rows(slide: int) -> None:
     same(known(pw.run(query, {"S": pw.Stream(s, "t", 0)})), known(answered(query, s, s, 0, "(]", None)))
 
 
+@pytest.mark.filterwarnings("ignore::panewise.PanewiseWarning")
 def test_a_wholly_late_row_does_not_let_a_union_speak_longer() -> None:
     s = pa.Table.from_pylist([{"t": time} for time in (0, 16, 14)], SCHEMA)
     query = "SELECT k, v FROM S [RANGE 2 SLIDE 5] UNION ALL SELECT k, v FROM T [RANGE 3 SLIDE 2]"

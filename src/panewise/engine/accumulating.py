@@ -74,7 +74,8 @@ class Accumulating(Holder):
         if self.totals is None:
             return
         if isinstance(self.window, Cumulate):
-            yield self.floor + self.window.size + 1
+            start, _ = self.window.bounds(self.at)
+            yield (start or 0) + self.window.size + 1
         elif self.finishing and not self.waiting and not self._openings:
             yield self._seen() + 1
         yield self._close() + 1
