@@ -48,7 +48,7 @@ class Answering:
                 lambda effort: self._encode(Asked(ask, self.tails, self.limits), effort, instant, arrow), receive
             )
         asked = Asked(ask, self.tails, self.limits, self.pages)
-        if asked.light and asked.tail.free:
+        if asked.light and asked.free:
             return self._encode(asked, Effort(), instant, arrow)
         if asked.light:
             return await beside(lambda: self._encode(asked, Effort(), instant, arrow))

@@ -71,6 +71,13 @@ class Asked:
         return len(self.ask.at or (0,)) * groups <= LIGHT
 
     @property
+    def free(self) -> bool:
+        """Whether it can be answered without waiting for anybody who looks at panes."""
+        newest = self.ask.at is None and self.ask.window is None and self.ask.since is None
+        paged = newest and self.ask.texts is not None and self.pages is not None and self.pages.newest(self.tail.begun)
+        return self.tail.free or paged
+
+    @property
     def own(self) -> bool:
         """Whether the log's own query is asked for, which whoever owns the log wrote."""
         return self.text == self.tail.name

@@ -67,6 +67,10 @@ class Pages:
             self._remember(at, page)
         return page.of(keys)
 
+    def newest(self, followed: Followed) -> bool:
+        """Whether there is a page of the newest instant, for which nobody has to look at panes."""
+        return (followed.edition, ()) in self._pages
+
     def _often(self, at: Hashable) -> bool:
         """Count one who asks; whether there have been many."""
         self._asked[at] = self._asked.pop(at, 0) + 1
