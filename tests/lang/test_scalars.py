@@ -6,6 +6,8 @@ The values were computed by Spark 4 in ANSI mode; `tests/spark/test_scalars.py` 
 from __future__ import annotations
 
 import math
+import re
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -13,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
+from panewise.lang.functions import FUNCTIONS, INSTEAD
 from panewise.runtime.local import HOST
 from panewise.scalar import Scalar
 
@@ -88,6 +91,10 @@ def test_a_cast_to_a_whole_number_cuts_digits_off() -> None:
         ("BIT_COUNT(-1)", 64, pa.int32()),
         ("HEX(-1)", "FFFFFFFFFFFFFFFF", pa.string()),
         ("1 <=> NULL", False, pa.bool_()),
+        ("- -5", 5, pa.int32()),
+        ("-(-5)", 5, pa.int32()),
+        ("1 - -5", 6, pa.int32()),
+        ("DATE '2024-01-31' + (-(INTERVAL '-1' MONTH))", date(2024, 2, 29), pa.date32()),
         ("NULL AND false", False, pa.bool_()),
         ("DATE '2024-02-29' BETWEEN '2024-02-01' AND '2024-03-01'", True, pa.bool_()),
     ],
@@ -169,3 +176,9 @@ def test_a_column_that_is_called_as_its_stream_has_fields_too() -> None:
 def test_fields_of_structs_are_aggregated_and_filtered() -> None:
     (row,) = pw.run("SELECT SUM(st.b) AS n FROM S [RANGE 4 SLIDE 4] WHERE st.b > 1", {"S": ROWS}, time="t").to_pylist()
     assert row["n"] == 2
+
+
+def test_what_is_said_to_be_written_instead_is_on_the_list() -> None:
+    words = {word for fix in INSTEAD.values() for word in re.findall(r"\b[A-Z][A-Z_]{3,}\b", fix)}
+    known = {*FUNCTIONS, "TRY_CAST", "CAST", "CASE", "FROM", "ROWS", "JSON", "NULL"}
+    assert words - known == set()

@@ -46,8 +46,10 @@ def _number(text: str) -> Typed:
     value = Decimal(text)
     if "." not in text and -(2**63) <= int(value) < 2**63:
         whole = int(value)
-        kind, name = (INT, "INTEGER") if -(2**31) <= whole < 2**31 else (BIGINT, "BIGINT")
-        return Typed(f"CAST({whole} AS {name})" if kind == BIGINT else str(whole), kind, whole, text)
+        if not -(2**31) <= whole < 2**31:
+            return Typed(f"CAST({whole} AS BIGINT)", BIGINT, whole, text)
+        # A minus sign stands in parentheses, or another one before it would begin a comment.
+        return Typed(str(whole) if whole >= 0 else f"({whole})", INT, whole, text)
     scale = -int(value.as_tuple().exponent)
     precision = max(len(value.as_tuple().digits), scale)
     if precision > 38:
@@ -74,7 +76,7 @@ def _interval(node: exp.Interval) -> Typed:
     units = [(Decimal(count), word.upper().removesuffix("S")) for count, word in parts]
     if all(word in _MONTHS for _, word in units):
         months = sum(int(count) * _MONTHS[word] for count, word in units)
-        return Typed(str(months), MONTHS, months, shown)
+        return Typed(f"CAST({months} AS INTEGER)", MONTHS, months, shown)
     lengths = UNITS | {"WEEK": 7 * UNITS["DAY"]}
     if not all(word in lengths for _, word in units):
         raise BindProblem(f"{shown} mixes months with days or has an unknown unit", fix="add two intervals")

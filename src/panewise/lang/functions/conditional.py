@@ -8,9 +8,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from panewise.lang.coercion import widest
-from panewise.lang.data_types import BOOLEAN
+from panewise.lang.data_types import BOOLEAN, DOUBLE, FLOAT
 from panewise.lang.functions.casts import cast
-from panewise.lang.functions.catalogue import Typed, called, function, node, same
+from panewise.lang.functions.catalogue import Translation, Typed, called, function, node, same
 from panewise.lang.functions.kinds import ALIKE, ANY, CONDITION, FRACTIONS_ALIKE, MEETING, NOT_TEXT, REAL, WORDS
 
 
@@ -21,14 +21,23 @@ def _null_if(arguments: Sequence[Typed], kind: pa.DataType) -> str:
     return f"CASE WHEN {cast(a, both)} = {cast(b, both)} THEN NULL ELSE {a.sql} END"
 
 
+def _extreme(name: str) -> Translation:
+    """The greatest or the least. DuckDB takes the sign of a zero that is a FLOAT away, of one that is a DOUBLE not."""
+
+    def translated(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+        return f"{name}({', '.join(cast(a, DOUBLE) if kind == FLOAT else a.sql for a in arguments)})"
+
+    return translated
+
+
 function("COALESCE", takes=[ALIKE, ALIKE], least=1, rest=True, gives=same(), duckdb=called("coalesce"))
 function("IFNULL", "NVL", takes=[ALIKE, ALIKE], gives=same(), duckdb=called("coalesce"))
 function("IF", "IFF", takes=[CONDITION, ALIKE, ALIKE], gives=same(1), duckdb="CASE WHEN {0} THEN {1} ELSE {2} END")
 function("NVL2", takes=[ANY, ALIKE, ALIKE], gives=same(1), duckdb="CASE WHEN {0} IS NOT NULL THEN {1} ELSE {2} END")
 function("NULLIF", takes=[MEETING, MEETING], gives=same(), duckdb=_null_if)
 for _kind in (NOT_TEXT, WORDS):
-    function("GREATEST", takes=[_kind, _kind], rest=True, gives=same(), duckdb=called("greatest"))
-    function("LEAST", takes=[_kind, _kind], rest=True, gives=same(), duckdb=called("least"))
+    function("GREATEST", takes=[_kind, _kind], rest=True, gives=same(), duckdb=_extreme("greatest"))
+    function("LEAST", takes=[_kind, _kind], rest=True, gives=same(), duckdb=_extreme("least"))
 function("ISNAN", takes=[REAL], gives=BOOLEAN, duckdb="coalesce(isnan({0}), FALSE)")
 function("NANVL", takes=[FRACTIONS_ALIKE] * 2, gives=same(), duckdb="CASE WHEN isnan({0}) THEN {1} ELSE {0} END")
 
