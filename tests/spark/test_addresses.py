@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -132,4 +133,28 @@ def test_the_command_runs_a_script_to_its_end(tmp_path: Path) -> None:
     script(tmp_path, "csv:nowhere")
     failed = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert (failed.returncode, failed.stderr.count("\n")) == (1, 1), failed.stderr
-    assert "cannot be read" in failed.stderr
+    assert "does not exist" in failed.stderr
+
+
+def test_the_command_follows_aloud_without_a_terminal(tmp_path: Path) -> None:
+    """A line at the start, a line a batch, results as they come."""
+    written(tmp_path, "parquet")
+    path = script(tmp_path, "parquet:in")
+    path.write_text(path.read_text().replace(" INTO 'memory:'", ""))
+    log, panewise = tmp_path / "log", [sys.executable, "-c", "from panewise.cli import main; main()"]
+    settings = ["--checkpoint", "ck", "--conf", "spark.sql.shuffle.partitions=1"]
+    with open(log, "w") as out:
+        process = subprocess.Popen(
+            [*panewise, "run", "--follow", "app.cql", *settings], stdout=out, stderr=subprocess.STDOUT, cwd=tmp_path
+        )
+    try:
+        ending = time.monotonic() + 180
+        while "w_end" not in log.read_text():
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < ending, log.read_text()
+            time.sleep(0.5)
+    finally:
+        process.terminate()
+    assert process.wait(60) == 0, log.read_text()
+    assert "started: S from parquet:in; queries q; checkpoint ck" in log.read_text()
+    assert "batch 0: 4 rows in" in log.read_text()

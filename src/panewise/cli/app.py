@@ -65,12 +65,19 @@ def run(
     spark: Annotated[bool, typer.Option("--spark", help="Run it as a pipeline on Spark.")] = False,
     follow: Annotated[bool, typer.Option("--follow", help="On Spark: go on until interrupted.")] = False,
     checkpoint: Annotated[Path | None, typer.Option(help="On Spark: the folder that remembers everything.")] = None,
+    packages: Annotated[
+        str | None, typer.Option(help="On Spark: connectors, such as org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0.")
+    ] = None,
+    conf: Annotated[
+        list[str] | None, typer.Option(help="On Spark: a setting KEY=VALUE; may be given several times.")
+    ] = None,
 ) -> None:
     """Answer every query of a script over its sources."""
     if spark or follow:
-        from panewise.cli.pipelines import run_on_spark
+        from panewise.cli.pipelines import run_on_spark, settings_of
 
-        run_on_spark(console, errors, script, checkpoint, follow, boundary, until, rows, output, query)
+        settings = settings_of(packages, conf or [])
+        run_on_spark(console, errors, script, checkpoint, follow, boundary, until, rows, output, query, settings)
     else:
         from panewise.cli.scripts import run_here
 
@@ -123,7 +130,7 @@ def register(
     wait: Annotated[float, typer.Option(help="Seconds to wait for the pipeline.")] = 10.0,
 ) -> None:
     """Let a query join a pipeline, which may run in another process or not at all yet."""
-    from panewise.cli.pipelines import request
+    from panewise.cli.controlling import request
 
     start = "now" if start_now else "backfill"
     request(console, checkpoint, "register", wait, name=name, text=query, start=start)
@@ -136,7 +143,7 @@ def revoke(
     wait: Annotated[float, typer.Option(help="Seconds to wait for the pipeline.")] = 10.0,
 ) -> None:
     """Let a query leave a pipeline."""
-    from panewise.cli.pipelines import request
+    from panewise.cli.controlling import request
 
     request(console, checkpoint, "revoke", wait, name=name)
 
@@ -144,7 +151,7 @@ def revoke(
 @app.command(name="list")
 def list_(checkpoint: Folder) -> None:
     """Show the queries of a pipeline."""
-    from panewise.cli.pipelines import listed
+    from panewise.cli.controlling import listed
 
     listed(console, checkpoint)
 

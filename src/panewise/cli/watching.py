@@ -1,0 +1,112 @@
+"""Watching a pipeline: a bar on a terminal, a line a batch elsewhere, and results as they come."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from panewise.lang import Pipeline as Script
+from panewise.runtime.checkpoint import Checkpoint
+from panewise.runtime.results import Results
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: What is told of a pipeline after a batch.
+Teller: TypeAlias = Callable[[Any], None]
+
+
+def announce(console: Console, script: Script, checkpoint: Path) -> None:
+    """One line on what has been started."""
+    streams = ", ".join(f"{name} from {script.sources[name]}" for name in script.streams if name in script.sources)
+    queries = ", ".join(script.queries)
+    _say(console, f"started: {streams}; queries {queries}; checkpoint {checkpoint}")
+
+
+@contextmanager
+def hearing(console: Console) -> Iterator[None]:
+    """Tell meanwhile what pipelines log: queries that join, leave or are suspended, and why."""
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            _say(console, record.getMessage())
+
+    logger, handler = logging.getLogger("panewise"), Handler(logging.INFO)
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+
+
+def watch(console: Console, pipeline: Any, total: int | None, arrived: Callable[[], None]) -> None:
+    """Wait for the end of a pipeline, and tell of its batches; `arrived` looks for results."""
+    with _bar(console, total) if console.is_terminal else _lines(console) as tell:
+        while not pipeline.await_end(timeout=0.5):
+            tell(pipeline.metrics)
+            arrived()
+        tell(pipeline.metrics)
+        arrived()
+
+
+@contextmanager
+def _bar(console: Console, total: int | None) -> Iterator[Teller]:
+    columns = [
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} rows"),
+        TimeElapsedColumn(),
+    ]
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("reading", total=total)
+        yield lambda metrics: progress.update(task, completed=metrics.rows_in, description=f"batch {metrics.batch + 1}")
+
+
+@contextmanager
+def _lines(console: Console) -> Iterator[Teller]:
+    last = -1
+
+    def tell(metrics: Any) -> None:
+        nonlocal last
+        if metrics.batch > last:
+            last = metrics.batch
+            behind = "" if metrics.lag_seconds is None else f", {metrics.lag_seconds:,.0f} s behind"
+            _say(
+                console,
+                f"batch {metrics.batch}: {metrics.rows_in:,} rows in, {metrics.rows_out:,} out; "
+                f"watermark {metrics.watermark}{behind}",
+            )
+
+    yield tell
+
+
+def _say(console: Console, line: str) -> None:
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+class NewResults:
+    """Hands over results of some queries as their batches are written."""
+
+    def __init__(self, checkpoint: Path, names: Sequence[str], show: Callable[[str, pa.Table], None]) -> None:
+        self.checkpoint, self.names, self.show = Checkpoint(checkpoint), names, show
+        # Those of earlier runs have been shown by them.
+        self.seen = {batch for name in names for batch in self._batches(name)}
+
+    def _batches(self, name: str) -> list[Path]:
+        return Results(name, "parquet", self.checkpoint.results(name), shared=False).batches()
+
+    def __call__(self) -> None:
+        for name in self.names:
+            for batch in self._batches(name):
+                if batch not in self.seen:
+                    self.seen.add(batch)
+                    self.show(name, Results(name, "parquet", batch.parent, shared=False).read(batch))
