@@ -115,7 +115,7 @@ class Failure:
     @property
     def row(self) -> dict[str, str]:
         """The row on which it fails, as far as it is known: values as text, long ones cut off."""
-        return {name: _short(value) for name, value in (self.problem.row or {}).items()}
+        return shown_row(self.problem.row or {})
 
     def __str__(self) -> str:
         on = ", ".join(f"{name}={value}" for name, value in self.row.items())
@@ -155,9 +155,10 @@ def extra(name: str, user: str) -> Iterator[None]:
 _WIDE = 200
 
 
-def _short(value: object) -> str:
-    text = repr(value) if isinstance(value, str | bytes) else str(value)
-    return text if len(text) <= _WIDE else f"{text[:_WIDE]}..."
+def shown_row(row: Mapping[str, Any]) -> dict[str, str]:
+    """A row as text, long values cut off."""
+    texts = {name: repr(value) if isinstance(value, str | bytes) else str(value) for name, value in row.items()}
+    return {name: text if len(text) <= _WIDE else f"{text[:_WIDE]}..." for name, text in texts.items()}
 
 
 class PanewiseWarning(UserWarning):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -30,13 +30,16 @@ class Shards:
     restarts: bool = False
     said: dict[str, list[pa.Table]] = field(default_factory=dict)
     batches: int = 0
+    #: Streams that are read also where no query asks for them.
+    always: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         schemas = result_schemas(self.pool)
         channels = [Channel(name, schema) for name, schema in schemas.items()]
-        self.course = Course.of("run", self.pool, self.count, channels)
+        self.course = Course.of("run", self.pool, self.count, channels, self.always)
         self.shards = [Shard(self.course.engine()) for _ in range(self.count)]
         self.kept: list[dict[str, bytes]] = [{} for _ in range(self.count)]
+        self.heads: list[bytes | None] = [None] * self.count
         self.said = {name: [schema.empty_table()] for name, schema in schemas.items()}
         self.registering: list[dict[str, str]] = [
             {"op": "register", "name": name, "text": standing.text, "start": "backfill"}
@@ -69,6 +72,24 @@ class Shards:
     def finish(self, until: int | None = None) -> None:
         end = {"op": "finish"} | ({} if until is None else {"until": until})
         self._work([[] for _ in range(self.count)], [*self.commands, end])
+
+    def memory(self) -> tuple[list[dict[str, bytes]], list[bytes | None], dict[str, list[pa.Table]]]:
+        """All that is kept, and all that was said, before a batch that may have to be done again."""
+        return [dict(store) for store in self.kept], list(self.heads), {name: list(s) for name, s in self.said.items()}
+
+    def remember(
+        self,
+        memory: tuple[list[dict[str, bytes]], list[bytes | None], dict[str, list[pa.Table]]],
+        suspensions: Mapping[str, float],
+    ) -> None:
+        """Start again from before a batch, in a run that knows of suspended queries."""
+        self.kept, self.heads, self.said = memory
+        self._numbers -= 1
+        self.course = replace(self.course, suspensions=suspensions)
+        kept = zip(self.heads, self.kept, strict=True)
+        self.shards = [
+            restored(self.course, head, store.get) if head else Shard(self.course.engine()) for head, store in kept
+        ]
 
     def results(self, name: str) -> pa.Table:
         return pa.concat_tables(self.said[name])
@@ -115,5 +136,6 @@ class Shards:
         store.update(change.fresh)
         for name in change.gone:
             del store[name]
+        self.heads[number] = change.head
         if self.restarts:
             self.shards[number] = restored(self.course, change.head, store.get)

@@ -14,8 +14,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import panewise as pw
-from panewise.errors import BindProblem, StateProblem
+from panewise.errors import BindProblem, SourceProblem, StateProblem
+from panewise.runtime.checkpoint import Checkpoint
 from panewise.runtime.control import ControlLog
+from panewise.runtime.spark.outlets import Outlets
 
 from .streams import parts, plain, pooled, reader, stream, written
 
@@ -187,3 +189,16 @@ def test_the_control_log_is_ordered_and_idempotent(tmp_path: Path) -> None:
     (log.commands / "00000002.json").write_text('{"number": 2, "comm')
     with pytest.raises(StateProblem, match="the control log is damaged"):
         ControlLog(tmp_path).standing()
+
+
+def test_a_query_may_not_join_with_a_sink_that_another_one_has_or_that_nobody_knows(tmp_path: Path) -> None:
+    pool = pooled(stream().schema, {"sums": SUMS})
+    targets = {"sums": "parquet:out", "loud": "kafka:server/topic"}
+    outlets = Outlets(targets, Checkpoint(tmp_path / "ck"), tmp_path, {})
+    wide = pool.understood("wide", WIDE)
+    outlets.with_own("wide", f"parquet:{tmp_path / 'other'}").admit(wide, pool)
+    outlets.with_own("wide", "kafka:server/topic").admit(wide, pool)
+    with pytest.raises(BindProblem, match="is where 'sums' writes; give each a folder of its own"):
+        outlets.with_own("wide", f"parquet:{tmp_path / 'out'}").admit(wide, pool)
+    with pytest.raises(SourceProblem, match="'ftp:out' is no sink Panewise knows"):
+        outlets.with_own("wide", "ftp:out").admit(wide, pool)

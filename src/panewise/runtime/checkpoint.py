@@ -14,6 +14,7 @@ from panewise.engine import Pool
 from panewise.engine.snapshot import fingerprint
 from panewise.errors import StateProblem
 from panewise.runtime.control import ControlLog
+from panewise.runtime.dead_letters import DeadLetters
 from panewise.runtime.lease import Lease
 from panewise.runtime.whole import clear_drafts, create_whole
 
@@ -84,6 +85,16 @@ class Checkpoint:
     def finishing(self) -> Path:
         """The number of the batch that answers everything, written before it is begun."""
         return self.folder / "finishing"
+
+    @property
+    def targets(self) -> Path:
+        """Where the results of each query go, as the pipeline was last started: addresses, by query and `*`."""
+        return self.folder / "targets.json"
+
+    @property
+    def letters(self) -> DeadLetters:
+        """What queries failed on, and results that no sink took."""
+        return DeadLetters(self.folder / "dead_letters")
 
     @property
     def metrics(self) -> Path:

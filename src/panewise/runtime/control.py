@@ -11,12 +11,13 @@ import json
 import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from panewise.errors import StateProblem
+from panewise.runtime.dead_letters import Letter
 from panewise.runtime.whole import clear_drafts, create_whole, private_folder
 
 log = logging.getLogger("panewise.control")
@@ -24,7 +25,13 @@ log = logging.getLogger("panewise.control")
 #: The names of files that are read.
 NUMBERED = "[0-9]" * 8 + ".json"
 #: What each command must say, all of it as text.
-_SAID = {"register": ("name", "text", "start"), "revoke": ("name",), "finish": ()}
+_SAID = {
+    "register": ("name", "text", "start"),
+    "revoke": ("name",),
+    "suspend": ("name", "reason"),
+    "resume": ("name",),
+    "finish": (),
+}
 
 
 def malformed(command: Any) -> str | None:
@@ -39,11 +46,31 @@ def malformed(command: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Registered:
-    """A query that stands according to the log: its text, whether it started now, and whether the script wrote it."""
+    """A query according to the log: its text, whether it started now, whether the script wrote it, its own sink."""
 
     text: str
     start: str
     scripted: bool
+    into: str | None = None
+    #: Why it does not stand for now.
+    suspension: Letter | None = None
+    #: Whether somebody has revoked it, who was not the script.
+    revoked: bool = False
+
+    @property
+    def stands(self) -> bool:
+        return self.suspension is None and not self.revoked
+
+    def command(self, name: str) -> dict[str, Any]:
+        """The command that lets it join again."""
+        return {
+            "op": "register",
+            "name": name,
+            "text": self.text,
+            "start": self.start,
+            "scripted": self.scripted,
+            "into": self.into,
+        }
 
 
 class ControlLog:
@@ -120,16 +147,24 @@ class ControlLog:
 
     def standing(self) -> dict[str, Registered]:
         """The queries that stand when every command has been followed."""
+        return {name: query for name, query in self.known().items() if query.stands}
+
+    def known(self) -> dict[str, Registered]:
+        """The same, with those that are suspended or revoked and can be resumed."""
         found: dict[str, Registered] = {}
         for _, commands in self.history():
             for command in commands:
-                match command["op"]:
-                    case "register":
-                        fresh = Registered(command["text"], command["start"], bool(command.get("scripted")))
-                        found.setdefault(command["name"], fresh)
-                    case "revoke":
-                        found.pop(command["name"], None)
+                _follow(found, command)
         return found
+
+    def suspensions(self) -> dict[str, float]:
+        """When each query was last suspended: the number of that command."""
+        return {
+            command["name"]: placed(number, place)
+            for number, commands in self.history()
+            for place, command in enumerate(commands)
+            if command["op"] == "suspend"
+        }
 
     @property
     def finished(self) -> bool:
@@ -160,14 +195,50 @@ class ControlLog:
         return {path.stem for path in self.refusals.glob("*.json")}
 
 
-def amendments(standing: Mapping[str, Registered], scripted: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """The commands that bring what stands up to a script; queries that joined otherwise stay."""
-    changed = [name for name, query in standing.items() if query.scripted and scripted.get(name) != query.text]
-    for name in changed:
-        yield {"op": "revoke", "name": name}
+def _follow(found: dict[str, Registered], command: Mapping[str, Any]) -> None:
+    """What is known of queries after one command more."""
+    name = command.get("name", "")
+    before = found.get(name)
+    match command["op"]:
+        case "register" if before is None or not before.stands:
+            found[name] = Registered(
+                command["text"], command["start"], bool(command.get("scripted")), command.get("into")
+            )
+        case "revoke" if before is not None and command.get("scripted"):
+            del found[name]
+        case "revoke" if before is not None:
+            found[name] = replace(before, suspension=None, revoked=True)
+        case "suspend" if before is not None:
+            letter = Letter(
+                name, command["reason"], command.get("row") or {}, command.get("batch"), command.get("at", "")
+            )
+            found[name] = replace(before, suspension=letter)
+
+
+def placed(number: int, place: int) -> float:
+    """The number of a command that stands at some place among those that take effect together."""
+    return number + place / 2**20
+
+
+def amendments(known: Mapping[str, Registered], scripted: Mapping[str, str]) -> Iterator[tuple[str, list[Any]]]:
+    """How the log is brought up to a script: a sentence for each query, and the commands it takes."""
+    for name, query in known.items():
+        text = scripted.get(name)
+        gone = {"op": "revoke", "name": name, "scripted": True}
+        if text is None and query.scripted:
+            yield f"{name!r} leaves: the script has it no more; the state of {name!r} is dropped", [gone]
+        elif text is not None and text != query.text:
+            dropped = f"{name!r} begins anew; the state of {name!r} is dropped: the script has changed"
+            yield dropped, [gone, Registered(text, "backfill", True).command(name)]
+        elif query.revoked and text is not None:
+            yield f"{name!r} stays revoked, although the script has it; 'panewise resume' brings it back", []
+        elif query.suspension is not None:
+            yield f"{name!r} stays suspended: {query.suspension}; 'panewise resume' tries it again", []
+        elif text is None and query.stands:
+            yield f"{name!r} stays: it was registered beside the script; 'panewise revoke' lets it go", []
     for name, text in scripted.items():
-        if name not in standing or name in changed:
-            yield {"op": "register", "name": name, "text": text, "start": "backfill", "scripted": True}
+        if name not in known:
+            yield f"{name!r} joins: the script has it", [Registered(text, "backfill", True).command(name)]
 
 
 def _append(folder: Path, entry: Mapping[str, Any]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -42,20 +42,34 @@ class Course:
     layout: Layout
     channels: tuple[Channel, ...]
     known: Mapping[str, Standing]
+    #: The command that last suspended each query. The batch it failed in is done again without it, and was put
+    #: together before that command was written: a shard cannot wait to be told.
+    suspensions: Mapping[str, float]
     #: The folder in which shards leave word of late rows by query; none where nobody asks.
     lateness: str = ""
 
     @classmethod
-    def of(cls, run: str, pool: Pool, shards: int, channels: Iterable[Channel], lateness: str = "") -> Course:
+    def of(
+        cls,
+        run: str,
+        pool: Pool,
+        shards: int,
+        channels: Iterable[Channel],
+        always: Collection[str] = (),
+        suspensions: Mapping[str, float] | None = None,
+        lateness: str = "",
+    ) -> Course:
+        """The course of the queries of a pool. Streams in `always` are read also where no query asks for them."""
         return cls(
             run,
             pool.streams,
             pool.boundary,
             pool.policy,
             pool.purge,
-            laid_out(pool, shards),
+            laid_out(pool, shards, always),
             tuple(channels),
             dict(pool.queries),
+            dict(suspensions or {}),
             lateness,
         )
 

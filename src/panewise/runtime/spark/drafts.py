@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -36,8 +36,9 @@ from panewise.slicing.cuts import Cuts, cuts
 from panewise.time import FIRST_TICK, LAST_TICK, Boundary, Domain
 
 
-def laid_out(pool: Pool, shards: int) -> Layout:
-    """The layout for all queries of a pool."""
+def laid_out(pool: Pool, shards: int, always: Collection[str] = ()) -> Layout:
+    """The layout for all queries of a pool. Streams in `always` are read also where no query asks for them:
+    Spark does not go on with a checkpoint that knows other sources."""
     families: dict[str, dict[Home, list[Aggregation]]] = {}
     read: dict[str, dict[Inflow, Reading]] = {}
     for standing in pool.queries.values():
@@ -49,7 +50,7 @@ def laid_out(pool: Pool, shards: int) -> Layout:
                 homes = read.setdefault(source.stream, {})
                 reading = homes.setdefault(Inflow(plan.home, source.alias), Reading({}, plan.routes[source]))
                 reading.names.update(dict.fromkeys(names))
-    streams = [name for name in pool.streams if name in families or name in read]
+    streams = [name for name in pool.streams if name in families or name in read or name in always]
     crossings = [_Draft(n, pool, shards).crossing(families.get(n, {}), read.get(n, {})) for n in streams]
     return Layout(pool.boundary, shards, tuple(crossings))
 

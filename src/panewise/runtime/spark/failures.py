@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from urllib.parse import unquote
 
 from panewise import errors
-from panewise.errors import PanewiseError, SourceProblem, StateProblem
+from panewise.errors import PanewiseError, QueryProblem, SourceProblem, StateProblem
+from panewise.runtime.dead_letters import Letter
 from panewise.runtime.spark.sources import first_line
 
 _COPY = "restore the checkpoint from a copy, or start with an empty one; what was written to sinks stays"
@@ -77,11 +79,40 @@ _CAUSES = (
 _TRACE = re.compile(r"\s+at [\w.$]+\(|\s+File \"").match
 
 
+#: What a worker says of queries that fail, before their letters.
+_FAILING = "queries fail: "
+
+
+def reported(problem: QueryProblem) -> StateProblem:
+    """What a worker raises where queries fail: one line, which the driver finds again in Spark's words."""
+    return StateProblem(_FAILING + json.dumps([asdict(Letter.of(failure)) for failure in problem.failures[:_MANY]]))
+
+
+#: So many queries are named at once; further ones fail in their turn.
+_MANY = 50
+
+
+def failing_queries(problem: Exception) -> list[Letter]:
+    """The queries that a worker has said fail."""
+    found = re.search(rf"{_FAILING}(\[.*\])$", str(problem), re.MULTILINE)
+    return [Letter(**each) for each in json.loads(found[1])] if found else []
+
+
+def known_cause(problem: Exception) -> bool:
+    """Whether it is known what went wrong, and that it is no query's fault."""
+    text = _words(problem)
+    return "panewise.errors." in text or any(re.search(cause.pattern, text) for cause in _CAUSES)
+
+
+def _words(problem: Exception) -> str:
+    """What Spark says, without where in its own code and of which query."""
+    lines = str(problem).partition("=== Streaming Query ===")[0].splitlines()
+    return "\n".join(line for line in lines if not _TRACE(line))
+
+
 def explained(problem: Exception) -> PanewiseError:
     """Spark's reason in our words; Spark's own stays with it as the cause."""
-    text = "\n".join(
-        line for line in str(problem).partition("=== Streaming Query ===")[0].splitlines() if not _TRACE(line)
-    )
+    text = _words(problem)
     if ours := re.search(r"panewise\.errors\.(\w*Problem): ([^\n]*)", text):
         kind: type[PanewiseError] = getattr(errors, ours[1])
         return kind(ours[2])

@@ -99,8 +99,7 @@ class Crossing:
     @property
     def counted_by_panes(self) -> bool:
         """Whether the panes of the only family tell how many rows there were."""
-        lane = self.lanes[0]
-        return len(self.lanes) == 1 and lane.cuts is not None and lane.flag == lane.entering
+        return len(self.lanes) == 1 and self.lanes[0].cuts is not None and self.lanes[0].flag == self.lanes[0].entering
 
     @property
     def filters(self) -> dict[tuple[str | None, tuple[int, int]], list[Lane]]:
@@ -127,6 +126,13 @@ class Layout:
     def lane(self, signature: str) -> Lane | None:
         """The lane of a family; None once its last query has gone."""
         return next((lane for lane in self.lanes if lane.signature == signature), None)
+
+    def explained(self) -> list[str]:
+        """A line for each lane: whether its rows are sliced before they meet."""
+        reasons = [
+            f"rows travel as they are: {lane.reason}" if lane.reason else "rows are sliced" for lane in self.lanes
+        ]
+        return [f"lane {number}: {reason}" for number, reason in enumerate(reasons, start=1)]
 
     def covers(self, plan: Aggregation | Relation | Framing) -> bool:
         """Whether a query can join without changing what crosses."""

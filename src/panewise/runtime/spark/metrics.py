@@ -44,6 +44,8 @@ class Metrics:
     batch_rows_out: int = 0
     rows_per_second: float = 0.0
     milliseconds: dict[str, int] = field(default_factory=dict)
+    #: Queries that are suspended, or whose sinks are, and why.
+    suspended: dict[str, str] = field(default_factory=dict)
     #: For each query the rows that it wanted and could not use at any instant.
     late_by_query: dict[str, int] = field(default_factory=dict)
 
@@ -106,6 +108,12 @@ class Listener(StreamingQueryListener):
             if said.get("rows_in") is not None and batch > self._heard:
                 self._heard = batch
                 self._note(self._answered(batch, said))
+
+    def suspend(self, suspended: Mapping[str, str]) -> None:
+        """Take note of who is suspended now."""
+        with self._lock:
+            if dict(suspended) != self.last.suspended:
+                self._note(replace(self.last, suspended=dict(suspended)))
 
     def _note(self, metrics: Metrics) -> None:
         self.last = metrics

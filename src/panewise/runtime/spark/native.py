@@ -78,8 +78,10 @@ def words_of(column: Columns, found: Sequence[pa.Array]) -> Words:
 
 def aggregated(layout: Layout, crossing: Crossing, labels: tuple[int, ...]) -> Aggregated | None:
     """How Spark aggregates the panes of a stream; None where it cannot."""
-    lane = crossing.lanes[0]
-    if len(crossing.lanes) != 1 or lane.cuts is None or not lane.cuts.uniform:
+    if len(crossing.lanes) != 1:
+        return None
+    (lane,) = crossing.lanes
+    if lane.cuts is None or not lane.cuts.uniform:
         return None
     assert lane.plan is not None
     grouping = Grouping(lane.plan)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,9 +20,13 @@ from panewise.runtime.checkpoint import Checkpoint
 from panewise.runtime.pane_log import Header, log_of, rows_of
 from panewise.runtime.spark.course import Channel, Course, result_schemas, shared_schema
 from panewise.runtime.spark.run import Sinks
-from panewise.runtime.spark.sinks import Delta, Files, LoggedPanes, Sink, Target, batch_column, sinks_of
+from panewise.runtime.spark.sinks import Delta, Files, LoggedPanes, Patient, Sink, Target, batch_column, sinks_of
+from panewise.runtime.spark.sources import located, parted
 from panewise.runtime.spark.types import spark_schema
+from panewise.runtime.whole import write_whole
 
+#: Addresses of folders, which take the results of one query.
+_FOLDERS = ("parquet", "csv", "json", "delta")
 #: All queries that have no sink of their own.
 OTHERS = "*"
 
@@ -87,7 +92,11 @@ class Outlets:
             raise BindProblem(f"several queries would write to '{path}'", fix="give each a folder of its own")
         for sink in (sink for sinks in found for sink in sinks if isinstance(sink, Files)):
             sink.clear_drafts()
-        return tuple(found)
+        letters = self.checkpoint.letters
+        return tuple(
+            sinks if channel.query is None or channel.panes else (Patient(channel.query, sinks, letters),)
+            for channel, sinks in zip(course.channels, found, strict=True)
+        )
 
     def _log(self, standing: Standing, course: Course, writer: str) -> Files:
         """The log of a query, begun or continued by this pipeline."""
@@ -101,7 +110,13 @@ class Outlets:
         return LoggedPanes("parquet", str(log.folder))
 
     def admit(self, standing: Standing, pool: Pool) -> None:
-        """Refuse a query that would log its panes beside those of an earlier one of its name."""
+        """Refuse a query that would write where another one writes, or log its panes beside those of an earlier one."""
+        if (target := self.targets.get(standing.name)) is not None:
+            sinks_of(standing.name, target, self.base, "", self.checkpoint.results(standing.name))
+            mine = _address(target, self.base) or ""
+            for name, other in self.targets.items():
+                if name != standing.name and mine.partition(":")[0] in _FOLDERS and _address(other, self.base) == mine:
+                    raise BindProblem(f"{mine!r} is where {name!r} writes", fix="give each a folder of its own")
         if standing.name in self.panes:
             found = log_of(self.panes[standing.name], self.base).header()
             if found is not None and Header.of(standing, pool, found.writer) != found:
@@ -111,8 +126,24 @@ class Outlets:
 
     def serve(self, standing: Standing, pool: Pool, course: Course) -> bool:
         """Whether the channels of a run can take the results of one more query."""
+        if standing.name in self.targets:
+            return any(channel.query == standing.name for channel in course.channels)
         schema = shared_schema(_schema_of(pool, standing))
         return course.channel_of(standing.name, schema) is not None or OTHERS not in self.targets
+
+    def announce(self) -> None:
+        """Write down where results go, for those who read them elsewhere; a function has no address."""
+        found = {name: _address(target, self.base) for name, target in self.targets.items()}
+        write_whole(self.checkpoint.targets, json.dumps(found).encode())
+
+    def with_own(self, name: str, into: str | None) -> Outlets:
+        """The same, with a sink of its own for a query that joined with one."""
+        return self if into is None else replace(self, targets=dict(self.targets) | {name: into})
+
+    def catch_up(self, session: SparkSession, name: str, writer: str) -> None:
+        """Let the sinks of a query take what they did not take before."""
+        sinks = sinks_of(name, self.targets[name], self.base, writer, self.checkpoint.results(name))
+        Patient(name, sinks, self.checkpoint.letters).catch_up(session)
 
     def results(self, session: SparkSession, standing: Standing, pool: Pool) -> DataFrame:
         """What `memory:` has kept of a query."""
@@ -125,6 +156,14 @@ class Outlets:
         if alone:
             return found
         return found.where(F.col("query") == standing.name).drop("query").toDF(*own.names)
+
+
+def _address(target: Target, base: Path) -> str | None:
+    """The first address among the sinks of a query, wherever it is read from."""
+    several = [target] if isinstance(target, str) or callable(target) else target
+    for scheme, rest in (parted(each) for each in several if isinstance(each, str)):
+        return f"{scheme}:{located(rest, base)}" if scheme in _FOLDERS else f"{scheme}:{rest}"
+    return None
 
 
 def _folder(channel: Channel) -> str:

@@ -8,77 +8,52 @@ import time
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from types import TracebackType
 from typing import Any
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql import DataFrame
 
 from panewise.engine import Pool
 from panewise.engine.pool import Standing
 from panewise.errors import BindProblem, PanewiseError, SchemaProblem, StateProblem, did_you_mean
 from panewise.runtime.checkpoint import Checkpoint, Plan
 from panewise.runtime.control import amendments, malformed
+from panewise.runtime.dead_letters import Letter
 from panewise.runtime.signals import signals
 from panewise.runtime.spark.course import Course
-from panewise.runtime.spark.failures import explained, unreadable_file
-from panewise.runtime.spark.labels import labels_of
 from panewise.runtime.spark.metrics import Listener, Metrics
 from panewise.runtime.spark.outlets import Outlets
-from panewise.runtime.spark.run import FiledRun, Run, Setting, StoredRun
-from panewise.runtime.spark.session import agreeing
+from panewise.runtime.spark.run import FiledRun, Setting, StoredRun
+from panewise.runtime.spark.supervised import POLL, Supervised
 from panewise.time import Domain
 
 log = logging.getLogger("panewise.pipeline")
 
-_POLL = 0.25
 
-
-class Pipeline:
+class Pipeline(Supervised):
     """A running pipeline. Leaving it as a context manager stops it."""
 
     def __init__(
         self,
         pool: Pool,
+        plan: Plan,
         frames: Mapping[str, DataFrame],
         checkpoint: Checkpoint,
         outlets: Outlets,
         trigger: Mapping[str, Any],
-        shards: int | None,
         skew: int | None,
-        state: str,
     ) -> None:
-        self._session: SparkSession = agreeing(next(iter(frames.values())).sparkSession)
-        self._checkpoint, self._outlets, self._lease = checkpoint, outlets, checkpoint.lease
+        session = next(iter(frames.values())).sparkSession
+        self._outlets = outlets
         self._scripted = {name: standing.text for name, standing in pool.queries.items()}
-        plan = self._agreed(pool, shards, state)
-        self._name = f"panewise-{plan.identity[:8]}"
-        self._setting = Setting(self._session, checkpoint, plan, frames, trigger, skew, self._name)
-        self._pool = plan.streams()
+        name = f"panewise-{plan.identity[:8]}"
+        self._setting = Setting(session, checkpoint, plan, frames, trigger, skew, name)
         timed = all(schema.domain is Domain.TIMESTAMP for schema in pool.streams.values())
-        self._listener = Listener(checkpoint, timed)
-        self._lock = threading.RLock()
-        self._stopped = threading.Event()
-        self._run: Run | None = None
-        self._listening = False
+        super().__init__(session, checkpoint, plan.streams(), Listener(checkpoint, timed), name)
         self._course: Course | None = None
-        self._problem: PanewiseError | None = None
         #: What was last said of the control log, which is looked at again and again.
         self._complaint = ""
 
     # ---- what can be asked -------------------------------------------------------------------------------------
-
-    @property
-    def query(self) -> StreamingQuery:
-        """Spark's own query. Another one after a query has joined that needed other columns or panes."""
-        return self._running.query
-
-    @property
-    def _running(self) -> Run:
-        assert self._run is not None
-        return self._run
 
     @property
     def metrics(self) -> Metrics:
@@ -94,12 +69,12 @@ class Pipeline:
         """How the queries share panes, and which rows are sliced before they meet."""
         with self._lock:
             assert self._course is not None
-            lanes = self._course.layout.lanes
-            reasons = [
-                f"rows travel as they are: {lane.reason}" if lane.reason else "rows are sliced" for lane in lanes
-            ]
-            numbered = [f"lane {number}: {reason}" for number, reason in enumerate(reasons, start=1)]
-            return "\n".join([self._pool.explain(), *numbered])
+            return "\n".join([self._pool.explain(), *self._course.layout.explained()])
+
+    @property
+    def suspended(self) -> dict[str, Letter]:
+        """Queries that failed, or whose sinks did, and do not go on until they are resumed; the others do."""
+        return self._suspending.letters()
 
     def results(self, name: str) -> DataFrame:
         """The results of a query whose sink is `memory:`, also of one that has left."""
@@ -118,6 +93,13 @@ class Pipeline:
         """Let a query go."""
         self._do({"op": "revoke", "name": name})
 
+    def resume(self, name: str) -> None:
+        """Let a query join again that was suspended or revoked; it sees the panes that are kept, as when it first came.
+
+        Results that its sinks did not take are given to them first. What fails again is suspended again.
+        """
+        self._do({"op": "resume", "name": name})
+
     def finish(self, until: int | str | None = None) -> None:
         """Nothing more will come: wait until all rows have been read, answer everything, and stop.
 
@@ -126,13 +108,13 @@ class Pipeline:
         if self._setting.bounded:
             self.await_end()
         else:
-            self._guarded(self.query.processAllAvailable)
+            self._persistently(lambda run: run.query.processAllAvailable())
         with self._lock:
             if not self._checkpoint.control.finished:
                 self._do({"op": "finish"} | ({} if until is None else {"until": until}))
             if not self.query.isActive:
                 self._launch()
-        self._guarded(self._running.heard)
+        self._persistently(lambda run: run.heard())
         self.stop()
 
     def _do(self, command: dict[str, Any]) -> None:
@@ -141,6 +123,10 @@ class Pipeline:
             self._own()
             if self._checkpoint.control.finished:
                 raise StateProblem("the pipeline is finished", fix="start another one with an empty checkpoint")
+            if command["op"] == "resume":
+                if waiting := self._suspending.waits(command["name"]):
+                    self._deliver(command["name"])
+                command = self._suspending.resumed(command, waiting)
             standing = self._understood(command)
             prepared = standing is None or self._prepared(standing)
             if not prepared:
@@ -151,17 +137,26 @@ class Pipeline:
                 log.info("%s: %s %s", self._name, command["op"], command.get("name", ""))
                 if standing is not None:
                     self._pool.adopt(standing)
-                elif command["op"] == "revoke":
+                elif command["op"] == "revoke" and command["name"] in self._pool.queries:
                     self._pool.revoke(command["name"])
+                self._suspending.note()
             finally:
                 # Also when the log cannot be written: whoever else is there goes on.
                 if not prepared:
                     self._launch()
 
+    def _deliver(self, name: str) -> None:
+        """Let the sinks of a query take what they did not take; meanwhile nobody may add to it."""
+        self._halt()
+        try:
+            self._suspending.deliver(name, self._outlets, self._session, self._setting.plan.identity)
+        finally:
+            self._launch()
+
     def _understood(self, command: Mapping[str, Any]) -> Standing | None:
         """What a query that joins would be; refuses what cannot be followed."""
         name = command.get("name")
-        if command["op"] == "revoke" and name not in self._pool.queries:
+        if command["op"] == "revoke" and name not in {*self._pool.queries, *self._suspending.letters()}:
             raise BindProblem(f"there is no query {name!r}", fix=did_you_mean(str(name), self.list() or ["register"]))
         if command["op"] != "register":
             return None
@@ -173,7 +168,9 @@ class Pipeline:
         standing = self._pool.understood(command["name"], command["text"], since)
         for stream in sorted(standing.streams - set(self._setting.frames)):
             raise SchemaProblem(f"there is no DataFrame for stream {stream!r}", fix="restart with one")
-        self._outlets.admit(standing, self._pool)
+        outlets = self._outlets.with_own(standing.name, command.get("into"))
+        outlets.admit(standing, self._pool)
+        self._outlets = outlets
         return standing
 
     def _prepared(self, standing: Standing) -> bool:
@@ -189,74 +186,52 @@ class Pipeline:
             self._amend()
             for name, query in self._checkpoint.control.standing().items():
                 self._pool.adopt(self._pool.understood(name, query.text))
+                self._outlets = self._outlets.with_own(name, query.into)
             self._launch()
+            self._suspending.note()
         threading.Thread(target=self._watch, name=self._name, daemon=True).start()
 
     def _amend(self) -> None:
         """Follow what the script changed since the checkpoint was written."""
-        standing = self._checkpoint.control.standing()
-        commands = list(amendments(standing, self._scripted))
+        known = self._checkpoint.control.known()
+        amended = list(amendments(known, self._scripted))
+        commands = [command for _, some in amended for command in some]
         if commands and self._checkpoint.control.finished:
             raise StateProblem("the pipeline is finished", fix="start the changed script with an empty checkpoint")
-        for command in commands if standing else []:
-            match command["op"]:
-                case "revoke":
-                    log.warning("%s: the state of %r is dropped: the script has changed", self._name, command["name"])
-                case "register":
-                    log.info("%s: %r joins: the script has changed", self._name, command["name"])
+        for sentence, _ in amended if known else []:
+            log.warning("%s: %s", self._name, sentence)
         if commands:
             self._checkpoint.control.command(commands)
-
-    def _agreed(self, pool: Pool, shards: int | None, state: str) -> Plan:
-        if state not in ("rocksdb", "files"):
-            raise BindProblem(f"state {state!r} is unknown", fix="use 'rocksdb' or 'files'")
-        for name, text in self._scripted.items():
-            if not text:
-                raise StateProblem(f"query {name!r} has no text", fix="register it as CQL text")
-        plan = self._checkpoint.plan()
-        if plan is None:
-            count = shards or int(self._session.conf.get("spark.sql.shuffle.partitions") or 1)
-            return self._checkpoint.create(pool, labels_of(self._session, count), state)
-        self._checkpoint.agreed(plan, pool, shards, state)
-        return plan
-
-    def _own(self) -> None:
-        """Have the checkpoint, again where it was let go; who has lost it to another pipeline does not come back."""
-        if self._problem is not None:
-            raise self._problem
-        self._lease.take()
 
     def _launch(self) -> None:
         self._own()
         plan = self._setting.plan
-        run, channels = f"{plan.identity}/{uuid.uuid4().hex}", self._outlets.channels(self._pool)
-        course = Course.of(run, self._pool, plan.shards, channels, str(self._checkpoint.lateness))
+        course = Course.of(
+            f"{plan.identity}/{uuid.uuid4().hex}",
+            self._pool,
+            plan.shards,
+            self._outlets.channels(self._pool),
+            self._setting.frames,
+            self._checkpoint.control.suspensions(),
+            str(self._checkpoint.lateness),
+        )
         kind = StoredRun if plan.state == "rocksdb" else FiledRun
         sinks = self._outlets.sinks(course, plan.identity)
+        self._outlets.announce()
         self._listener.ended.clear()
         self._run = self._guarded(lambda: kind(self._setting, course, sinks, self._listener))
         self._course = course
         self._listener.query = str(self.query.id)
         self._listen()
 
-    def _listen(self) -> None:
-        if not self._listening:
-            self._listening = True
-            self._session.streams.addListener(self._listener)
-
-    def _unlisten(self) -> None:
-        """Spark would go on speaking to a listener that is gone, and through Connect wait for it for ever."""
-        if self._listening:
-            self._listening = False
-            self._listener.ended.wait(1.0)
-            self._session.streams.removeListener(self._listener)
-
     def _watch(self) -> None:
         """Follow what other processes ask for, as long as the checkpoint is ours."""
-        while not self._stopped.wait(_POLL):
+        while not self._stopped.wait(POLL):
             try:
                 if self._listener.ended.is_set():
+                    self._attend()
                     self._let_go()
+                self._suspending.note()
                 if self._lease.held:
                     self._lease.fence.check()
             except PanewiseError as problem:
@@ -277,12 +252,6 @@ class Pipeline:
             if str(problem) != self._complaint:
                 self._complaint = str(problem)
                 log.exception("%s: the control log cannot be followed", self._name)
-
-    def _let_go(self) -> None:
-        """Let others have the checkpoint once the run is over."""
-        with self._lock:
-            if self._run is not None and not self.query.isActive:
-                self._lease.release()
 
     def _follow(self, request: dict[str, Any]) -> None:
         command = {key: value for key, value in request.items() if key != "number"}
@@ -310,16 +279,15 @@ class Pipeline:
         with signals(self._gently):
             waited = 0.0
             while timeout is None or waited < timeout:
-                step = _POLL if timeout is None else min(_POLL, timeout - waited)
+                step = POLL if timeout is None else min(POLL, timeout - waited)
                 if self._ended(step):
                     return True
                 waited += step
         return False
 
     def _ended(self, patience: float) -> bool:
-        current = self._running
         try:
-            over = self._guarded(lambda: current.over(patience))
+            over, current = self._persistently(lambda run: (run.over(patience), run))
             if over:
                 self._catch_up()
                 self._unlisten()
@@ -329,11 +297,6 @@ class Pipeline:
             raise self._problem
         with self._lock:
             return bool(over) and self._running is current
-
-    def _catch_up(self) -> None:
-        """Hear of the last batches of queries that have ended before their listener was told."""
-        for progress in self.query.recentProgress:
-            self._listener.hear(progress)
 
     def _gently(self, *_: object) -> None:
         log.info("%s: stopping after the running batch", self._name)
@@ -346,37 +309,18 @@ class Pipeline:
             try:
                 waited = 0.0
                 while self._running.busy and waited < patience:
-                    time.sleep(_POLL)
-                    waited += _POLL
+                    time.sleep(POLL)
+                    waited += POLL
                 self._halt()
                 self._catch_up()
                 self._unlisten()
             finally:
                 self._lease.release()
 
-    def _halt(self) -> None:
-        if self._run is not None and self.query.isActive:
-            self._guarded(self.query.stop)
-
-    def _guarded(self, action: Any) -> Any:
-        """Do something in Spark; what goes wrong is said in one sentence."""
-        try:
-            return action()
-        except (PySparkException, Py4JError) as problem:
-            raise self._explained(problem) from problem
-
-    def _explained(self, problem: Exception) -> PanewiseError:
-        """Why Spark failed; a file that it could not read may be removed from now on."""
-        if (file := unreadable_file(problem)) is not None:
-            self._checkpoint.excuse(file)
-        return explained(problem)
-
     def __enter__(self) -> Pipeline:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 

@@ -94,6 +94,11 @@ class Run(ABC):
         # Seconds need not be whole, whatever the signature says.
         return bool(query.awaitTermination(patience))
 
+    @property
+    def sources(self) -> dict[str, DataFrame]:
+        """What Spark reads, in its order."""
+        return {crossing.stream: self.setting.frames[crossing.stream] for crossing in self.course.layout.crossings}
+
     def _delivery(self) -> Delivery:
         return Delivery(self.course.channels, self.sinks, str(self.setting.checkpoint.folder), self.fence)
 
@@ -122,10 +127,18 @@ class StoredRun(Run):
         frame, labels = self.setting.frames[crossing.stream], self.setting.plan.labels
         return messages(frame, self.course.layout, crossing, labels, self.setting.skewed(crossing))
 
-    def _commands(self) -> DataFrame:
-        """The control log as a stream, copied to every shard."""
+    @property
+    def sources(self) -> dict[str, DataFrame]:
+        return {"#commands": self._log(), **super().sources}
+
+    def _log(self) -> DataFrame:
+        """The control log as a stream."""
         files = self.setting.session.readStream.format("text").options(wholetext="true", pathGlobFilter=NUMBERED)
-        rows = files.load(str(self.setting.checkpoint.control.commands))
+        return files.load(str(self.setting.checkpoint.control.commands))
+
+    def _commands(self) -> DataFrame:
+        """The same, copied to every shard."""
+        rows = self._log()
         every = F.explode(F.array(*(F.lit(label).cast("int") for label in self.setting.plan.labels)))
         place, payload = F.lit(-1).cast("bigint"), F.col("value").cast("binary")
         return rows.select(every.alias("shard"), place.alias("place"), payload.alias("payload"))
@@ -261,7 +274,7 @@ class Delivery:
     @property
     def _alone(self) -> bool:
         """Whether results are read once only."""
-        return len(self.channels) == 1 and len(self.sinks[0]) == 1
+        return len(self.channels) == 1 and sum(sink.reads for sink in self.sinks[0]) == 1
 
     def _written(self, said: DataFrame, batch: int, channels: Sequence[int]) -> None:
         for number in channels:

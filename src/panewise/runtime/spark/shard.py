@@ -26,9 +26,10 @@ from panewise.engine.parts import Change, Parts, read_note, read_parts
 from panewise.engine.relational import Inflow
 from panewise.engine.sealed import sealed_table
 from panewise.engine.snapshot import Tree, unframed
-from panewise.errors import StateProblem
-from panewise.runtime.control import malformed
+from panewise.errors import QueryProblem, StateProblem
+from panewise.runtime.control import malformed, placed
 from panewise.runtime.spark.course import Course, shared_schema
+from panewise.runtime.spark.failures import reported
 from panewise.runtime.spark.judging import Judging
 from panewise.runtime.whole import write_whole
 
@@ -176,12 +177,22 @@ def _commands(payload: bytes) -> Iterator[Tree]:
         case {"number": int(number), "commands": list(commands)}:
             for place, command in enumerate(commands):
                 if malformed(command) is None:
-                    yield command | {"number": number + place / 2**20}
+                    yield command | {"number": placed(number, place)}
 
 
 def work(shard: Shard, course: Course, label: int, messages: Sequence[Tree]) -> Iterator[pd.DataFrame]:
     """Follow commands, take panes and rows in, and say what has become final."""
     shard.rows_before = shard.rows_in
+    try:
+        yield from _worked(shard, course, label, messages)
+    except QueryProblem as problem:
+        raise reported(problem) from problem
+
+
+def _worked(shard: Shard, course: Course, label: int, messages: Sequence[Tree]) -> Iterator[pd.DataFrame]:
+    for name, number in course.suspensions.items():
+        if number > shard.command:
+            _dismiss(shard, name)
     for command in (m for m in messages if "op" in m):
         yield from _follow(shard, course, label, command)
     streams: dict[str, list[Tree]] = {}
@@ -205,6 +216,9 @@ def _follow(shard: Shard, course: Course, label: int, command: Mapping[str, Any]
     shard.command = command["number"]
     pool = shard.engine.pool
     match command["op"]:
+        case "register" if course.suspensions.get(command["name"], 0) > command["number"]:
+            # It joins and fails in one batch, which is now done again without it.
+            pass
         case "register" if command["name"] not in pool.queries:
             standing = course.standing(pool, command["name"], command["text"])
             if command.get("start") == "now":
@@ -212,14 +226,20 @@ def _follow(shard: Shard, course: Course, label: int, command: Mapping[str, Any]
             # What no slicer prepares for has been revoked again by a later command.
             if course.layout.covers(standing.plan):
                 pool.adopt(standing)
-        case "revoke" if command["name"] in pool.queries:
-            if (family := shard.engine.family(command["name"])) is not None:
-                family.shed = None
-            pool.revoke(command["name"])
-            shard.channels.pop(command["name"], None)
+        case "revoke" | "suspend":
+            _dismiss(shard, command["name"])
         case "finish":
             shard.finished = True
             yield from said(shard, course, label, lambda: shard.engine.finish(command.get("until")))
+
+
+def _dismiss(shard: Shard, name: str) -> None:
+    """Let a query go, with its state."""
+    if name in shard.engine.pool.queries:
+        if (family := shard.engine.family(name)) is not None:
+            family.shed = None
+        shard.engine.pool.revoke(name)
+        shard.channels.pop(name, None)
 
 
 def take(shard: Shard, course: Course, messages: Sequence[Tree]) -> None:

@@ -6,19 +6,25 @@ files by replacing the folder of that batch, Delta by the number in its transact
 
 from __future__ import annotations
 
+import logging
+import re
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from panewise.errors import SourceProblem
+from panewise.runtime.dead_letters import DeadLetters, Letter
 from panewise.runtime.pane_log import PaneLog
-from panewise.runtime.spark.sources import located, parted, topic_of
+from panewise.runtime.spark.sources import first_line, located, parted, topic_of
 from panewise.runtime.whole import clear_drafts
+
+log = logging.getLogger("panewise.pipeline")
 
 #: An address, a function of a DataFrame and the number of its batch, or several of them.
 Target: TypeAlias = "str | Callable[[DataFrame, int], None] | Sequence[str | Callable[[DataFrame, int], None]]"
@@ -42,6 +48,11 @@ def batch_column(names: Sequence[str]) -> str:
 
 class Sink(ABC):
     """Takes the results of batches."""
+
+    @property
+    def reads(self) -> int:
+        """How often it reads the results of a batch."""
+        return 1
 
     @abstractmethod
     def write(self, results: DataFrame, batch: int) -> None:
@@ -132,6 +143,60 @@ class Function(Sink):
 
     def write(self, results: DataFrame, batch: int) -> None:
         self.function(results, batch)
+
+
+#: Results that cannot be computed, and batches that are stopped, are no fault of the sink.
+_INNOCENT = re.compile(r"panewise\.errors\.|cancelled|Interrupt")
+
+
+@dataclass(frozen=True)
+class Patient(Sink):
+    """The sinks of one query. Once one fails, results wait in the dead letters until the query is resumed."""
+
+    query: str
+    sinks: tuple[Sink, ...]
+    letters: DeadLetters
+
+    @property
+    def reads(self) -> int:
+        return len(self.sinks)
+
+    def write(self, results: DataFrame, batch: int) -> None:
+        if self.letters.sink(self.query) is not None:
+            self._waiting.write(results, batch)
+            return
+        try:
+            self._deliver(results, batch)
+        except Exception as problem:
+            self._suspend(results, batch, problem)
+
+    def _deliver(self, results: DataFrame, batch: int) -> None:
+        for sink in self.sinks:
+            sink.write(results, batch)
+
+    def _suspend(self, results: DataFrame, batch: int, problem: Exception) -> None:
+        if _INNOCENT.search(str(problem)):
+            raise problem
+        try:
+            # Fails likewise where it was not the sink that failed.
+            self._waiting.write(results, batch)
+        except Exception:
+            raise problem from None
+        letter = Letter(self.query, f"its sink fails: {type(problem).__name__}: {first_line(problem)}", batch=batch)
+        self.letters.suspend_sink(letter)
+        log.warning("the results of %r wait in '%s': %s", self.query, self._waiting.path, letter.reason)
+
+    @property
+    def _waiting(self) -> Files:
+        return Files("parquet", str(self.letters.results(self.query)))
+
+    def catch_up(self, session: SparkSession) -> None:
+        """Take what waits, batch by batch in their order; each is let go once it has been taken."""
+        folders = {int(path.name.partition("=")[2]): path for path in Path(self._waiting.path).glob("batch*=*")}
+        for batch, folder in sorted(folders.items()):
+            self._deliver(session.read.parquet(str(folder)), batch)
+            shutil.rmtree(folder)
+        self.letters.resume_sink(self.query)
 
 
 def sinks_of(

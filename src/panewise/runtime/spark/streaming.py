@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from panewise.engine import Pool
-from panewise.errors import SchemaProblem
-from panewise.runtime.checkpoint import Checkpoint
+from panewise.errors import BindProblem, SchemaProblem, StateProblem
+from panewise.runtime.checkpoint import Checkpoint, Plan
 from panewise.runtime.spark.frames import checked
+from panewise.runtime.spark.labels import labels_of
 from panewise.runtime.spark.outlets import Outlets
 from panewise.runtime.spark.pipeline import Pipeline
+from panewise.runtime.spark.session import agreeing
 from panewise.runtime.spark.sinks import Target
 from panewise.time import Domain, Duration, DurationLike
 
@@ -51,12 +53,28 @@ def stream(
     folder.plan()
     folder.lease.take()
     try:
-        pipeline = Pipeline(pool, frames, folder, outlets, dict(trigger or {}), shards, skew, state)
+        plan = _plan(folder, pool, agreeing(next(iter(frames.values())).sparkSession), shards, state)
+        pipeline = Pipeline(pool, plan, frames, folder, outlets, dict(trigger or {}), skew)
         pipeline.start()
     except BaseException:
         folder.lease.release()
         raise
     return pipeline
+
+
+def _plan(checkpoint: Checkpoint, pool: Pool, session: SparkSession, shards: int | None, state: str) -> Plan:
+    """The plan of a checkpoint, which a new one is given; refuses what it cannot go on with."""
+    if state not in ("rocksdb", "files"):
+        raise BindProblem(f"state {state!r} is unknown", fix="use 'rocksdb' or 'files'")
+    for standing in pool.queries.values():
+        if not standing.text:
+            raise StateProblem(f"query {standing.name!r} has no text", fix="register it as CQL text")
+    plan = checkpoint.plan()
+    if plan is None:
+        count = shards or int(session.conf.get("spark.sql.shuffle.partitions") or 1)
+        return checkpoint.create(pool, labels_of(session, count), state)
+    checkpoint.agreed(plan, pool, shards, state)
+    return plan
 
 
 def _streaming(name: str, streams: Mapping[str, DataFrame], pool: Pool) -> DataFrame:

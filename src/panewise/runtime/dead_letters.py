@@ -1,0 +1,91 @@
+"""What a pipeline puts aside: the rows that queries failed on, and results that their sinks did not take.
+
+`dead_letters` in the checkpoint has a folder for each query: numbered letters, one for each time it was suspended, and
+while its sinks are suspended `sink.json` and the results that wait for them, a folder a batch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+from panewise.errors import Failure
+from panewise.runtime.whole import create_whole, private_folder, write_whole
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@dataclass(frozen=True)
+class Letter:
+    """Why a query was suspended: the row it failed on, as text, and the batch that had it."""
+
+    query: str
+    reason: str
+    row: Mapping[str, str] = field(default_factory=dict)
+    batch: int | None = None
+    at: str = field(default_factory=now)
+
+    @classmethod
+    def of(cls, failure: Failure) -> Letter:
+        return cls(failure.query, failure.reason, failure.row)
+
+    def __str__(self) -> str:
+        on = ", ".join(f"{name}={value}" for name, value in self.row.items())
+        return f"{self.reason}{f' (on {on})' if on else ''}"
+
+
+@dataclass(frozen=True)
+class DeadLetters:
+    """The folder of them."""
+
+    folder: Path
+
+    def write(self, letter: Letter, text: str) -> Path:
+        """Put a letter aside, with the text of its query."""
+        home = self._home(letter.query)
+        private_folder(home)
+        number = len(list(home.glob("[0-9]*.json"))) + 1
+        while not create_whole(path := home / f"{number:06d}.json", _bytes(asdict(letter) | {"text": text})):
+            number += 1
+        return path
+
+    # ---- sinks -------------------------------------------------------------------------------------------------
+
+    def suspend_sink(self, letter: Letter) -> None:
+        home = self._home(letter.query)
+        private_folder(home)
+        write_whole(home / "sink.json", _bytes(asdict(letter)))
+
+    def sink(self, query: str) -> Letter | None:
+        """Why the sinks of a query are suspended; None where they are not."""
+        try:
+            return Letter(**json.loads((self._home(query) / "sink.json").read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return None
+
+    def sinks(self) -> dict[str, Letter]:
+        """All queries whose sinks are suspended."""
+        homes = sorted(path.parent for path in self.folder.glob("*/sink.json"))
+        return {name: letter for home in homes if (letter := self.sink(name := unquote(home.name))) is not None}
+
+    def results(self, query: str) -> Path:
+        """Where the results wait that the sinks of a query did not take."""
+        return self._home(query) / "results"
+
+    def resume_sink(self, query: str) -> None:
+        """Its sinks have taken everything that waited."""
+        (self._home(query) / "sink.json").unlink(missing_ok=True)
+
+    def _home(self, query: str) -> Path:
+        return self.folder / quote(query, safe="").replace(".", "%2E")
+
+
+def _bytes(entry: Mapping[str, Any]) -> bytes:
+    return json.dumps(entry, indent=2).encode()

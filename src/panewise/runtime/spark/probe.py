@@ -1,0 +1,191 @@
+"""Whose expression fails in Spark, and on which row: the rows of the batch that failed are read once more.
+
+Filters, keys and arguments of queries are evaluated inside of Spark, all of them together, and Spark says only that one
+failed. A probe is a streaming query over the same sources, which is told by a copy of Spark's logs to begin with the
+same batch; it evaluates what each query asks for alone.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import shutil
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import reduce
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from panewise.engine import Pool
+from panewise.engine.blame import first_failing
+from panewise.errors import BindProblem, shown_row
+from panewise.runtime.dead_letters import Letter
+from panewise.runtime.spark.drafts import laid_out
+from panewise.runtime.spark.failures import failing_queries, known_cause
+from panewise.runtime.spark.layout import Crossing
+from panewise.runtime.spark.run import Run
+from panewise.runtime.spark.sources import first_line
+from panewise.runtime.spark.types import quoted
+
+log = logging.getLogger("panewise.pipeline")
+
+#: A probe that has found nothing after so many seconds gives up.
+_PATIENCE = 300.0
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """Queries that ask the same of a stream: which rows they can use, and what they want to know of them."""
+
+    stream: str
+    queries: tuple[str, ...]
+    usable: str
+    select: tuple[str, ...]
+
+
+def blamed(run: Run, pool: Pool, problem: Exception) -> list[Letter]:
+    """The queries that made a run fail: those that workers have named, or those whose expressions Spark fails on."""
+    checkpoint = run.setting.checkpoint.spark
+    named = failing_queries(problem)
+    if not named and not known_cause(problem):
+        try:
+            named = probed(checkpoint, run.sources, suspects(pool, problem))
+        except (PySparkException, OSError) as other:
+            log.warning("whose fault it is cannot be found out: %s", first_line(other))
+    return [replace(letter, batch=failed_batch(checkpoint)) for letter in named]
+
+
+def suspects(pool: Pool, problem: Exception) -> list[Suspect]:
+    """What queries ask of Spark; where Spark has named an expression, only those that ask for it."""
+    asked: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for name, standing in pool.queries.items():
+        alone = pool.emptied()
+        alone.adopt(standing)
+        for crossing in laid_out(alone, 1).crossings:
+            asked.setdefault((crossing.stream, crossing.usable, _computed(crossing)), []).append(name)
+    every = [Suspect(stream, tuple(q), usable, sql) for (stream, usable, sql), q in asked.items() if sql]
+    return [each for each in every if any(sql in str(problem) for sql in each.select)] or every
+
+
+def _computed(crossing: Crossing) -> tuple[str, ...]:
+    """The expressions that are more than a column."""
+    plain = {crossing.time, *map(quoted, crossing.needed)}
+    return tuple(sql for _, sql in crossing.select if sql not in plain)
+
+
+def failed_batch(checkpoint: Path) -> int | None:
+    """The batch that Spark has begun and not ended; None where there is none."""
+    begun, ended = (
+        max((int(path.name) for path in (checkpoint / name).glob("[0-9]*")), default=-1)
+        for name in ("offsets", "commits")
+    )
+    return begun if begun > ended else None
+
+
+def probed(checkpoint: Path, sources: Mapping[str, DataFrame], found: Sequence[Suspect]) -> list[Letter]:
+    """The suspects that fail alone, each with its row.
+
+    `sources` are those of the failed query, in its order; the folder is its checkpoint.
+    """
+    batch = failed_batch(checkpoint)
+    if batch is None or not found:
+        return []
+    with tempfile.TemporaryDirectory(prefix="probe-", dir=checkpoint.parent, ignore_cleanup_errors=True) as folder:
+        again, answer = Path(folder) / "spark", Path(folder) / "answer.json"
+        for name in ("offsets", "commits", "sources"):
+            if (checkpoint / name).exists():
+                shutil.copytree(checkpoint / name, again / name)
+        (again / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
+        probing = Probing(tuple(found), batch, str(answer))
+        writer = _together(sources).writeStream.foreachBatch(probing).option("checkpointLocation", str(again))
+        query = writer.start()
+        try:
+            ending = time.monotonic() + _PATIENCE
+            while not answer.exists() and query.isActive and time.monotonic() < ending:
+                time.sleep(0.1)
+        finally:
+            query.stop()
+        return [Letter(**each) for each in json.loads(answer.read_text())] if answer.exists() else []
+
+
+def _together(sources: Mapping[str, DataFrame]) -> DataFrame:
+    """All sources as one stream: the rows of each are structs in a column of its name."""
+    kinds = {name: frame.schema for name, frame in sources.items()}
+
+    def columns(mine: str) -> list[Column]:
+        rows = F.struct(*(F.col(quoted(field.name)) for field in kinds[mine].fields))
+        return [(rows if name == mine else F.lit(None)).cast(kinds[name]).alias(name) for name in kinds]
+
+    return reduce(DataFrame.union, (frame.select(*columns(name)) for name, frame in sources.items()))
+
+
+@dataclass(frozen=True)
+class Probing:
+    """The function of `foreachBatch`: evaluate what each suspect asks for, and write down who fails."""
+
+    suspects: tuple[Suspect, ...]
+    batch: int
+    answer: str
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        if batch != self.batch:
+            return
+        letters = [asdict(letter) for suspect in self.suspects for letter in self._judged(suspect, rows)]
+        draft = Path(f"{self.answer}.draft")
+        draft.write_text(json.dumps(letters))
+        draft.rename(self.answer)
+
+    def _judged(self, suspect: Suspect, rows: DataFrame) -> Iterator[Letter]:
+        own = rows.where(F.col(quoted(suspect.stream)).isNotNull()).select(f"{quoted(suspect.stream)}.*")
+        own = own.where(suspect.usable).withColumn(_PLACE, F.monotonically_increasing_id()).persist()
+        try:
+            problem = _failure(own, suspect.select)
+            if problem is not None:
+                row = _culprit(own, suspect.select)
+                for query in suspect.queries:
+                    yield Letter(query, _reason(problem), row, batch=self.batch)
+        finally:
+            own.unpersist()
+
+
+_PLACE = "#place"
+
+
+def _failure(rows: DataFrame, select: Sequence[str]) -> Exception | None:
+    """Why expressions cannot be evaluated for some rows; None where they can."""
+    try:
+        # All of them are needed for the hash, so that Spark leaves none out.
+        rows.select(F.xxhash64(*map(F.expr, select)).alias("hash")).agg(F.max("hash")).collect()
+    except Exception as problem:
+        return problem
+    return None
+
+
+def _culprit(rows: DataFrame, select: Sequence[str]) -> dict[str, str]:
+    """The first row for which expressions fail."""
+    parts = rows.groupBy(F.spark_partition_id().alias("part")).agg(
+        F.min(_PLACE).alias("first"), F.count("*").alias("n")
+    )
+    places = [row["first"] + n for row in sorted(parts.collect(), key=lambda r: r["first"]) for n in range(row["n"])]
+
+    def attempt(low: int, high: int) -> None:
+        some = rows.where(F.col(quoted(_PLACE)).between(places[low], places[high - 1]))
+        if (problem := _failure(some, select)) is not None:
+            raise BindProblem(first_line(problem))
+
+    place = places[first_failing(len(places), attempt)]
+    (row,) = rows.where(F.col(quoted(_PLACE)) == place).drop(_PLACE).collect()
+    return shown_row(row.asDict())
+
+
+def _reason(problem: Exception) -> str:
+    """Spark's sentence, without the expression it quotes below."""
+    found = re.search(r"\[[A-Z][A-Z0-9_.]+\] [^\n]*", str(problem))
+    return (found[0] if found else first_line(problem)).partition(" SQLSTATE")[0].strip()
