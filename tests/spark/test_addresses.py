@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -136,8 +137,8 @@ def test_the_command_runs_a_script_to_its_end(tmp_path: Path) -> None:
     assert "does not exist" in failed.stderr
 
 
-def test_the_command_follows_aloud_without_a_terminal(tmp_path: Path) -> None:
-    """A line at the start, a line a batch, results as they come."""
+def test_the_command_follows_aloud_without_a_terminal_and_its_results_are_found(tmp_path: Path) -> None:
+    """A line at the start, a line a batch, results as they come; another process reads them and asks for health."""
     written(tmp_path, "parquet")
     path = script(tmp_path, "parquet:in")
     path.write_text(path.read_text().replace(" INTO 'memory:'", ""))
@@ -153,8 +154,15 @@ def test_the_command_follows_aloud_without_a_terminal(tmp_path: Path) -> None:
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < ending, log.read_text()
             time.sleep(0.5)
+        health = subprocess.run([*panewise, "status", "ck"], capture_output=True, text=True, cwd=tmp_path, check=False)
     finally:
         process.terminate()
     assert process.wait(60) == 0, log.read_text()
+    assert health.returncode == 0, health.stdout
+    assert "runs, process" in health.stdout
     assert "started: S from parquet:in; queries q; checkpoint ck" in log.read_text()
     assert "batch 0: 4 rows in" in log.read_text()
+    found = subprocess.run(
+        [*panewise, "results", "ck", "q", "--output", "json"], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert {"k": "x", "s": 20, "w_start": -2, "w_end": 2} in json.loads(found.stdout)

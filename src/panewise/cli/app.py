@@ -1,4 +1,4 @@
-"""The command: `run`, `query`, `check`, `explain`, `register`, `revoke`, `list`, `serve`, `lookup`, `plot`, `demo`.
+"""The command: `run`, `query`, `check`, `explain`, `plot`, `demo`, `serve`, `lookup`; `status` and more for pipelines.
 
 Each command imports what it needs when it runs, so that help and completion are there at once.
 """
@@ -25,6 +25,8 @@ app = typer.Typer(
 console = Console()
 errors = Console(stderr=True)
 
+Json = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
+Wait = Annotated[float, typer.Option(help="Seconds to wait for the pipeline.")]
 Folder = Annotated[Path, typer.Argument(help="The checkpoint of the pipeline.", show_default=False)]
 TokenFile = Annotated[
     Path | None, typer.Option(help="A file with the token; without it, the variable PANEWISE_TOKEN is used.")
@@ -127,33 +129,71 @@ def register(
     name: Annotated[str, typer.Argument(help="The name of the query.")],
     query: Annotated[str, typer.Argument(help="The query, in CQL.")],
     start_now: Annotated[bool, typer.Option("--start-now", help="Count only what comes from now on.")] = False,
-    wait: Annotated[float, typer.Option(help="Seconds to wait for the pipeline.")] = 10.0,
+    into: Annotated[
+        str | None, typer.Option(help="Where its results go, such as parquet:FOLDER; else the checkpoint keeps them.")
+    ] = None,
+    wait: Wait = 10.0,
 ) -> None:
     """Let a query join a pipeline, which may run in another process or not at all yet."""
-    from panewise.cli.controlling import request
+    from panewise.cli.controlling import absolute, request
 
-    start = "now" if start_now else "backfill"
-    request(console, checkpoint, "register", wait, name=name, text=query, start=start)
+    start, place = "now" if start_now else "backfill", None if into is None else absolute(into)
+    request(console, checkpoint, "register", wait, name=name, text=query, start=start, into=place)
 
 
 @app.command()
 def revoke(
     checkpoint: Folder,
     name: Annotated[str, typer.Argument(help="The name of the query.")],
-    wait: Annotated[float, typer.Option(help="Seconds to wait for the pipeline.")] = 10.0,
+    wait: Wait = 10.0,
 ) -> None:
-    """Let a query leave a pipeline."""
+    """Let a query leave a pipeline; it stays away, also where the script has it, until it is resumed."""
     from panewise.cli.controlling import request
 
     request(console, checkpoint, "revoke", wait, name=name)
 
 
+@app.command()
+def resume(
+    checkpoint: Folder,
+    name: Annotated[str, typer.Argument(help="The name of the query.")],
+    wait: Wait = 30.0,
+) -> None:
+    """Try a query again that was suspended or revoked, or its sinks."""
+    from panewise.cli.controlling import request
+
+    request(console, checkpoint, "resume", wait, name=name)
+
+
 @app.command(name="list")
-def list_(checkpoint: Folder) -> None:
-    """Show the queries of a pipeline."""
+def list_(checkpoint: Folder, as_json: Json = False) -> None:
+    """Show the queries of a pipeline, and why some are suspended."""
     from panewise.cli.controlling import listed
 
-    listed(console, checkpoint)
+    listed(console, checkpoint, as_json)
+
+
+@app.command()
+def status(checkpoint: Folder, as_json: Json = False) -> None:
+    """Say how a pipeline is; the exit code is 0 when it runs or is finished, and no query is suspended."""
+    from panewise.cli.controlling import status as told
+
+    if not told(console, checkpoint, as_json):
+        raise typer.Exit(1)
+
+
+@app.command()
+def results(
+    checkpoint: Folder,
+    name: Annotated[str, typer.Argument(help="The name of the query.")],
+    follow: Annotated[bool, typer.Option("--follow", help="Go on with results as they come.")] = False,
+    rows: Rows = 20,
+    output: How = Output.TABLE,
+) -> None:
+    """Show the results of a query that a pipeline has written as files."""
+    from panewise.cli.controlling import show_results
+
+    show_results(console, checkpoint, name, follow, rows, output)
 
 
 @app.command()

@@ -1,16 +1,30 @@
-"""`panewise register`, `revoke` and `list`: pipelines that run elsewhere."""
+"""`panewise register`, `revoke`, `resume`, `list`, `status` and `results`: pipelines that run elsewhere."""
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 
+from panewise.cli.output import Output, write_result
+from panewise.cli.show import show_result
 from panewise.errors import BindProblem, SourceProblem, did_you_mean
 from panewise.runtime.checkpoint import Checkpoint, Plan
+from panewise.runtime.control import Registered
+from panewise.runtime.results import Results
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: So many bytes at the end of the metrics hold the last line.
+_TAIL = 1 << 16
+_DONE = {"register": "registered", "revoke": "revoked", "resume": "resumed"}
 
 
 def request(console: Console, folder: Path, op: str, patience: float, **arguments: Any) -> None:
@@ -24,9 +38,11 @@ def request(console: Console, folder: Path, op: str, patience: float, **argument
         waited += 0.2
     if fate:
         raise BindProblem(f"the pipeline refuses: {fate}")
-    done = {"register": "registered", "revoke": "revoked"}[op]
+    name = escape(str(arguments["name"]))
     after = "" if fate is not None else ", once the pipeline runs"
-    console.print(f"{escape(str(arguments['name']))} is {done}{after}")
+    console.print(f"{name} is {_DONE[op]}{after}")
+    if op != "revoke":
+        console.print(f"  its results: panewise results {escape(str(folder))} {name}", style="dim", soft_wrap=True)
 
 
 def _plan(checkpoint: Checkpoint) -> Plan:
@@ -38,24 +54,159 @@ def _plan(checkpoint: Checkpoint) -> Plan:
 
 def _checked(plan: Plan, checkpoint: Checkpoint, op: str, arguments: dict[str, Any]) -> None:
     """Refuse at once what the pipeline would refuse anyway."""
-    standing = checkpoint.control.standing()
+    known, name = checkpoint.control.known(), arguments["name"]
     if op == "register":
-        plan.streams().understood(arguments["name"], arguments["text"])
-        other = standing.get(arguments["name"])
-        if other is not None and other.text != arguments["text"]:
-            raise BindProblem(f"the name {arguments['name']!r} is taken", fix="revoke it first, or choose another one")
-    elif arguments["name"] not in standing and not any(
-        asked.get("name") == arguments["name"] for asked in checkpoint.control.pending()
-    ):
-        name = arguments["name"]
-        raise BindProblem(f"there is no query {name!r}", fix=did_you_mean(name, standing or ["panewise register"]))
+        plan.streams().understood(name, arguments["text"])
+        other = known.get(name)
+        if other is not None and other.stands and other.text != arguments["text"]:
+            raise BindProblem(f"the name {name!r} is taken", fix="revoke it first, or choose another one")
+        return
+    asked = any(request.get("name") == name for request in checkpoint.control.pending())
+    if op == "revoke":
+        known = {other: query for other, query in known.items() if not query.revoked}
+    if name not in known and not asked:
+        raise BindProblem(f"there is no query {name!r}", fix=did_you_mean(name, known or ["panewise register"]))
+    if op == "resume" and name in known and known[name].stands and checkpoint.letters.sink(name) is None:
+        raise BindProblem(f"query {name!r} is not suspended", fix="there is nothing to resume")
 
 
-def listed(console: Console, folder: Path) -> None:
+def queries_of(checkpoint: Checkpoint) -> dict[str, dict[str, Any]]:
+    """All queries of a pipeline: how each of them is, and why."""
+    sinks = checkpoint.letters.sinks()
+    return {
+        name: _told(query, str(sinks[name]) if name in sinks else None)
+        for name, query in checkpoint.control.known().items()
+    }
+
+
+def _told(query: Registered, sink: str | None) -> dict[str, Any]:
+    state = "revoked" if query.revoked else "suspended" if query.suspension or sink else "runs"
+    told: dict[str, Any] = {"state": state, "text": query.text, "into": query.into}
+    if query.suspension is not None:
+        told |= {
+            "reason": query.suspension.reason,
+            "row": dict(query.suspension.row),
+            "batch": query.suspension.batch,
+            "since": query.suspension.at,
+        }
+    elif sink is not None:
+        told["reason"] = sink
+    return told
+
+
+def listed(console: Console, folder: Path, as_json: bool) -> None:
     """The queries of a pipeline, and what has been asked of it but not followed yet."""
     checkpoint = Checkpoint(folder)
     _plan(checkpoint)
-    for name, query in checkpoint.control.standing().items():
-        console.print(f"[bold]{escape(name)}[/bold]  {escape(query.text)}", highlight=False, soft_wrap=True)
-    for asked in checkpoint.control.pending():
-        console.print(f"{escape(str(asked.get('name')))}  waits to be {asked['op']}ed", style="dim", soft_wrap=True)
+    queries, waiting = queries_of(checkpoint), checkpoint.control.pending()
+    if as_json:
+        asked = [{key: request.get(key) for key in ("op", "name", "text")} for request in waiting]
+        print(json.dumps({"queries": queries, "waiting": asked}, indent=2))
+        return
+    for name, told in queries.items():
+        if told["state"] != "revoked":
+            console.print(f"[bold]{escape(name)}[/bold]  {escape(told['text'])}", highlight=False, soft_wrap=True)
+            _explain(console, told)
+    for request in waiting:
+        done = _DONE.get(request["op"], request["op"])
+        console.print(f"{escape(str(request.get('name')))}  waits to be {done}", style="dim", soft_wrap=True)
+
+
+def _explain(console: Console, told: dict[str, Any]) -> None:
+    """Why a query is suspended, and on which row it failed."""
+    if told["state"] == "suspended":
+        console.print(f"  [red]suspended[/red]: {escape(told['reason'])}", highlight=False, soft_wrap=True)
+        row = ", ".join(f"{name}={value}" for name, value in told.get("row", {}).items())
+        if row:
+            console.print(f"  in batch {told['batch']}, on {escape(row)}", style="dim", highlight=False, soft_wrap=True)
+
+
+def status(console: Console, folder: Path, as_json: bool) -> bool:
+    """How a pipeline is, as a whole and query by query; says whether all is well."""
+    checkpoint = Checkpoint(folder)
+    _plan(checkpoint)
+    queries, metrics = queries_of(checkpoint), _metrics(checkpoint.metrics)
+    owner = checkpoint.lease.owner()
+    suspended = [name for name, told in queries.items() if told["state"] == "suspended"]
+    health = "runs" if owner else "finished" if checkpoint.control.finished else "stopped"
+    well = health != "stopped" and not suspended
+    if as_json:
+        print(json.dumps({"health": health, "well": well, "queries": queries, "metrics": metrics}, indent=2))
+        return well
+    colour = "green" if well else "red"
+    console.print(f"[{colour}]{health}[/{colour}]{f', {owner}' if owner else ''}", highlight=False, soft_wrap=True)
+    if metrics:
+        behind = f", {metrics['lag_seconds']:,.0f} s behind" if metrics.get("lag_seconds") is not None else ""
+        console.print(f"batch {metrics['batch']} at {metrics['at']}, watermark {metrics['watermark']}{behind}")
+        console.print(
+            f"{metrics['rows_in']:,} rows in = {metrics['used']:,} used + {metrics['late']:,} late + "
+            f"{metrics['rejected']:,} rejected; {metrics['rows_out']:,} rows out"
+        )
+    for name, told in queries.items():
+        into = f"  into {told['into']}" if told["into"] else ""
+        console.print(f"[bold]{escape(name)}[/bold]  {told['state']}{escape(into)}", highlight=False, soft_wrap=True)
+        _explain(console, told)
+    return well
+
+
+def _metrics(path: Path) -> dict[str, Any]:
+    """What the pipeline counted last; a line that was cut off does not count."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL))
+            lines = file.read().decode(errors="replace").splitlines()
+    except OSError:
+        return {}
+    for line in reversed(lines):
+        try:
+            found: dict[str, Any] = json.loads(line)
+        except ValueError:
+            continue
+        return found
+    return {}
+
+
+def absolute(address: str) -> str:
+    """An address as the pipeline finds it, which may have been started elsewhere."""
+    scheme, colon, rest = address.partition(":")
+    files = scheme in ("parquet", "csv", "json", "delta") and "://" not in rest
+    return f"{scheme}{colon}{Path(rest).absolute()}" if files else address
+
+
+def show_results(console: Console, folder: Path, query: str, follow: bool, rows: int, output: Output) -> None:
+    """The results of a query: all that there are in one, or batch by batch as they come."""
+    batches = results_of(folder, query, follow)
+    if follow:
+        with suppress(KeyboardInterrupt):
+            for table in batches:
+                _show(console, query, table, rows, output)
+        return
+    import pyarrow as pa
+
+    tables = list(batches)
+    if not tables:
+        raise SourceProblem(f"{query!r} has no results yet", fix="wait for its first window to end, or use --follow")
+    _show(console, query, pa.concat_tables(tables, promote_options="permissive"), rows, output)
+
+
+def _show(console: Console, query: str, table: pa.Table, rows: int, output: Output) -> None:
+    if output is Output.TABLE:
+        show_result(console, query, table, rows)
+    else:
+        write_result(table, output)
+
+
+def results_of(folder: Path, query: str, follow: bool, poll: float = 0.5) -> Iterator[pa.Table]:
+    """The results of a query, batch by batch in their order; with `follow`, on and on as they come."""
+    checkpoint = Checkpoint(folder)
+    _plan(checkpoint)
+    results = Results.of(checkpoint, query)
+    seen: set[Path] = set()
+    while True:
+        for batch in results.batches():
+            if batch not in seen and (table := results.read(batch)).num_rows:
+                yield table
+            seen.add(batch)
+        if not follow:
+            return
+        time.sleep(poll)

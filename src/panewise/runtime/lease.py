@@ -86,6 +86,12 @@ class Lease:
     def held(self) -> bool:
         return self._ended is not None
 
+    def owner(self) -> Owner | None:
+        """The process that has the checkpoint now, as far as that can be seen from here."""
+        last = max(_epochs(self.folder), default=0)
+        found = None if _heard(self.folder, last) == _GONE else _read(_path(self.folder, last))
+        return None if found is None or found.gone else found
+
     def take(self) -> None:
         """Become the owner, or stay it; refuses while another process is."""
         with self._lock:

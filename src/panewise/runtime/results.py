@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from panewise.errors import BindProblem, SourceProblem, did_you_mean
+from panewise.runtime.checkpoint import Checkpoint
+
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_FORMATS = ("parquet", "csv", "json")
 
 
 @dataclass(frozen=True)
@@ -18,6 +24,24 @@ class Results:
     format: str
     home: Path
     shared: bool
+
+    @classmethod
+    def of(cls, checkpoint: Checkpoint, query: str) -> Results:
+        """Where a pipeline writes the results of a query; refuses what is not written to files."""
+        known = checkpoint.control.known()
+        if query not in known:
+            raise BindProblem(f"there is no query {query!r}", fix=did_you_mean(query, known or ["panewise register"]))
+        targets = _targets(checkpoint)
+        shared = query not in targets
+        address = targets.get("*" if shared else query)
+        scheme, _, rest = (address or "").partition(":")
+        if scheme == "memory":
+            home = checkpoint.folder / "results" if shared else checkpoint.results(query)
+            return cls(query, "parquet", home, shared)
+        if scheme in _FORMATS and "://" not in rest:
+            return cls(query, scheme, Path(rest), shared)
+        where = f"to {address}" if address else "to a function of the pipeline"
+        raise SourceProblem(f"the results of {query!r} go {where}", fix="look there, or register it with --into")
 
     @property
     def folders(self) -> list[Path]:
@@ -37,3 +61,13 @@ class Results:
         files = sorted(str(path) for path in batch.glob("[!._]*"))
         table = ds.dataset(files, format=self.format).to_table()
         return table.filter(pc.field("query") == self.query).drop_columns(["query"]) if self.shared else table
+
+
+def _targets(checkpoint: Checkpoint) -> dict[str, str | None]:
+    try:
+        found: dict[str, str | None] = json.loads(checkpoint.targets.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise SourceProblem(
+            f"'{checkpoint.targets}' does not tell where results go", fix="start the pipeline once"
+        ) from None
+    return found
