@@ -145,3 +145,16 @@ def test_columns_of_lists_structs_and_maps_and_nan(spark: SparkSession) -> None:
         SchemaProblem, match="column 'st' is STRUCT<`A`: BIGINT, `B C`: ARRAY<STRING>> in the DataFrame"
     ):
         pw.spark.batch(pool, {"S": frame})
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"), [("spark.sql.ansi.enabled", "false"), ("spark.sql.session.timeZone", "Europe/Berlin")]
+)
+def test_a_session_in_which_expressions_mean_something_else_is_refused(
+    spark: SparkSession, setting: str, value: str
+) -> None:
+    other = spark.newSession()
+    other.conf.set(setting, value)
+    frame = other.createDataFrame(pa.table({"t": [1], "v": [2]}))
+    with pytest.raises(pw.PanewiseError, match=f"{setting} is '{value}' in this Spark session"):
+        pw.spark.batch("SELECT v FROM S [NOW]", {"S": frame}, time="t")

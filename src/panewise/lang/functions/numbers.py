@@ -68,7 +68,9 @@ for _name in ("ASIN", "ACOS"):
     function(_name, takes=[REAL], gives=DOUBLE, duckdb=_inside, ulps=_NEAR)
 for _name, _other in {"COT": "tan", "SEC": "cos", "CSC": "sin"}.items():
     function(_name, takes=[REAL], gives=DOUBLE, duckdb=f"1 / {_other}({{0}})", ulps=_NEAR)
-function("ATAN2", takes=[REAL, REAL], gives=DOUBLE, duckdb="atan2({0}, {1})", ulps=_NEAR)
+#: The sign of a zero does not count.
+macro("pw_atan2(y, x)", "atan2(CASE WHEN y = 0 THEN 0 ELSE y END, CASE WHEN x = 0 THEN 0 ELSE x END)")
+function("ATAN2", takes=[REAL, REAL], gives=DOUBLE, duckdb="pw_atan2({0}, {1})", ulps=_NEAR)
 
 for _name, _outside in {"ASINH": "FALSE", "ACOSH": "{0} < 1", "ATANH": "abs({0}) > 1"}.items():
     _inside = f"CASE WHEN {_outside} THEN CAST('NaN' AS DOUBLE) ELSE {_name.lower()}({{0}}) END"
