@@ -56,9 +56,10 @@ class Case:
 
 def cases(seed: int, combinations: int) -> Iterator[Case]:
     """Cases for every entry, with at most so many combinations of types for each, and for CAST of each type to each."""
-    rng = random.Random(seed)
     entries = dict.fromkeys(entry for entries in FUNCTIONS.values() for entry in entries)
     for entry in entries:
+        # Of its own for each entry, so that a new one changes no other's cases.
+        rng = random.Random(f"{seed} {entry.names} {[kind.name for kind in entry.takes]}")
         yield from _of(entry, rng, combinations)
     for given, to in product(ATOMS, ATOMS):
         if castable(given, to):
