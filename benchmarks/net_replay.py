@@ -56,7 +56,8 @@ class Replay:
         self.streams = streams(operation, trace)
         declared = pw.StreamSchema(CONNECTION.insert(0, pa.field("t", pa.int64())), time="t")
         pool = pw.Pool(dict.fromkeys(self.streams, declared))
-        endless = " ALLOW UNBOUNDED" if window == "[UNBOUNDED]" and operation in FROM_ROWS else ""
+        grows = window.startswith("[PARTITION BY") or (window == "[UNBOUNDED]" and operation in FROM_ROWS)
+        endless = " ALLOW UNBOUNDED" if grows else ""
         pool.register("q", QUERIES[operation].format(window=window) + endless)
         self.engine = pw.Engine(pool)
         #: The last timestamp, and the rows of each stream so far.
