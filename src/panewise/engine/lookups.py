@@ -36,7 +36,7 @@ class Lookups(ABC):
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
         # Somebody who asks once often asks again, and reading a text takes longer than answering it.
-        self._read = lru_cache(TEXTS)(lambda text: pool.understood("lookup", text))
+        self._read = lru_cache(TEXTS)(pool.plan)
 
     def lookup(
         self,
@@ -87,17 +87,16 @@ class Lookups(ABC):
         """The name of a registered query, if it is one, and how it is answered."""
         standing = self.pool.queries.get(query)
         name = query if standing is not None else None
-        if standing is None:
-            if not isinstance(query, str) or len(query.split()) < 2:
-                fix = did_you_mean(str(query), self.pool.queries or ["SELECT ..."])
-                raise BindProblem(f"there is no query {query!r}", fix=fix)
-            standing = self._read(query)
-        if not isinstance(standing.plan, Aggregation):
+        if standing is None and (not isinstance(query, str) or len(query.split()) < 2):
+            fix = did_you_mean(str(query), self.pool.queries or ["SELECT ..."])
+            raise BindProblem(f"there is no query {query!r}", fix=fix)
+        plan = self._read(query) if standing is None else standing.plan
+        if not isinstance(plan, Aggregation):
             raise BindProblem(
                 "a lookup is answered from panes, and this query is answered from rows",
                 fix="look up grouped aggregates over one window",
             )
-        return name, standing.plan
+        return name, plan
 
     def _from_shelves(self, name: str | None, plan: Aggregation, answer: Callable[[Shelf], list[Draft]]) -> list[Draft]:
         """The answer of the first shelf that holds all it takes."""

@@ -111,7 +111,8 @@ class Pool:
 
     def understood(self, name: str, query: str | Query, since: int | None = None) -> Standing:
         """What a query would be in this pool; refuses what the engine cannot answer."""
-        plan = self._plan(query)
+        plan = self.plan(query)
+        self._refuse_growth(plan)
         if since is not None and isinstance(plan, Relation | Framing):
             raise BindProblem("a query over rows always starts with what comes", fix="leave START NOW out")
         if since is not None and isinstance(plan, Aggregation) and isinstance(plan.window, Rows):
@@ -197,7 +198,8 @@ class Pool:
             pool.adopt(pool.understood(name, text, since))
         return pool
 
-    def _plan(self, query: str | Query) -> Aggregation | Relation | Framing:
+    def plan(self, query: str | Query) -> Aggregation | Relation | Framing:
+        """How the engine answers a query, be it once or standing."""
         bound = self.host.read(query, self.streams) if isinstance(query, str) else query
         plan = answerable(bound)
         if isinstance(plan, str):
@@ -208,14 +210,18 @@ class Pool:
                 fix="use MAXIMAL, or run it over bounded data",
                 place=bound.place,
             )
-        reason = partitioned(bound) or (unbounded(bound) if isinstance(plan, Relation) else None)
-        if reason and not (self.bounded or bound.unbounded):
+        return plan
+
+    def _refuse_growth(self, plan: Aggregation | Relation | Framing) -> None:
+        """Refuse to let a query stand that would remember more and more, unless it says that it may."""
+        query = plan.query
+        reason = partitioned(query) or (unbounded(query) if isinstance(plan, Relation) else None)
+        if reason and not (self.bounded or query.unbounded):
             raise BindProblem(
                 f"what this query must remember grows for ever: {reason}",
                 fix="use another window, or ALLOW UNBOUNDED",
-                place=bound.place,
+                place=query.place,
             )
-        return plan
 
 
 def answerable(query: Query) -> Aggregation | Relation | Framing | str:
