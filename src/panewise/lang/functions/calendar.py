@@ -94,7 +94,6 @@ function(
 
 # ---- moved ---------------------------------------------------------------------------------------------------------
 
-_COUNTS = [("?", "1"), ("?", "-400"), ("?", "NULL"), ("DATE'2024-01-31'", "CAST(29 AS SMALLINT)")]
 _SOME_DAYS = [("DATE'2024-01-31'", "1"), ("DATE'2024-02-29'", "-1"), ("DATE'2024-02-29'", "12"), ("NULL", "1")]
 function("DATE_ADD", "DATEADD", takes=[DAY, COUNT], gives=DATE, duckdb="({0} + {1})", made_up=False, edges=_SOME_DAYS)
 function("DATE_SUB", takes=[DAY, COUNT], gives=DATE, duckdb="({0} - {1})", made_up=False, edges=_SOME_DAYS)

@@ -193,4 +193,10 @@ def _sequence(values: Sequence[str]) -> str:
 
 function("MAP_KEYS", takes=[MAP], gives=lambda args: pa.list_(args[0].type.key_type), duckdb="map_keys({0})")
 function("MAP_VALUES", takes=[MAP], gives=lambda args: pa.list_(args[0].type.item_type), duckdb="map_values({0})")
-instead("compare ARRAY_CONTAINS and CASE for each element you expect", "TRANSFORM", "FILTER", "EXISTS", "AGGREGATE")
+instead(
+    "compute it before the rows come here: functions of functions are not on the list",
+    "TRANSFORM",
+    "FILTER",
+    "EXISTS",
+    "AGGREGATE",
+)

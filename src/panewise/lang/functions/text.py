@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 from sqlglot import exp
 
-from panewise.lang.data_types import BOOLEAN, INT, STRING, duckdb_text
+from panewise.lang.data_types import BOOLEAN, INT, STRING
 from panewise.lang.functions.catalogue import NODES, Typed, fails, function, instead, macro, node
 from panewise.lang.functions.kinds import BYTES, LONG, TEXT, WHOLE
 
@@ -221,5 +221,4 @@ def _chosen(arguments: Sequence[Typed], kind: pa.DataType) -> str:
 
 
 function("ELT", takes=[WHOLE, TEXT], rest=True, gives=STRING, duckdb=_chosen, edges=[("2", "'a'", "?"), ("1", "'a'")])
-instead(f"write {duckdb_text('...')} and CONCAT, FORMAT_NUMBER or FORMAT_STRING", "TO_CHAR", "TO_VARCHAR")
-instead("compare MD5 or LOWER of both", "SOUNDEX", "LEVENSHTEIN")
+instead("compute it before the rows come here", "SOUNDEX", "LEVENSHTEIN")
