@@ -830,6 +830,17 @@ def test_late_panes_fill_granules() -> None:
     assert len(list(chain.panes())) <= shape.most_panes
 
 
+def test_a_late_pane_joins_the_granule_that_straddles_an_edge() -> None:
+    """The granule from -66 to -64 is older than the second edge in part only, and is still held before it."""
+    chain = Stairs(COLUMNS, [1, 38, 40], [1, 2, 2], GROUPS)
+    chain.advance(-31, [])
+    for t in (-64, -65):
+        chain.insert(pane([Item(t, 0, 1)], t - 1, t))
+    chain.advance(-27, [])
+    chain.insert(pane([Item(-65, 0, 1)], -66, -65))
+    chain.check()
+
+
 def test_a_period_that_started_inside_ends_where_it_would_have() -> None:
     """The first period ends with its origin, and what it holds is not repeated in the next."""
     for emit in ("", "ISTREAM ", "DSTREAM "):

@@ -57,6 +57,11 @@ class Stair:
         if self.buffer is not None and self._granule_end(self.buffer) <= now - self.near:
             self._promote()
 
+    def reaches(self, pane: Pane, now: int) -> bool:
+        """Whether a late pane belongs here: it is young enough, or lies in a wider pane that still is."""
+        oldest = next(self.held(), None)
+        return pane.end > now - self.far or (oldest is not None and oldest.start < pane.end)
+
     def outgrown(self, pane: Pane, now: int) -> bool:
         """Whether a pane is too old; one whose granule is not full yet waits, even past the far edge."""
         return pane.end <= now - self.far and self._granule_end(pane) <= now - self.near
@@ -67,8 +72,9 @@ class Stair:
             total.grow(size)
 
     def insert(self, pane: Pane, now: int) -> None:
-        """Let a late pane in, which lies between the edges; it may be older than others."""
-        if pane.end > (now - self.near) // self.granule * self.granule:
+        """Let a late pane in that lies between the edges or in a pane that does; it may be older than others."""
+        waits = pane.end > (now - self.near) // self.granule * self.granule
+        if waits or (self.buffer is not None and self.buffer.start < pane.end):
             self.buffer = pane if self.buffer is None else merged(self.columns, (self.buffer, pane))
             return
         place = bisect_left(self.panes, pane.end, key=lambda p: p.end)
@@ -185,7 +191,7 @@ class Stairs:
     def insert(self, pane: Pane) -> bool:
         """Let a late pane in that is no younger than now; False when it is too old for every window."""
         for stair in self.stairs:
-            if pane.end > self.now - stair.far:
+            if stair.reaches(pane, self.now):
                 stair.insert(pane, self.now)
                 return True
         if pane.end <= self.forgotten:

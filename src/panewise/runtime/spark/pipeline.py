@@ -114,8 +114,11 @@ class Pipeline(Supervised):
                 self._do({"op": "finish"} | ({} if until is None else {"until": until}))
             if not self.query.isActive:
                 self._launch()
-        self._persistently(lambda run: run.heard())
-        self.stop()
+        try:
+            self._persistently(lambda run: run.heard())
+        finally:
+            # Also when it fails: whoever does it again needs the checkpoint at once.
+            self.stop()
 
     def _do(self, command: dict[str, Any]) -> None:
         """Follow a command: refuse it, or let the shards follow it too."""
