@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ BOUND = 10.0
 PANE, RANGE = 10, 600
 #: Seconds before the clock starts: kernels are loaded, and often asked instants found.
 WARM = 1.0
+#: Seconds after which a request that is not answered is given up.
+PATIENCE = 30.0
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
 QUERY = (
     f"SELECT k, SUM(v) AS s, MAX(v) AS top, COUNT(*) AS n FROM S [RANGE {RANGE} SLIDE {PANE}] GROUP BY k"  # 60 panes
@@ -121,9 +124,17 @@ class Client(asyncio.Protocol):
         self.found += data
         head, end, body = self.found.partition(b"\r\n\r\n")
         if end and len(body) == int(head.partition(b"content-length: ")[2].partition(b"\r")[0]):
-            assert head.startswith(b"HTTP/1.1 200"), body[:200]
+            if not head.startswith(b"HTTP/1.1 200"):
+                self.load.refused = self.found[:400]
             self.load.waits.append(1e3 * (perf_counter() - self.due))
             self.load.free.append(self)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        """The server may cut off whoever asks for nothing, and nobody else."""
+        if self in self.load.free:
+            self.load.free.remove(self)
+        elif self.load.refused is None:
+            self.load.refused = b"cut off while waiting for an answer"
 
 
 @dataclass(eq=False)
@@ -133,7 +144,10 @@ class Load:
     settings: Settings
     case: str
     waits: list[float] = field(default_factory=list)
-    free: list[Client] = field(default_factory=list)
+    #: The one that has been free for longest is asked next, so that none is idle.
+    free: deque[Client] = field(default_factory=deque)
+    #: What came instead of an answer.
+    refused: bytes | None = None
 
     async def run(self, port: int, seconds: float) -> list[float]:
         """Milliseconds from the moment each request was due to its answer: who is late in asking waits all the same."""
@@ -144,9 +158,11 @@ class Load:
         requests = [self._request(chance) for chance in [random.Random(1)] for _ in range(count)]
         start = perf_counter() + 0.05
         while len(self.waits) < count:
+            if self.refused is not None or perf_counter() > start + seconds + PATIENCE:
+                raise RuntimeError(f"{len(self.waits)} of {count} requests were answered; {self.refused!r}")
             due = start + sent / self.settings.rate
             if sent < count and self.free and due <= perf_counter():
-                self.free.pop().ask(due, requests[sent])
+                self.free.popleft().ask(due, requests[sent])
                 sent += 1
             else:
                 await asyncio.sleep(min(max(due - perf_counter(), 0), 0.001))
