@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable
+from collections.abc import AsyncIterator, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import Request, Response
+from fastapi.responses import StreamingResponse
 
 from panewise.runtime.tailing import Tails
 from panewise.serve.asking import Answer, Ask, Asked
@@ -19,6 +20,10 @@ from panewise.serve.pages import Pages
 
 #: Events that are kept for all who listen, and the bytes of each that is.
 EVENTS, SMALL = 64, 1 << 20
+#: Bytes of an answer that are sent at once; whoever else is answered has a turn between two pieces.
+PIECE = 1 << 18
+
+Content = bytes | bytearray
 
 
 @dataclass(frozen=True)
@@ -29,17 +34,17 @@ class Answering:
     limits: Limits
     desk: Desk
     pages: Pages
-    _events: dict[Hashable, asyncio.Future[bytes]] = field(default_factory=dict)
+    _events: dict[Hashable, asyncio.Future[Content]] = field(default_factory=dict)
 
     async def answer(self, ask: Ask, request: Request) -> Response:
         """The answer to one request."""
         arrow = ARROW in (request.headers.get("accept") or "")
         content = await self.encoded(ask, arrow=arrow, receive=request.receive)
-        return Response(content, media_type=ARROW if arrow else "application/json")
+        return _response(content, ARROW if arrow else "application/json")
 
     async def encoded(
         self, ask: Ask, instant: int | None = None, arrow: bool = False, receive: Receive | None = None
-    ) -> bytes:
+    ) -> Content:
         """The answer as bytes, at one instant or as it was asked for."""
         name = next((tail.name for tail in self.tails.tails if tail.name == ask.query), None)
         if name is None:
@@ -54,7 +59,7 @@ class Answering:
             return await beside(lambda: self._encode(asked, Effort(), instant, arrow))
         return await self.desk.lookup(lambda effort: self._encode(asked, effort, instant, arrow), receive)
 
-    async def event(self, ask: Ask, instant: int | None = None) -> bytes:
+    async def event(self, ask: Ask, instant: int | None = None) -> Content:
         """The same for all who listen to the same: the answer is made once, and kept until the next ones come."""
         edition = self.tails.found(ask.query)[0].begun.edition
         key = (edition, ask.query, tuple(ask.texts or ()), instant)
@@ -68,7 +73,7 @@ class Answering:
             self._events.pop(key, None)
         return found
 
-    def _encode(self, asked: Asked, effort: Effort, instant: int | None, arrow: bool) -> bytes:
+    def _encode(self, asked: Asked, effort: Effort, instant: int | None, arrow: bool) -> Content:
         answer = asked.answer(effort, instant)
         if not arrow:
             return json_answer(_head(answer), answer.table, self.limits.bytes, effort.check)
@@ -78,6 +83,18 @@ class Answering:
                 f"the answer has more than {self.limits.bytes:,} bytes", fix="ask for fewer windows or groups"
             )
         return content
+
+
+def _response(content: Content, kind: str) -> Response:
+    """Content whole, or in pieces where copying it for the connection would keep others waiting."""
+    if len(content) <= PIECE:
+        return Response(bytes(content), media_type=kind)
+    return StreamingResponse(_pieces(content), media_type=kind, headers={"content-length": str(len(content))})
+
+
+async def _pieces(content: Content) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), PIECE):
+        yield bytes(content[start : start + PIECE])
 
 
 def refuse_long(text: str, limits: Limits) -> None:
