@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bench import SIZES, Figure, figures
-from benchmarks.draw import draw
-from benchmarks.record import run, write
+from benchmarks.harness.catalogue import figures
+from benchmarks.harness.draw import draw
+from benchmarks.harness.figure import SIZES, Figure
+from benchmarks.harness.record import run, write
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -16,19 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.__main__ import main
-from benchmarks.baselines import (
-    Baseline,
-    CountedJoin,
-    MaterialiseAll,
-    MaterialiseNone,
-    NegativeJoin,
-    OrderedJoin,
-    SearchTree,
-)
-from benchmarks.bench import SIZES, Figure, Points, Row, figures, rate
-from benchmarks.draw import draw
-from benchmarks.speed import SMALLEST
-from benchmarks.speed_rows import row_cases
+from benchmarks.figures.consistent.joins import CountedJoin, NegativeJoin, OrderedJoin
+from benchmarks.figures.resource_sharing.baselines import Baseline, MaterialiseAll, MaterialiseNone, SearchTree
+from benchmarks.harness.catalogue import figures
+from benchmarks.harness.draw import draw
+from benchmarks.harness.figure import SIZES, Figure, Points, Row
+from benchmarks.harness.timing import rate
+from benchmarks.promises.speed import SMALLEST
+from benchmarks.promises.speed_rows import row_cases
 from panewise.aggregate import Count
 from panewise.stores.arrays import BaseArrays
 

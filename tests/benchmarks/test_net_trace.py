@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from benchmarks.net_replay import QUERIES, Replay
-from benchmarks.net_trace import CONNECTION, dealt, generated, kdd99, lbl, populated
+from benchmarks.data.connections import CONNECTION, dealt, generated, kdd99, lbl, populated
+from benchmarks.figures.consistent.replay import QUERIES, Replay
 
 LBL = """\
 748162802.427995 1.24383 smtp 2001 542 1 2 SF L

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.attackers import KINDS
-from benchmarks.lookup_attacks import BOUND, NOBODY, WARM, attacked
-from benchmarks.lookup_server import NEWEST, Settings, loaded, logged, served
+from benchmarks.promises.attackers import KINDS
+from benchmarks.promises.lookup_attacks import BOUND, NOBODY, WARM, attacked
+from benchmarks.promises.lookup_server import NEWEST, Settings, loaded, logged, served
 from panewise.runtime.pane_log import PaneLog
 
 pytestmark = pytest.mark.soak

@@ -1,0 +1,1 @@
+"""What figures read: generated streams, traces of files, and the windows that are asked for over them."""

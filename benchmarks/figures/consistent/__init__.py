@@ -1,0 +1,1 @@
+"""Figures of "Consistent results", and the queries over traces that they replay."""

@@ -1,0 +1,1 @@
+"""Figures of "Data-driven windows"."""

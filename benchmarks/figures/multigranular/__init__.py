@@ -1,0 +1,1 @@
+"""Figures of "Multi-granular windows"."""

@@ -1,0 +1,1 @@
+"""Figures of "Resource sharing", and the structures that the paper compares with."""

@@ -1,0 +1,1 @@
+"""The machinery of figures: what one is, where it is found, how it is timed, recorded, drawn and judged."""

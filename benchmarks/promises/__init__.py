@@ -1,0 +1,1 @@
+"""What Panewise itself claims about speed and answering times. No paper gives these bounds."""

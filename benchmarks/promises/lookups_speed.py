@@ -1,0 +1,105 @@
+"""Lookups of a running engine: many windows at once and one by one, beside merging the panes anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import panewise as pw
+from benchmarks.harness.draw import number
+from benchmarks.harness.figure import Figure, Finding, Points, Row
+from panewise.aggregate import Longs
+from panewise.engine import archive
+from panewise.plan.lookup_choice import Choice
+from panewise.stores.indexes import Merging
+
+CHOSEN, MERGING = "as the planner chooses", "panes merged anew"
+SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.int64()), ("v", pa.int64())])
+AGGREGATES = {"SUM": "SUM(v)", "MAX": "MAX(v)", "MEDIAN": "MEDIAN(v)"}
+ONE, MANY, ALL = "one window of one key", "many windows of one key", "one window of all keys"
+
+
+@dataclass(frozen=True)
+class Settings:
+    rows: int
+    panes: int
+    keys: int
+    windows: int
+    repeats: int
+
+
+def measure(settings: Settings) -> Iterator[Row]:
+    rng = np.random.default_rng(7)
+    columns = [np.sort(rng.integers(0, settings.panes, settings.rows)), rng.integers(0, settings.keys, settings.rows)]
+    table = pa.table([*columns, rng.integers(0, 1000, settings.rows)], schema=SCHEMA)
+    starts = rng.integers(0, settings.panes // 2, settings.windows)
+    ends = starts + settings.panes // 2
+    for name, call in AGGREGATES.items():
+        pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, "t", 0)})
+        pool.register("q", f"SELECT k, {call} AS a FROM S [RANGE {settings.panes // 2} SLIDE 1] GROUP BY k")
+        for series in (CHOSEN, MERGING):
+            with pytest.MonkeyPatch.context() as patch:
+                if series == MERGING:
+                    patch.setattr(archive, "chosen", lambda *_: Choice(Merging, "the baseline"))
+                engine = pw.Engine(pool, keep=2 * settings.panes)
+                engine.feed("S", table)
+                engine.advance()
+                some = settings.windows if series == CHOSEN else settings.windows // 1000 + 1
+                for case, found in asked(engine, settings, starts[:some], ends[:some]).items():
+                    yield Row(series, f"{name}: {case}", found)
+
+
+def asked(engine: pw.Engine, settings: Settings, starts: Longs, ends: Longs) -> dict[str, float]:
+    """Answers a second, by what is asked."""
+    last, key = settings.panes - 2, {"k": [1]}
+    for _ in range(2):  # so that the planner has seen what is asked, and kernels are compiled
+        engine.lookup("q", between=(starts, ends), keys=key)
+    return {
+        ONE: rate(lambda: engine.lookup("q", at=last, keys=key), 1, 5 * settings.repeats),
+        MANY: rate(lambda: engine.lookup("q", between=(starts, ends), keys=key), len(starts), settings.repeats),
+        ALL: rate(lambda: engine.lookup("q", at=last), settings.keys, settings.repeats),
+    }
+
+
+def rate(ask: Callable[[], pa.Table], answers: int, repeats: int) -> float:
+    """Answers a second."""
+    taken = []
+    for _ in range(repeats):
+        began = perf_counter()
+        ask()
+        taken.append(perf_counter() - began)
+    return answers / median(taken)
+
+
+def findings(points: Points) -> Iterator[Finding]:
+    for name in AGGREGATES:
+        ours, theirs = (points.get(series, f"{name}: {MANY}") or 0.0 for series in (CHOSEN, MERGING))
+        yield Finding(
+            f"{name}: many windows at once are answered 100 times as fast as by merging panes",
+            f"{number(ours)} answers/s, {number(ours / max(theirs, 1e-9))} times as many",
+            ours >= 100 * theirs,
+        )
+
+
+FIGURE = Figure(
+    title="Lookups of a running engine",
+    claim="sums and maxima of a million windows a second are answered from what is kept of a stream",
+    paper="no paper: the whole way of a lookup, from the question to an Arrow table, over panes of one tick each",
+    x="lookup",
+    y="answers a second",
+    baseline=MERGING,
+    sizes={
+        "smoke": Settings(rows=2000, panes=40, keys=5, windows=20, repeats=1),
+        "seconds": Settings(rows=50_000, panes=500, keys=20, windows=20_000, repeats=3),
+        "full": Settings(rows=1_000_000, panes=4000, keys=100, windows=200_000, repeats=5),
+    },
+    measure=measure,
+    findings=findings,
+    log=frozenset("y"),
+)
