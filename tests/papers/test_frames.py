@@ -83,10 +83,15 @@ def test_durations_are_judged_on_maximal_frames(items: list[Item], low: int, mor
     assert places(Frame(THRESHOLD, least=least, most=most), items) == [(f.first, f.last) for f in kept]
 
 
-def test_reported_frames_are_counted_from_one() -> None:
-    """4.1: stretches that lengths rule out leave no hole in the numbers."""
+def test_reported_frames_are_numbered_by_the_time_of_their_first_item() -> None:
     found = framed(Frame(THRESHOLD, least=Length(2, rows=True)), reports("TFTTFTFTTT"))
-    assert [(f.number, f.start, f.end) for f in found] == [(1, 2, 3), (2, 7, 9)]
+    assert [(f.number, f.start, f.end) for f in found] == [(2, 2, 3), (7, 7, 9)]
+
+
+def test_frames_that_begin_at_one_time_have_different_numbers() -> None:
+    items = [Item(time, (value,)) for time, value in ((3, 1), (3, 5), (3, 9), (4, 13), (9, 17))]
+    found = framed(Frame(Boundary(VALUE, 4)), items)
+    assert [(f.number, f.start) for f in found] == [(3, 3), (4, 3), (5, 3), (6, 4), (9, 9)]
 
 
 def test_unknown_does_not_satisfy_a_predicate() -> None:

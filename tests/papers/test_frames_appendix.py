@@ -215,16 +215,16 @@ def test_figure_9_two_reports_are_missing() -> None:
     neither, a_came = "T-T-TTTT", "TTT-TTTT"
     assert [f.rows for f in framed(scheduled(Missing.FAILS), reports(a_came))] == [3, 4]
     for missing in (Missing.QUALIFIES, Missing.NEIGHBOURS):
-        assert rows(framed(scheduled(missing), reports(neither))) == [(1, 0, 7, 6, 2, True)]
+        assert rows(framed(scheduled(missing), reports(neither))) == [(0, 0, 7, 6, 2, True)]
     assert [f.rows for f in framed(scheduled(Missing.FAILS), reports(neither))] == [1, 1, 4]
 
 
 @pytest.mark.parametrize(
     ("missing", "found"),
     [
-        (Missing.FAILS, [(1, 20, 20, 1, 0, True), (2, 80, 80, 1, 0, True), (3, 140, 140, 1, 0, True)]),
-        (Missing.QUALIFIES, [(1, 20, 100, 2, 3, True), (2, 140, 140, 1, 0, True)]),
-        (Missing.NEIGHBOURS, [(1, 20, 80, 2, 2, True), (2, 140, 140, 1, 0, True)]),
+        (Missing.FAILS, [(20, 20, 20, 1, 0, True), (80, 80, 80, 1, 0, True), (140, 140, 140, 1, 0, True)]),
+        (Missing.QUALIFIES, [(20, 20, 100, 2, 3, True), (140, 140, 140, 1, 0, True)]),
+        (Missing.NEIGHBOURS, [(20, 20, 80, 2, 2, True), (140, 140, 140, 1, 0, True)]),
     ],
 )
 def test_what_missing_reports_count_as(missing: Missing, found: list[Any]) -> None:
@@ -384,7 +384,7 @@ def test_groups_have_frames_of_their_own() -> None:
     """Appendix C, groupwise frames: starts, ends and numbers differ from group to group."""
     groups = {"a": reports("TTFFT"), "b": reports("FTTTF")}
     found = {key: [(f.number, f.start, f.end) for f in framed(Frame(THRESHOLD), g)] for key, g in groups.items()}
-    assert found == {"a": [(1, 0, 1), (2, 4, 4)], "b": [(1, 1, 3)]}
+    assert found == {"a": [(0, 0, 1), (4, 4, 4)], "b": [(1, 1, 3)]}
 
 
 # ---- F: the Frame operator: durations and fragments ------------------------------------------------------------------
@@ -403,8 +403,8 @@ def test_a_long_frame_is_told_in_fragments() -> None:
         (1, 1, 5, 5, 0, False),
         (1, 1, 8, 8, 0, False),
         (1, 1, 9, 9, 0, True),
-        (2, 13, 14, 2, 0, False),
-        (2, 13, 14, 2, 0, True),
+        (13, 13, 14, 2, 0, False),
+        (13, 13, 14, 2, 0, True),
     ]
 
 
@@ -419,9 +419,9 @@ def test_missing_reports_count_in_fragments() -> None:
     """Appendix F: the least duration and the growth include missing reports once the next report has come."""
     frame = scheduled(Missing.QUALIFIES, least=Length(3, rows=True), fragments=Length(2, rows=True))
     assert rows(framed(frame, reports("T--T-TT--F"))) == [
-        (1, 0, 3, 2, 2, False),
-        (1, 0, 5, 3, 3, False),
-        (1, 0, 8, 4, 5, True),
+        (0, 0, 3, 2, 2, False),
+        (0, 0, 5, 3, 3, False),
+        (0, 0, 8, 4, 5, True),
     ]
 
 

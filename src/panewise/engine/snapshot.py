@@ -23,7 +23,7 @@ from panewise.engine.sealed import sealed_table, table_buffer, unsealed_table
 from panewise.errors import StateProblem
 from panewise.stores.pane import Pane
 
-FORMAT = 2
+FORMAT = 3
 
 Tree = dict[str, Any]
 

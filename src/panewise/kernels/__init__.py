@@ -47,6 +47,7 @@ KERNELS = (
     "frame_reach",
     "frame_between",
     "frame_extents",
+    "frame_numbers",
     "interval_outside",
     "interval_run",
     "interval_add",

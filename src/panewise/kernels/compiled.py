@@ -234,6 +234,7 @@ frame_trend = compiled(framing.frame_trend)
 frame_reach = compiled(framing.frame_reach)
 frame_between = compiled(framing.frame_between)
 frame_extents = compiled(framing.frame_extents)
+frame_numbers = compiled(framing.frame_numbers)
 
 interval_outside = compiled(intervals.interval_outside)
 interval_add = compiled(intervals.interval_add)

@@ -28,6 +28,7 @@ from panewise.kernels.frame_table import (
     MINIMUM,
     MISSING,
     NONE,
+    NUMBER,
     SOME,
     TOLD_AT,
     TOLD_ROWS,
@@ -267,6 +268,7 @@ def _enter(table: Longs, slot: int, group: int, time: int, seen: int) -> None:
         table[slot, FIRST] = time
         table[slot, BEFORE] = seen
         table[slot, AFTER] = NONE
+        table[slot, NUMBER] = NONE
         table[slot, TOLD_AT] = NONE
     table[slot, LAST] = time
     table[slot, COUNT] += 1
@@ -340,3 +342,16 @@ def frame_extents(
                     said += 1
         seen[group] = time
     return pieces, owners[:made], told[:said]
+
+
+def frame_numbers(groups: Longs, firsts: Longs, numbered: Longs) -> Longs:
+    """The numbers of frames, in the order of time in each group: the time of the first item, or the next number.
+
+    `numbered` has the last number of each group, or NONE, and is brought up to date.
+    """
+    numbers = np.empty(len(groups), np.int64)
+    for i in range(len(groups)):
+        group = groups[i]
+        numbered[group] = max(numbered[group] + 1, firsts[i])
+        numbers[i] = numbered[group]
+    return numbers

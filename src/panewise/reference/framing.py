@@ -21,7 +21,7 @@ __all__ = ["Found", "Item", "framed", "treated"]
 class Found:
     """A frame, or a fragment of one.
 
-    number: 1, 2, ... by start, over the reported frames of the group; fragments have that of their frame.
+    number: see `numbered`; fragments have that of their frame.
     start, end: the reported extent.
     first, last: places of its first and last item among those that `treated` gives.
     count: how many items these are.
@@ -61,8 +61,19 @@ def framed(frame: Frame, items: Sequence[Item]) -> list[Found]:
     if frame.spans is Span.MAXIMUM:
         # Of equals, `max` takes the first.
         reported = [max(reported, key=lambda found: (found.duration, found.rows))] if reported else []
-    numbered = [replace(found, number=number) for number, found in enumerate(reported, 1)]
-    return [row for found in numbered for row in (*_fragments(frame, seen, found), found)]
+    return [row for found in numbered(reported, seen) for row in (*_fragments(frame, seen, found), found)]
+
+
+def numbered(reported: Sequence[Found], items: Sequence[Item]) -> list[Found]:
+    """The frames of one group with their numbers: the time of the first item, or one more than the number before.
+
+    The second happens only where frames begin at one time. No number needs a memory of frames that are long past.
+    """
+    numbers: list[int] = []
+    for found in reported:
+        first = items[found.first].time
+        numbers.append(max(first, numbers[-1] + 1) if numbers else first)
+    return [replace(found, number=number) for found, number in zip(reported, numbers, strict=True)]
 
 
 def _check_schedule(frame: Frame, items: Sequence[Item]) -> None:

@@ -41,16 +41,16 @@ class Group:
 
     follower: Follower
     items: Items = field(default_factory=Items)
-    numbered: int = 0
+    #: The number of the last frame that was reported.
+    numbered: int = NONE
     #: Stretches whose frames wait for the item after them.
     waiting: list[Stretch] = field(default_factory=list)
     #: Where only the longest frame counts, that of those which have ended.
     longest: Known | None = None
 
-    @property
-    def idle(self) -> bool:
-        """Whether no frame was ever reported, and no item that has come can be in one."""
-        return not self.numbered and self.oldest >= self.follower.next
+    def idle(self, last: int) -> bool:
+        """Whether no item that has come can be in a frame, and every frame after a time has a greater number."""
+        return self.numbered <= last and self.oldest >= self.follower.next
 
     @property
     def oldest(self) -> int:
@@ -137,7 +137,7 @@ class Collected:
                 self._reports(code, group, known)
 
     def _reports(self, code: int, group: Group, known: Known) -> None:
-        group.numbered += 1
+        group.numbered = max(group.numbered + 1, group.items[known.first].time)
         self._known.append((code, Known(known.first, known.last, known.start, known.end, group.numbered)))
 
     def _extent(self, group: Group, first: int, last: int) -> Known:
@@ -208,9 +208,9 @@ class Collected:
         if len(keep) < len(self.codes):
             self.kept, self.codes, self.numbers = self.kept.at(keep), self.codes[keep], self.numbers[keep]
 
-    def live(self) -> Longs:
-        """The groups of which something is remembered."""
-        alive = (code for code, group in self.groups.items() if self.frame.liberal or not group.idle)
+    def live(self, last: int) -> Longs:
+        """The groups of which something is remembered, where nothing up to a time is expected any more."""
+        alive = (code for code, group in self.groups.items() if self.frame.liberal or not group.idle(last))
         return np.concatenate((np.fromiter(alive, np.int64), self.codes))
 
     def recode(self, codes: Longs) -> None:

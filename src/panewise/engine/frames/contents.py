@@ -10,7 +10,7 @@ import pyarrow as pa
 from panewise.aggregate import Columns, CountAll, Items, Longs, Words, joined, placed, put, runs
 from panewise.aggregate.columns.counts import Counts
 from panewise.algebra import Host
-from panewise.engine.frames.framer import Step, ranked
+from panewise.engine.frames.framer import Step
 from panewise.engine.frames.reported import Cells
 from panewise.engine.grouping import arrays_of
 from panewise.engine.keys import Keys
@@ -19,6 +19,15 @@ from panewise.engine.rowwise import passed
 from panewise.engine.snapshot import Tree, pane_tree, panes_from
 from panewise.plan.framing import Asked
 from panewise.stores.pane import Pane, merged
+
+
+def ranked(groups: Longs) -> Longs:
+    """For each place how many before it have the same number."""
+    order = np.argsort(groups, kind="stable")
+    starts, stops = runs(groups[order])
+    ranks = np.empty(len(groups), np.int64)
+    ranks[order] = np.arange(len(groups)) - np.repeat(starts, stops - starts)
+    return ranks
 
 
 class Contents:

@@ -64,9 +64,9 @@ class Followed:
             if self.contents is not None:
                 self.contents.forget(fresh)
 
-    def live(self) -> Longs:
-        """The groups of which something is remembered."""
-        return self.framer.live()
+    def live(self, last: int) -> Longs:
+        """The groups of which something is remembered, where nothing up to a time is expected any more."""
+        return self.framer.live(last)
 
     def recode(self, codes: Longs) -> None:
         """Groups have new codes, or are not known any more."""

@@ -116,13 +116,12 @@ class ChainFollower(Follower):
         super().__init__(first)
         self.frame, self.judge, self.grows = frame, judge, grows
         self.start, self.at, self.state = first, first, None
-        #: The frame that ended with the last item: where the next begins is known with the item after it.
+        #: The frame that ended with the last item, where the next may begin inside of it.
         self.ended: Stretch | None = None
 
     @property
     def oldest(self) -> int:
-        # When the next frame begins is known by the time of the last item of the one before.
-        return min(self.ended[0] + 1, self.ended[1]) if self.ended else self.start
+        return self.ended[0] + 1 if self.ended else self.start
 
     def resume(self, ended: Stretch, items: Items) -> None:
         """Take over the frame that ended with the last item, after a restart."""
@@ -136,7 +135,7 @@ class ChainFollower(Follower):
         while self.at <= number:
             self._step(found)
             if self.ended:
-                if self.ended[1] == number:
+                if self.ended[1] == number and self._overlaps(*self.ended):
                     break
                 self._begin(self._after(*self.ended))
                 self.ended = None
@@ -159,8 +158,12 @@ class ChainFollower(Follower):
     def _begin(self, start: int) -> None:
         self.start, self.at, self.state = start, start, None
 
+    def _overlaps(self, first: int, last: int) -> bool:
+        """Whether the frame after this one begins with one of its items."""
+        return self.frame.schemes is Scheme.ADJACENT and first < last
+
     def _after(self, first: int, last: int) -> int:
-        if self.frame.schemes is not Scheme.ADJACENT:
+        if not self._overlaps(first, last):
             return last + 1
         earliest = self.items[last].time - self.frame.overlap
         return next(n for n in range(first + 1, self.next) if self.items[n].time >= earliest)

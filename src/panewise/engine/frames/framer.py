@@ -58,22 +58,13 @@ class Step:
         return Step(self.slots[owner], self.frames, pieces, self.owners, self.told)
 
 
-def ranked(groups: Longs) -> Longs:
-    """For each place how many before it have the same number."""
-    order = np.argsort(groups, kind="stable")
-    starts, stops = runs(groups[order])
-    ranks = np.empty(len(groups), np.int64)
-    ranks[order] = np.arange(len(groups)) - np.repeat(starts, stops - starts)
-    return ranks
-
-
 class Framer:
     """Follows the frames of all groups. Frames that are open, or wait for the row after them, keep their slots."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
         self.runner = runner_of(frame)
-        base: dict[str, int | float] = {"current": -1, "previous": -1, "seen": NONE, "numbered": 0}
+        base: dict[str, int | float] = {"current": -1, "previous": -1, "seen": NONE, "numbered": NONE}
         self.at = Registers(base | self.runner.fills)
         self.open: Frames = np.zeros((0, FIELDS), np.int64)
         self._growth = _growth(frame)
@@ -137,11 +128,10 @@ class Framer:
         return starts, ends
 
     def number(self, slots: Longs) -> None:
-        """Give numbers to the frames of some slots, ascending, that have none yet: by group, in the order of time."""
-        slots = slots[self.open[slots, NUMBER] == 0]
-        groups, numbered = self.open[slots, GROUP], self.at["numbered"]
-        self.open[slots, NUMBER] = numbered[groups] + ranked(groups) + 1
-        np.maximum.at(numbered, groups, self.open[slots, NUMBER])
+        """Give numbers to the frames of some slots, ascending, that have none yet."""
+        slots = slots[self.open[slots, NUMBER] == NONE]
+        frames = self.open[slots]
+        self.open[slots, NUMBER] = kernels.frame_numbers(frames[:, GROUP], frames[:, FIRST], self.at["numbered"])
 
     def longest(self, slots: Longs) -> Longs:
         """Of frames that have ended, the longest of each group: the earliest of those that last as long."""
@@ -186,10 +176,13 @@ class Framer:
             slots[held] = fresh[slots[held]]
         return fresh
 
-    def live(self) -> Longs:
-        """The groups of which something is remembered: a frame, a number, or the item before the next frame."""
+    def live(self, last: int) -> Longs:
+        """The groups of which something is remembered: a frame, a number, or the item before the next frame.
+
+        Frames that are yet to begin do so after the time `last`, so that no smaller number is of use to them.
+        """
         at = self.at
-        marks = (at["current"] >= 0) | (at["previous"] >= 0) | (at["numbered"] > 0)
+        marks = (at["current"] >= 0) | (at["previous"] >= 0) | (at["numbered"] > last)
         if self.frame.liberal or self.frame.schedule:
             marks |= at["seen"] != NONE
         marks[self.open[:, GROUP]] = True

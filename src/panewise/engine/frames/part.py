@@ -135,18 +135,18 @@ class FramePart:
         try:
             self._settle(last[0], last[1:], finishing)
             told = self._told(instants)
-            self._tidy()
+            self._tidy(last[0])
         except PanewiseError as problem:
             self.broken[self.name] = problem
             return {}
         return {self.name: told}
 
-    def _tidy(self) -> None:
-        """Everything has been said: forget keys of which nothing is remembered, once they are the greater part."""
+    def _tidy(self, last: int) -> None:
+        """Everything up to a time has been said: forget keys that are of no use, once they are the greater part."""
         self.fillers.tidy()
         for contents in self.contents:
             contents.tidy()
-        if kept := self.groups.thinned(lambda: [self.method.live(), *self.fillers.live()]):
+        if kept := self.groups.thinned(lambda: [self.method.live(last), *self.fillers.live()]):
             self.groups = kept.keys
             self.method.recode(kept.codes)
             self.fillers.recode(kept.keys, kept.codes)
