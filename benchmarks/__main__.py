@@ -11,8 +11,7 @@ from benchmarks.harness.catalogue import figures
 from benchmarks.harness.draw import draw
 from benchmarks.harness.figure import SIZES, Figure
 from benchmarks.harness.record import run, write
-
-RESULTS = Path(__file__).parent / "results"
+from benchmarks.harness.verdicts import RESULTS
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -10,28 +10,36 @@ import importlib
 import pkgutil
 from typing import Any
 
-from benchmarks import figures as papers
-from benchmarks import promises
 from benchmarks.harness.figure import Figure
+
+PAPERS, PROMISES = "benchmarks.figures", "benchmarks.promises"
 
 
 def figures() -> dict[str, Figure[Any]]:
-    """Every figure, by name: those of the papers first, then the promises."""
-    return figures_of_papers() | _figures_in(promises.__name__)
+    """Every figure, by name."""
+    return figures_of_papers() | promises()
 
 
 def figures_of_papers() -> dict[str, Figure[Any]]:
     """The figures of every paper, by name."""
-    folders = [module.name for module in pkgutil.iter_modules(papers.__path__)]
     return {
-        f"{folder}_{name}": figure
-        for folder in sorted(folders)
-        for name, figure in _figures_in(f"{papers.__name__}.{folder}").items()
+        f"{paper}_{name}": figure
+        for paper in _names(PAPERS)
+        for name, figure in _figures_in(f"{PAPERS}.{paper}").items()
     }
+
+
+def promises() -> dict[str, Figure[Any]]:
+    """Our own claims, by name."""
+    return _figures_in(PROMISES)
 
 
 def _figures_in(package: str) -> dict[str, Figure[Any]]:
     """The figures among the modules of a package, by the names of their modules."""
-    names = sorted(module.name for module in pkgutil.iter_modules(importlib.import_module(package).__path__))
-    modules = {name: importlib.import_module(f"{package}.{name}") for name in names}
+    modules = {name: importlib.import_module(f"{package}.{name}") for name in _names(package)}
     return {name: module.FIGURE for name, module in modules.items() if hasattr(module, "FIGURE")}
+
+
+def _names(package: str) -> list[str]:
+    """The modules and packages within a package."""
+    return sorted(module.name for module in pkgutil.iter_modules(importlib.import_module(package).__path__))
