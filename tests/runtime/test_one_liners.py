@@ -173,6 +173,31 @@ def test_time_is_guessed_from_types_values_and_names(columns: dict[str, list[str
     assert pw.Stream(timed(table, guess), guess).arrow.num_rows == 1
 
 
+GOOD, BAD = "2026-01-31 07:00:01", "31st of January"
+
+
+@pytest.mark.parametrize("named", [[], ["--time", "ts"]], ids=["guessed", "named"])
+@pytest.mark.parametrize(
+    ("times", "row", "value"),
+    [
+        ([BAD, GOOD, GOOD], 1, BAD),
+        ([GOOD, GOOD, BAD], 3, BAD),
+        ([GOOD, "", BAD, GOOD], 3, BAD),
+        ([GOOD] * 2500 + [BAD] + [GOOD] * 10, 2501, BAD),
+        ([GOOD, f"{GOOD}Z"], 2, f"{GOOD}Z"),
+    ],
+    ids=["the first", "the last", "after one that is missing", "after many", "a zone"],
+)
+def test_a_time_that_cannot_be_read_is_named_with_its_row(
+    folder: Path, named: list[str], times: list[str], row: int, value: str
+) -> None:
+    (folder / "bad.csv").write_text("\n".join(["ts,n", *(f"{time},x" for time in times)]))
+    done = panewise("query", "bad.csv", "SELECT COUNT(*) AS n FROM S [RANGE 1 MINUTE SLIDE 1 MINUTE]", *named)
+    assert done.exit_code == 1
+    said = f"column 'ts' looks like time, but row {row:,} has {value!r}, which is no timestamp like the others"
+    assert said in str(done.exception)
+
+
 def test_the_first_of_several_timestamps_is_time(folder: Path) -> None:
     (folder / "two.csv").write_text("made,sent\n2026-01-31 07:00:01,2026-02-01 07:00:01\n")
     query = "SELECT COUNT(*) AS n FROM two [RANGE 1 MINUTE SLIDE 1 MINUTE]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from rich.console import Console
 from rich.markup import escape
 
@@ -57,6 +58,9 @@ def guessed_time(table: pa.Table) -> tuple[str, str]:
     for field in table.schema:
         if pa.types.is_integer(field.type) and field.name.lower() in TIMES:
             return field.name, "an integer of that name"
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if mostly_stamps(column):
+            raise _unreadable(name, column)
     raise SchemaProblem("no column looks like time", fix=f"name one with --time: {', '.join(table.column_names)}")
 
 
@@ -65,6 +69,8 @@ def timed(table: pa.Table, time: str) -> pa.Table:
     if time not in table.column_names:
         raise SchemaProblem(f"there is no column {time!r}", fix=did_you_mean(time, table.column_names))
     stamps = as_stamps(table[time])
+    if stamps is None and mostly_stamps(table[time]):
+        raise _unreadable(time, table[time])
     return table if stamps is None else table.set_column(table.column_names.index(time), time, stamps)
 
 
@@ -80,3 +86,27 @@ def as_stamps(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
         except pa.ArrowInvalid:
             continue
     return None
+
+
+def mostly_stamps(column: pa.ChunkedArray) -> bool:
+    """Whether more than half of the first values read as timestamps, so that time is probably meant."""
+    if not pa.types.is_string(column.type):
+        return False
+    tried = column.slice(0, TRIED).drop_null()
+    return 2 * sum(as_stamps(tried.slice(place, 1)) is not None for place in range(len(tried))) > len(tried)
+
+
+def _unreadable(name: str, column: pa.ChunkedArray) -> SchemaProblem:
+    """Says which value of a column is the first that keeps it from being time."""
+    rows = pc.indices_nonzero(pc.is_valid(column))
+    values = column.drop_null()
+    # As many values as `readable` read as timestamps together, and as many as `beyond` do not.
+    readable, beyond = 0, len(values)
+    while beyond - readable > 1:
+        middle = (readable + beyond) // 2
+        readable, beyond = (readable, middle) if as_stamps(values.slice(0, middle)) is None else (middle, beyond)
+    value, row = values[readable].as_py(), rows[readable].as_py() + 1
+    return SchemaProblem(
+        f"column {name!r} looks like time, but row {row:,} has {value!r}, which is no timestamp like the others",
+        fix="mend the value or leave the row out, or name another column with --time",
+    )
