@@ -26,6 +26,13 @@ def listed() -> str:
     return "\n".join(dict.fromkeys(map(shown, entries))) + "\n"
 
 
+def test_the_page_tells_of_every_function_that_is_stricter_than_in_spark() -> None:
+    text = PAGE.read_text(encoding="utf-8").partition(MARK)[0].partition("that Spark lets pass:")[2]
+    stricter = {entry.names[0] for entries in FUNCTIONS.values() for entry in entries if entry.stricter}
+    assert stricter
+    assert [name for name in sorted(stricter) if f"`{name}`" not in text] == []
+
+
 def test_the_page_shows_every_function() -> None:
     text = PAGE.read_text(encoding="utf-8")
     head, _, written = text.partition(MARK)
