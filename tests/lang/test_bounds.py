@@ -10,7 +10,7 @@ import pytest
 
 import panewise as pw
 from panewise.errors import PanewiseError
-from panewise.lang import bind_query, parse_query, parse_script
+from panewise.lang import bind_query, bind_script, parse_query, parse_script
 from panewise.lang.bounds import CHARACTERS, DEPTH, OPERATORS, SELECTS, WORDS
 from panewise.runtime.local import HOST
 
@@ -77,3 +77,29 @@ def test_a_long_list_and_many_statements_are_no_long_row() -> None:
     parse_query(f"SELECT k, SUM(v) AS s {FROM} HAVING SUM(v) IN ({listed})")
     statement = f"CREATE QUERY q{{}} AS {TEXTS['additions'](100)};"
     assert len(parse_script("".join(statement.format(n) for n in range(20))).statements) == 20
+
+
+#: Views of which each reads the one before it twice, or once.
+DOUBLED = "CREATE VIEW v{} AS SELECT a.v FROM v{} a, v{} b WHERE a.v = b.v;\n"
+UNITED = "CREATE VIEW v{} AS SELECT v FROM v{} UNION ALL SELECT v FROM v{};\n"
+CHAINED = "CREATE VIEW v{} AS SELECT v FROM v{};\n"
+
+
+def views_over(view: str, count: int) -> str:
+    """A script whose views read each other."""
+    first = "CREATE STREAM S (t BIGINT, v BIGINT) TIME t; CREATE VIEW v0 AS SELECT v FROM S [RANGE 5];\n"
+    return first + "".join(view.format(n, n - 1, n - 1) for n in range(1, count))
+
+
+@pytest.mark.parametrize("view", [DOUBLED, UNITED, CHAINED], ids=["joined", "united", "chained"])
+def test_views_that_read_each_other_are_refused_before_they_are_written_out(view: str) -> None:
+    start = time.process_time()
+    with pytest.raises(PanewiseError, match=f"views written out the query has more than {SELECTS} SELECTs") as caught:
+        bind_script(views_over(view, 150), HOST.describe)
+    assert time.process_time() - start < 10
+    assert caught.value.place is not None
+
+
+def test_views_within_the_bounds_are_read() -> None:
+    script = views_over(DOUBLED, 5) + "CREATE QUERY q AS SELECT v FROM V4;"
+    assert bind_script(script, HOST.describe).queries["q"].alone.count("SELECT") == 32

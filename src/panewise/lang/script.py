@@ -18,7 +18,7 @@ from panewise.lang.parser import parse_query, parse_script
 from panewise.lang.render import render
 from panewise.lang.scope import Describe
 from panewise.lang.syntax import CreateQuery, CreateStream, CreateView, QuerySyntax, SetBoundary
-from panewise.lang.views import written_out
+from panewise.lang.views import refuse_wide, written_out
 from panewise.schema import StreamSchema
 from panewise.time import Boundary
 
@@ -102,11 +102,11 @@ def script_and_problems(
                     found.boundary = boundary
                 case CreateView(name, query):
                     _fresh(name, found, views)
-                    Binder(found.streams, views, describe).query(query)
+                    _bind(query, found, views, describe)
                     views[name] = query
                 case CreateQuery(name, query):
                     _fresh(name, found, views)
-                    bound = named_apart(Binder(found.streams, views, describe).query(query), query)
+                    bound = named_apart(_bind(query, found, views, describe), query)
                     _warn(name, bound)
                     found.queries[name] = NamedQuery(
                         name,
@@ -119,7 +119,7 @@ def script_and_problems(
                     )
                 case QuerySyntax():
                     name = f"query_{len(found.queries) + 1}"
-                    bound = named_apart(Binder(found.streams, views, describe).query(statement), statement)
+                    bound = named_apart(_bind(statement, found, views, describe), statement)
                     _warn(name, bound)
                     found.queries[name] = NamedQuery(name, bound, render(statement), alone(statement, views))
         except PanewiseError as problem:
@@ -132,6 +132,11 @@ def script_and_problems(
 def _warn(name: str, query: Query) -> None:
     for hint in hints(query):
         warnings.warn(f"query {name!r}: {hint}", PanewiseWarning, stacklevel=3)
+
+
+def _bind(query: QuerySyntax, found: Pipeline, views: Mapping[str, QuerySyntax], describe: Describe) -> Query:
+    refuse_wide(query, views)
+    return Binder(found.streams, views, describe).query(query)
 
 
 def _fresh(name: str, found: Pipeline, views: Mapping[str, QuerySyntax]) -> None:
