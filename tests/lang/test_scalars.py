@@ -18,6 +18,7 @@ import panewise as pw
 from panewise.lang.functions import FUNCTIONS, INSTEAD
 from panewise.runtime.local import HOST
 from panewise.scalar import Scalar
+from tests.meaning.examples import S
 
 ROWS = pa.table(
     {
@@ -182,3 +183,9 @@ def test_what_is_said_to_be_written_instead_is_on_the_list() -> None:
     words = {word for fix in INSTEAD.values() for word in re.findall(r"\b[A-Z][A-Z_]{3,}\b", fix)}
     known = {*FUNCTIONS, "TRY_CAST", "CAST", "CASE", "FROM", "ROWS", "JSON", "NULL"}
     assert words - known == set()
+
+
+@pytest.mark.parametrize("call", ["MODE(v)", "EXPLODE(ARRAY(1, 2))", "COUNT_IF(v > 1)", "PERCENTILE(v, 0.5)", "RAND()"])
+def test_what_is_no_function_of_a_row_is_refused(call: str) -> None:
+    with pytest.raises(pw.PanewiseError):
+        pw.run(f"SELECT {call} AS x FROM S [RANGE 10 SLIDE 10]", {"S": S}, time="t")

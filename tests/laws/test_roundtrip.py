@@ -373,3 +373,8 @@ def test_a_script_survives() -> None:
     """
     script = parse_script(text)
     assert parse_script(render(script)) == script
+
+
+def test_rendering_keeps_istream_of_a_nested_union() -> None:
+    text = "SELECT k FROM (SELECT ISTREAM k FROM S UNION ALL SELECT k FROM T) AS U [ROWS 1]"
+    assert parse_query(render(parse_query(text))) == parse_query(text)

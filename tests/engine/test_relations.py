@@ -1,4 +1,4 @@
-"""Problems of joins, distincts and what is shared between them that a review found, each by its smallest case."""
+"""Joins and distincts by example: what they share, what they say, and what a failing one costs the others."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
+from tests.laws.test_engine import same
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
 JOIN = "SELECT A.k, B.v FROM S [RANGE {0}] AS A, T [RANGE {0}] AS B WHERE A.k = B.k"
@@ -119,3 +120,20 @@ def test_explain_does_not_claim_what_is_not_shared() -> None:
     engine.feed("S", rows((1, "x", 1)))
     asked.register("later", "SELECT DISTINCT k FROM S [RANGE 5]")
     assert "shared" not in asked.explain()
+
+
+@pytest.mark.parametrize("purge", ["lazy", "eager"])
+def test_groups_do_not_hear_twice_of_rows_that_have_left(purge: str) -> None:
+    """Rows that had left and were not dropped yet ended their groups again, at an instant that was over."""
+    schema = pa.schema([("t", pa.int64()), ("k", pa.string())])
+    pool = pw.Pool({name: pw.StreamSchema(schema, time="t", delay=0) for name in ("S", "T")}, purge=purge)
+    query = "SELECT A.k, COUNT(*) AS n FROM S [RANGE 3] A, T [RANGE 9] B WHERE A.k = B.k GROUP BY A.k"
+    pool.register("q", query)
+    engine, said = pw.Engine(pool), []
+    rows = pa.table({"t": [1, 2, 3, 4, 5, 6, 7], "k": ["x"] * 7})
+    for row in range(rows.num_rows):
+        engine.feed("S", rows.slice(row, 1))
+        engine.feed("T", rows.slice(row, 1))
+        said.append(engine.advance()["q"])
+    said.append(engine.finish()["q"])
+    same(pa.concat_tables(said), pw.reference.run(query, {"S": rows, "T": rows}, time="t"))

@@ -1,4 +1,4 @@
-"""Every figure program runs at its smallest size and leaves rows, a table and a plot; baselines answer like stores.
+"""Every figure program runs at its smallest size and leaves rows, a table and a plot.
 
 A figure is discovered by being there. What it finds is not judged here: a busy machine would decide.
 """
@@ -9,23 +9,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from benchmarks.__main__ import main
-from benchmarks.figures.consistent.joins import CountedJoin, NegativeJoin, OrderedJoin
-from benchmarks.figures.resource_sharing.baselines import Baseline, MaterialiseAll, MaterialiseNone, SearchTree
 from benchmarks.harness.catalogue import figures
 from benchmarks.harness.draw import draw
 from benchmarks.harness.figure import SIZES, Figure, Points, Row
 from benchmarks.harness.timing import rate
 from benchmarks.promises.speed import SMALLEST
 from benchmarks.promises.speed_rows import row_cases
-from panewise.aggregate import Count
-from panewise.stores.arrays import BaseArrays
 
 FIGURES = figures()
 ROOT = Path(__file__).parents[2]
@@ -94,40 +86,3 @@ def test_a_rate_counts_operations() -> None:
     assert rate(counts.append, seconds=1e-6, repeats=3) > 0
     assert len(counts) > 3
     assert len(set(counts[-4:])) == 1
-
-
-# ---- baselines -------------------------------------------------------------------------------------------------------
-
-
-@given(values=st.lists(st.integers(-99, 99), min_size=1, max_size=40), reach=st.integers(1, 12), data=st.data())
-def test_baselines_answer_like_a_store(values: list[int], reach: int, data: st.DataObject) -> None:
-    column = Count(pa.int64()).columns()
-    stores: list[Baseline] = [SearchTree(column, reach), MaterialiseNone(column, reach), MaterialiseAll(column, reach)]
-    judge = BaseArrays(column, reach)
-    for value in values:
-        judge.append((np.array([value]),))
-        for store in stores:
-            store.append((np.array([value]),))
-        first = np.array([data.draw(st.integers(judge.forgotten + 1, judge.length + 1))])
-        last = np.array([data.draw(st.integers(int(first[0]) - 1, judge.length))])
-        newest = np.array([judge.length])
-        for store in stores:
-            end = newest if isinstance(store, MaterialiseAll) else last
-            assert store.lookup(first, end)[0].tolist() == judge.lookup(first, end)[0].tolist(), store.name
-
-
-@given(
-    arrivals=st.lists(st.tuples(st.integers(0, 1), st.none() | st.integers(0, 3)), max_size=40), limit=st.integers(1, 6)
-)
-def test_joins_of_counted_windows_remember_the_pairs_that_are_there(
-    arrivals: list[tuple[int, int | None]], limit: int
-) -> None:
-    joins: list[CountedJoin] = [NegativeJoin(limit), OrderedJoin(limit)]
-    windows: tuple[list[tuple[int, int | None]], list[tuple[int, int | None]]] = ([], [])
-    for serial, (side, key) in enumerate(arrivals, 1):
-        windows[side].append((serial, key))
-        del windows[side][:-limit]
-        pairs = {(a, b) for a, left in windows[0] for b, right in windows[1] if left is not None and left == right}
-        for join in joins:
-            join.arrive(side, key)
-            assert join.results() == pairs
