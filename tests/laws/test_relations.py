@@ -28,6 +28,7 @@ WINDOWS = (
     "[UNBOUNDED]",
     "[UNBOUNDED SLIDE 4]",
     "[FROM 3 UNTIL 12]",
+    "[UNTIL 9 SLIDE 2]",
     "[WHERE v > 1]",
     "[ROWS 2]",
     "[ROWS 3 LAG 1]",
@@ -152,6 +153,19 @@ def test_a_closed_landmark_does_not_wait_for_late_rows(slide: int) -> None:
     s = pa.Table.from_pylist([{"t": time, "v": time} for time in (-4, 6, 4)], SCHEMA)
     query = f"SELECT k, v FROM S [UNTIL 5 SLIDE {slide}]"
     same(known(pw.run(query, {"S": pw.Stream(s, "t", 0)})), known(answered(query, s, s, 0, "(]", None)))
+
+
+@pytest.mark.filterwarnings("ignore::panewise.PanewiseWarning")
+def test_a_closed_landmark_takes_nothing_in_beside_other_windows() -> None:
+    """The row of 4 comes when 6, the last instant of its window, is final; the other window speaks until 12."""
+    s = pa.Table.from_pylist([{"t": time} for time in (0, 8, 4)], SCHEMA)
+    t = pa.Table.from_pylist([{"t": 12}], SCHEMA)
+    query = "SELECT k, v FROM S [UNTIL 5 SLIDE 3] UNION ALL SELECT k, v FROM T [RANGE 3 SLIDE 3]"
+    streams = {"S": pw.Stream(s, "t", 0), "T": pw.Stream(t, "t", 0)}
+    found, wanted = pw.execute(query, streams), pw.reference.execute(query, streams)
+    same(known(found.table), known(wanted.table))
+    assert found.table["w_end"].to_pylist().count(12) == 2
+    assert found.accounting["S"] == wanted.accounting["S"] == pw.Accounting(rows_in=3, used=2, late=1)
 
 
 @pytest.mark.filterwarnings("ignore::panewise.PanewiseWarning")

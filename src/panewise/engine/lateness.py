@@ -9,13 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from panewise.aggregate import Longs
-from panewise.engine.feeds import Feed
-from panewise.window import Cumulate, Sliding
+from panewise.time import Boundary
+from panewise.window import FOREVER, LogicalWindow, Varying
 
 Flags = npt.NDArray[np.bool_]
-
-#: An instant after all others: a window that nothing leaves still wants its items then.
-EVER = 2**62
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,34 +25,22 @@ class Verdict:
     missed: Flags
 
 
-def judged(feed: Feed, order: Longs, positions: Longs, visible: Longs) -> Verdict:
-    """The verdict of one window; rows are visible from an instant on."""
-    first, last = presence(feed, positions)
-    grid = feed.window.grid or (0, 1)
-    patient = visible - (feed.revise or 0)
-    return Verdict(
-        order,
-        _any(first, last, grid),
-        _any(np.maximum(first, patient), last, grid),
-        _any(first, np.minimum(last, visible - 1), grid),
-    )
+def judged(
+    window: LogicalWindow, boundary: Boundary, order: Longs, times: Longs, visible: Longs, patience: int = 0
+) -> Verdict:
+    """The verdict of one window; rows are visible from an instant on, or as much earlier as it may be revised."""
+    enter, leave = presence(window, times, boundary)
+    wanted: Flags = enter < leave
+    first_seen = np.maximum(enter, window.following(visible - patience))
+    return Verdict(order, wanted, wanted & (first_seen < leave), wanted & (enter < visible))
 
 
-def presence(feed: Feed, positions: Longs) -> tuple[Longs, Longs]:
-    """The first and last moment at which each position is in the window."""
-    match feed.window:
-        case Sliding(range=length, lag=lag):
-            return positions + lag, positions + lag + length - 1
-        case Cumulate(size=size, start=start):
-            return positions, start + ((positions - 1 - start) // size + 1) * size
-    return positions, np.full_like(positions, EVER)
-
-
-def _any(first: Longs, last: Longs, grid: tuple[int, int]) -> Flags:
-    """Whether a grid point lies in each closed interval."""
-    origin, step = grid
-    found: Flags = (last - origin) // step * step + origin >= first
-    return found
+def presence(window: LogicalWindow, times: Longs, boundary: Boundary) -> tuple[Longs, Longs]:
+    """The first instant at which items of these times are in the window, and the first at which they are not."""
+    if isinstance(window, Varying):
+        # Nobody knows whether the extent grows over them once more.
+        return window.following(times + boundary.shift), np.full_like(times, FOREVER)
+    return window.lifetimes(times, boundary)
 
 
 class Ledger:

@@ -19,7 +19,7 @@ from panewise.engine.feeds import Feed
 from panewise.engine.holders import Entered, Holder
 from panewise.engine.intake import Arrivals
 from panewise.engine.keeping import Keeping
-from panewise.engine.lateness import EVER, Ledger, judged, presence
+from panewise.engine.lateness import Ledger, judged, presence
 from panewise.engine.open_panes import OpenPanes
 from panewise.engine.snapshot import Tree, pane_tree, panes_from
 from panewise.engine.tiers import Tiered
@@ -29,7 +29,7 @@ from panewise.slicing.cuts import Cuts, Edges, cuts
 from panewise.stores.pane import Pane
 from panewise.stores.stairs import NEVER
 from panewise.time import Boundary, refuse_endless
-from panewise.window import Contents, Cumulate, Landmark, Sliding, Varying, Window
+from panewise.window import FOREVER, Contents, Cumulate, Landmark, LogicalWindow, Sliding, Varying, Window
 
 #: Single ticks, for late rows.
 TICKS = Cuts(0, 1, np.zeros(1, np.int64))
@@ -212,7 +212,10 @@ class TimeFamily(Family):
         """Note which windows late rows missed; they are visible from an instant on."""
         audience = self.audience()
         for feed in self.feeds.values():
-            ledger.add(judged(feed, order, positions, visible), audience[feed.number])
+            assert isinstance(feed.window, LogicalWindow)
+            times, patience = positions - self.boundary.shift, feed.revise or 0
+            verdict = judged(feed.window, self.boundary, order, times, visible, patience)
+            ledger.add(verdict, audience[feed.number])
 
     def _seen(self, window: Window, rows: Arrivals) -> Longs:
         """The instants of a window that see some of these rows; late ones are seen from the first open instant on."""
@@ -277,12 +280,14 @@ class TimeFamily(Family):
             return
         for feed in (feed for feed in self.feeds.values() if feed.window.grid is not None):
             origin, step = feed.window.grid or (0, 1)
-            first, last = presence(feed, ends)
+            assert isinstance(feed.window, LogicalWindow)
+            first, leave = presence(feed.window, ends - self.boundary.shift, self.boundary)
+            last = leave - 1
             if feed.number in self.reach:
                 # Silence is reported too.
                 begin, silent = self.reach[feed.number]
                 first, last = np.append(first, begin), np.append(last, silent if limit is None else limit)
-            last = np.where(last >= EVER, end + step, last)
+            last = np.where(last >= FOREVER - 1, end + step, last)
             refuse_endless(np.maximum(first, since), last if limit is None else np.minimum(last, limit), origin, step)
 
     def _surely_few(self, span: int) -> bool:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from panewise.accounting import Accounting, Outcome
 from panewise.algebra import Derived, Host, Query, Source, Windowed, default_host
 from panewise.errors import BindProblem, SchemaProblem
-from panewise.reference.account import Spoken, account
+from panewise.reference.account import Answered, account
 from panewise.reference.emit import Progress, Result, emitted, time_type, to_table
 from panewise.reference.evaluate import Evaluation, look_of
 from panewise.reference.framings import framing_table, late_arrivals
@@ -96,7 +96,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.sources: dict[object, History] = {name: a.history for name, a in self.arrivals.items()}
-        self.spoken: list[Spoken] = []
+        self.answered: list[Answered] = []
 
     def table(self, query: Query) -> pa.Table:
         declared = next((self._time_type(name) for name in sorted(query.root.streams)), pa.int64())
@@ -111,7 +111,7 @@ class _Run:
         late = None
         if query.framed:
             late = late_arrivals(query, name, Evaluation(self.sources, self.boundary, self.host))
-        return account(name, self.arrivals[name], self.spoken, self.boundary, late)
+        return account(name, self.arrivals[name], self.answered, self.boundary, late)
 
     def results(self, query: Query) -> list[Result]:
         for node in query.root.walk():
@@ -122,11 +122,12 @@ class _Run:
         for level, single in levels(anchored):
             look = look_of(anchored, level or 0, self.boundary)
             evaluation = Evaluation(self.sources, self.boundary, self.host, query.empty, look)
-            when = moments(single, evaluation.parts, self.boundary, self.until)
+            when = moments(single, evaluation.parts, self.boundary)
             if query.revise is not None:
                 when = [m for moment in when for m in self._revisions(moment, query.revise)]
-            self.spoken.append(Spoken(single, evaluation, when))
-            found += emitted(single, evaluation, when, level, self.progress)
+            self.answered.append(Answered(single, evaluation, when))
+            reported = [m for m in when if self.until is None or m.at <= self.until]
+            found += emitted(single, evaluation, reported, level, self.progress)
         return sorted(found, key=lambda r: r.moment.at)
 
     def anchored(self, query: Query) -> Query:

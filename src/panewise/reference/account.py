@@ -18,8 +18,11 @@ from panewise.window import Session
 
 
 @dataclass(frozen=True, eq=False)
-class Spoken:
-    """A query that was answered, with the moments at which it was; derived streams are queries of their own."""
+class Answered:
+    """A query with all moments at which it would be answered if the run went on; derived streams are queries too.
+
+    Whether an item is late is decided when it arrives, so a run that stops before has the same account.
+    """
 
     query: Query
     evaluation: Evaluation
@@ -27,14 +30,14 @@ class Spoken:
 
 
 def account(
-    name: str, arrival: Arrival, spoken: list[Spoken], boundary: Boundary, late_for_frames: set[int] | None = None
+    name: str, arrival: Arrival, answered: list[Answered], boundary: Boundary, late_for_frames: set[int] | None = None
 ) -> tuple[Accounting, pa.Table]:
     """The account of one stream over all queries that looked at it, and its late rows in arrival order."""
     table = arrival.stream.arrow
     used: set[int] = set()
     wanted: set[int] = set(late_for_frames or ())
     missed: set[int] = set()
-    for each in spoken if arrival.history.disordered else ():
+    for each in answered if arrival.history.disordered else ():
         for part, window in _looks(name, arrival, each):
             for seen, full in _views(part, window, each.moments, boundary):
                 used.update(seen)
@@ -46,12 +49,12 @@ def account(
     return counts, table.take(pa.array(late, pa.int64()))
 
 
-def _looks(name: str, arrival: Arrival, spoken: Spoken) -> Iterator[tuple[History, Windowed]]:
+def _looks(name: str, arrival: Arrival, answered: Answered) -> Iterator[tuple[History, Windowed]]:
     """Every partition of the stream under every window that looks at it."""
-    for windowed in spoken.query.windows:
+    for windowed in answered.query.windows:
         sources = [node for node in windowed.walk() if isinstance(node, Source)]
         if [s.stream for s in sources] == [name]:
-            yield from ((part, windowed) for part in spoken.evaluation.parts(windowed).values())
+            yield from ((part, windowed) for part in answered.evaluation.parts(windowed).values())
         elif any(s.stream == name for s in sources):
             # Below a union arrivals of several streams meet; each is accounted for as if it were alone.
             yield arrival.history, windowed
@@ -66,10 +69,10 @@ def _views(
         _, _, joined = part.sessions(node.window, boundary)
         yield c.arrivals[joined].tolist(), c.arrivals.tolist()
         return
-    # A late item was wanted at instants of which nobody spoke, because nobody knew of it.
+    # A late item was wanted at instants of which nobody spoke too, because nobody knew of it.
     known = {moment.at for moment in moments}
-    unspoken = [Moment(t) for t in node.window.instants(c, boundary).tolist() if known and t <= max(known)]
-    for moment in (*moments, *(m for m in unspoken if m.at not in known)):
+    unspoken = [Moment(t) for t in node.window.instants(c, boundary).tolist() if t not in known]
+    for moment in (*moments, *unspoken):
         upto = int(np.searchsorted(c.times, moment.at - boundary.shift, side="right"))
         seen, everything = (
             part.visible(node.window, moment.at, boundary, moment.admitted),

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.schema import Stream, ticks_of
-from panewise.time import Boundary, Ticks, floor_to_grid
+from panewise.time import Boundary, Ticks
 from panewise.values import to_python
 from panewise.window import Contents, Flags, Session, Window
 
@@ -61,7 +61,7 @@ class History:
         places = np.arange(upto, dtype=np.int64)
         if not self.disordered:
             return places
-        refreshed = int(floor_to_grid(np.array([at], np.int64), *window.grid)[0]) if window.grid else at
+        refreshed = window.refreshed(at)
         then = self.contents.times[:upto] <= refreshed - boundary.shift
         late = np.where(then, self.late_for(refreshed, boundary, upto), self.late_for(at, boundary, upto))
         if admitted:

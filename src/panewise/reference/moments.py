@@ -12,8 +12,8 @@ import numpy as np
 from panewise.algebra import Emit, Except, Node, Query, Union, Windowed
 from panewise.errors import BindProblem
 from panewise.reference.history import History
-from panewise.time import Boundary, Ticks, ceil_to_grid, grid_between
-from panewise.window import Contents, Landmark, MultiGranular, Pattern, Session, Window
+from panewise.time import Boundary, Ticks, grid_between
+from panewise.window import FOREVER, Contents, Landmark, MultiGranular, Pattern, Session, Window
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def _level(number: int, node: Windowed) -> Window:
     return node.window.levels[number] if isinstance(node.window, MultiGranular) else node.window
 
 
-def moments(query: Query, parts: Parts, boundary: Boundary, until: int | None) -> list[Moment]:
+def moments(query: Query, parts: Parts, boundary: Boundary) -> list[Moment]:
     """All moments, in order. Windows with instants of their own decide them; without any, every change does."""
     speakers = [w for w in query.windows if w.window.periodic] or list(query.windows)
     whole = query.emit is Emit.RSTREAM and query.periodic
@@ -72,8 +72,7 @@ def moments(query: Query, parts: Parts, boundary: Boundary, until: int | None) -
     if query.periodic and (_mixes(query.root) or _lasts(query)):
         found.update(_grid_points(query, speakers, parts, boundary))
     ordered = sorted(found, key=lambda m: (m.at, m.start is not None, m.start or 0, repr(m.session)))
-    kept = [m for m in ordered if until is None or m.at <= until]
-    return [m if m.session else _bounded(m, speakers) for m in kept] if whole else kept
+    return [m if m.session else _bounded(m, speakers) for m in ordered] if whole else ordered
 
 
 def _instants(
@@ -116,8 +115,8 @@ def _seen(window: Window, time: int, opened: int, boundary: Boundary) -> Ticks:
     not_late = instants[instants >= opened]
     if len(not_late) or not len(instants) or not isinstance(window, Landmark) or window.grid is None:
         return not_late
-    following = ceil_to_grid(np.array([opened], np.int64), *window.grid)
-    return following[following <= window.closes]
+    following = window.following(np.array([opened], np.int64))
+    return following[following < FOREVER]
 
 
 def _keeps(window: Window) -> bool:

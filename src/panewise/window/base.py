@@ -13,7 +13,7 @@ from enum import IntEnum
 import numpy as np
 
 from panewise.errors import WindowProblem
-from panewise.time import FIRST_TICK, LAST_TICK, Boundary, Domain, Ticks
+from panewise.time import FIRST_TICK, LAST_TICK, Boundary, Domain, Ticks, ceil_to_grid, floor_to_grid
 
 
 class Pattern(IntEnum):
@@ -108,6 +108,10 @@ class Window(ABC):
         """For items number 1 to `count`, the admission that pushes each out; None unless tuples are counted."""
         return None
 
+    def refreshed(self, at: int) -> int:
+        """The instant whose state stands at another one: the last of its own, if it has a grid of them."""
+        return int(floor_to_grid(np.array([at], np.int64), *self.grid)[0]) if self.grid else at
+
     def after(self, instants: Ticks) -> Ticks:
         """For a periodic window, the next instant after each: until then the state stands."""
         return instants
@@ -135,6 +139,10 @@ class LogicalWindow(Window):
     def lifetimes(self, times: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
         """The first instant at which items of these times are in, and the first at which they are not any more."""
         raise TypeError(f"items may come back to a {type(self).__name__} window")
+
+    def following(self, instants: Ticks) -> Ticks:
+        """The first of its instants that is not before each of these; FOREVER where it has none any more."""
+        return ceil_to_grid(instants, *self.grid) if self.grid else instants
 
     @property
     def lasts(self) -> int:

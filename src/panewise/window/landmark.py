@@ -88,6 +88,13 @@ class Landmark(LogicalWindow):
         upper = self.last - boundary.shift if self.upper else self.last
         return enters, np.where((times < self.first) | (times > upper), enters, FOREVER)
 
+    def refreshed(self, at: int) -> int:
+        return min(super().refreshed(at), self.closes) if self.grid else at
+
+    def following(self, instants: Ticks) -> Ticks:
+        found = super().following(instants)
+        return np.where(found > self.closes, FOREVER, found) if self.grid else found
+
     def spans(self, instants: Ticks) -> tuple[Ticks | None, Ticks]:
         starts = np.full_like(instants, self.lower.tick) if self.lower else None
         return starts, np.minimum(instants, self.last)

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.algebra import Host, Project, Windowed
-from panewise.engine.lateness import Ledger
-from panewise.engine.relational.leaves import Leaf, Readers, Waiting, all_waiting, judged
+from panewise.engine.lateness import Ledger, judged
+from panewise.engine.relational.leaves import Leaf, Readers, Waiting, all_waiting
 from panewise.engine.relational.spans import NEVER_SAID, Spans, Turn
 from panewise.engine.snapshot import Tree
 from panewise.plan.kinship import bare
@@ -67,7 +67,7 @@ class Band(Leaf):
 
     def judge(self, late: Waiting, ledger: Ledger, readers: Readers) -> None:
         for window in self.windows:
-            ledger.add(judged(window, late, self.boundary), readers(window))
+            ledger.add(judged(window, self.boundary, late.order, late.times, late.visible), readers(window))
 
 
 def band(nodes: Iterable[Windowed], boundary: Boundary, host: Host) -> Band:

@@ -12,15 +12,15 @@ import pyarrow as pa
 from panewise.aggregate import Longs
 from panewise.algebra import Host, Windowed
 from panewise.engine.intake import Arrivals
-from panewise.engine.lateness import Ledger, Verdict
+from panewise.engine.lateness import Ledger, judged
 from panewise.engine.relational.departures import Departures
 from panewise.engine.relational.spans import NEVER_SAID, NONE, OPEN, Spans, Turn
 from panewise.engine.rowwise import passed
 from panewise.engine.snapshot import Tree
 from panewise.plan.aggregation import Rowwise
 from panewise.plan.relation import Inlet, inlets
-from panewise.time import Boundary, ceil_to_grid
-from panewise.window import FOREVER, Landmark, LogicalWindow, Window
+from panewise.time import Boundary
+from panewise.window import FOREVER, LogicalWindow, Window
 
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 #: The queries that look at a leaf through a window.
@@ -213,9 +213,8 @@ class TimeLeaf(Leaf):
 
     def _spoken_of(self, items: Waiting, enter: Longs) -> Longs:
         """When items enter; a landmark that was closed before a late one came speaks as if it had been in time."""
-        if not isinstance(self.window, Landmark) or not self.window.periodic:
-            return enter
-        return np.where(enter <= self.window.closes, enter, self.window.lifetimes(items.times, self.boundary)[0])
+        assert isinstance(self.window, LogicalWindow)
+        return np.where(enter < FOREVER, enter, self.window.lifetimes(items.times, self.boundary)[0])
 
     def _note(self, enter: Longs, leave: Longs, limit: int) -> None:
         """Remember when the window changes."""
@@ -247,33 +246,21 @@ class TimeLeaf(Leaf):
 
     def judge(self, late: Waiting, ledger: Ledger, readers: Readers) -> None:
         assert isinstance(self.window, LogicalWindow)
-        ledger.add(judged(self.window, late, self.boundary), readers(self.node.window))
+        verdict = judged(self.window, self.boundary, late.order, late.times, late.visible)
+        ledger.add(verdict, readers(self.node.window))
 
 
 def lifetimes(window: LogicalWindow, times: Longs, visible: Longs, boundary: Boundary) -> tuple[Longs, Longs]:
     """When items enter a window and leave it; late ones enter with the first of its instants that sees them."""
     enter, leave = window.lifetimes(times, boundary)
     late = visible > times + boundary.shift
-    return np.where(late, np.maximum(enter, _first_seen(window, visible)), enter), leave
-
-
-def _first_seen(window: LogicalWindow, visible: Longs) -> Longs:
-    return ceil_to_grid(visible, *window.grid) if window.grid else visible
+    return np.where(late, np.maximum(enter, window.following(visible)), enter), leave
 
 
 def expiry(window: Window, times: Longs, boundary: Boundary) -> Longs:
     """When items say they will leave a window."""
     expires = window.expires_at(times, boundary)
     return np.full(len(times), NEVER_SAID) if expires is None else expires
-
-
-def judged(window: LogicalWindow, late: Waiting, boundary: Boundary) -> Verdict:
-    """Whether late items missed instants at which they would have been in a window, and whether some are left."""
-    enter, leave = window.lifetimes(late.times, boundary)
-    wanted = enter < leave
-    seen = np.maximum(enter, _first_seen(window, late.visible)) < leave
-    missed = enter < np.minimum(leave, late.visible)
-    return Verdict(late.order, wanted, wanted & seen, wanted & missed)
 
 
 def columns_of(table: pa.Table, names: Sequence[str]) -> list[pa.Array]:
