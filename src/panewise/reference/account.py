@@ -14,7 +14,7 @@ from panewise.reference.evaluate import Evaluation
 from panewise.reference.history import Arrival, History
 from panewise.reference.moments import Moment
 from panewise.time import Boundary, Ticks
-from panewise.window import Session
+from panewise.window import FOREVER, Session
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +69,12 @@ def _views(
         _, _, joined = part.sessions(node.window, boundary)
         yield c.arrivals[joined].tolist(), c.arrivals.tolist()
         return
-    # A late item was wanted at instants of which nobody spoke too, because nobody knew of it.
+    # Instants of which nobody spoke count too: nobody knew of a late item at those that wanted it, and at the first one
+    # that was open when it came no other window of the query may have reported.
+    opened = node.window.following(np.array([opened for _, opened in part.late_items(boundary)], np.int64))
+    instants = np.union1d(node.window.instants(c, boundary), opened[opened < FOREVER])
     known = {moment.at for moment in moments}
-    unspoken = [Moment(t) for t in node.window.instants(c, boundary).tolist() if t not in known]
-    for moment in (*moments, *unspoken):
+    for moment in (*moments, *(Moment(t) for t in instants.tolist() if t not in known)):
         upto = int(np.searchsorted(c.times, moment.at - boundary.shift, side="right"))
         seen, everything = (
             part.visible(node.window, moment.at, boundary, moment.admitted),

@@ -108,6 +108,10 @@ class Window(ABC):
         """For items number 1 to `count`, the admission that pushes each out; None unless tuples are counted."""
         return None
 
+    def following(self, instants: Ticks) -> Ticks:
+        """The first of its instants that is not before each of these; FOREVER where it has none any more."""
+        return ceil_to_grid(instants, *self.grid) if self.grid else instants
+
     def refreshed(self, at: int) -> int:
         """The instant whose state stands at another one: the last of its own, if it has a grid of them."""
         return int(floor_to_grid(np.array([at], np.int64), *self.grid)[0]) if self.grid else at
@@ -139,10 +143,6 @@ class LogicalWindow(Window):
     def lifetimes(self, times: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
         """The first instant at which items of these times are in, and the first at which they are not any more."""
         raise TypeError(f"items may come back to a {type(self).__name__} window")
-
-    def following(self, instants: Ticks) -> Ticks:
-        """The first of its instants that is not before each of these; FOREVER where it has none any more."""
-        return ceil_to_grid(instants, *self.grid) if self.grid else instants
 
     @property
     def lasts(self) -> int:

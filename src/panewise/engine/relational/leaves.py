@@ -75,10 +75,10 @@ class Reading:
 
     def enter(self, ledger: Ledger) -> None:
         """From here on nothing can fail."""
-        if self.late is not None:
-            self.leaf.judge(self.late, ledger, self.readers)
         if len(self.items):
             self.leaf.enter(self.items)
+        if self.late is not None and len(self.late):
+            self.leaf.judge(self.late, ledger, self.readers)
 
 
 class View:
@@ -167,7 +167,7 @@ class Leaf(View, ABC):
 
     @abstractmethod
     def judge(self, late: Waiting, ledger: Ledger, readers: Readers) -> None:
-        """Whether late items missed instants at which they would have been in."""
+        """Whether late items, which have just entered, missed instants at which they would have been in."""
 
     def _numbered(self, count: int) -> Longs:
         first, self.serial = self.serial, self.serial + count

@@ -79,9 +79,11 @@ class SessionLeaf(Leaf):
         self._changed(np.array([newest + self.session.gap]))
 
     def judge(self, late: Waiting, ledger: Ledger, readers: Readers) -> None:
-        """Whether a session is still open for them turns out when it ends, so they count as seen."""
-        yes = np.ones(len(late), bool)
-        ledger.add(Verdict(late.order, yes, yes, yes), readers(self.node.window))
+        """A late item is lost unless it joins a session that was open when it came; no other session wants it."""
+        joined = self._assigned(all_waiting(self.waiting, self.schema))[-1]
+        newest = self.waiting[-1].order
+        seen = np.isin(late.order, newest[joined[len(joined) - len(newest) :]])
+        ledger.add(Verdict(late.order, np.ones(len(late), bool), seen, ~seen), readers(self.node.window))
 
     def state(self) -> Tree:
         return super().state() | {"number": self.number}
