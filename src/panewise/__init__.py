@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from panewise.engine import Engine, Pool
     from panewise.runtime.local import execute, run
     from panewise.schema import Stream, StreamSchema
+    from panewise.scripts import Script, script
 
 __version__ = "0.1.0"
 
@@ -26,11 +27,13 @@ _HOMES = {
     "Engine": "panewise.engine",
     "Outcome": "panewise.accounting",
     "Pool": "panewise.engine",
+    "Script": "panewise.scripts",
     "Stream": "panewise.schema",
     "StreamSchema": "panewise.schema",
     "execute": "panewise.runtime.local",
     "register_framing": "panewise.algebra.framing_function",
     "run": "panewise.runtime.local",
+    "script": "panewise.scripts",
 }
 _MODULES = ("reference", "serve", "spark", "window")
 
@@ -62,6 +65,7 @@ __all__ = [
     "PanewiseError",
     "PanewiseWarning",
     "Pool",
+    "Script",
     "Stream",
     "StreamSchema",
     "__version__",
@@ -69,5 +73,6 @@ __all__ = [
     "reference",
     "register_framing",
     "run",
+    "script",
     "window",
 ]

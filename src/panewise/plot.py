@@ -23,6 +23,8 @@ from matplotlib.dates import UTC, AutoDateLocator, ConciseDateFormatter, date2nu
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
+__all__ = ["Panel", "Series", "encoded", "figure"]
+
 #: Numbers, or `datetime64` in UTC.
 Times: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.datetime64]
 Floats: TypeAlias = npt.NDArray[np.float64]

@@ -3,6 +3,6 @@
 from panewise.errors import extra
 
 with extra("spark", "panewise.spark"):
-    from panewise.runtime.spark import Metrics, Pipeline, batch, declared, launched, local_session, source, stream
+    from panewise.runtime.spark import Metrics, Pipeline, batch, declared, local_session, source, stream
 
-__all__ = ["Metrics", "Pipeline", "batch", "declared", "launched", "local_session", "source", "stream"]
+__all__ = ["Metrics", "Pipeline", "batch", "declared", "local_session", "source", "stream"]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import panewise as pw
+
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 
@@ -37,8 +39,5 @@ def test_the_python_examples_print_what_their_comments_say(page: str) -> None:
 
 
 def test_the_sql_example_binds() -> None:
-    from panewise.lang import bind_script
-    from panewise.runtime.local import HOST
-
     (script,) = re.findall(r"```sql\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert list(bind_script(script, HOST.describe).queries) == ["traffic", "scans"]
+    assert list(pw.script(script).queries) == ["traffic", "scans"]

@@ -41,7 +41,7 @@ from panewise.lang.syntax import (
     RangeClause,
     Ref,
     RowsClause,
-    Script,
+    ScriptSyntax,
     SelectSyntax,
     SessionClause,
     SetBoundary,
@@ -254,7 +254,7 @@ def test_queries_survive(query: QuerySyntax) -> None:
 @settings(max_examples=200)
 @given(st.lists(STATEMENTS, min_size=1, max_size=3).map(tuple))
 def test_scripts_survive(statements: tuple[Statement, ...]) -> None:
-    script = Script(statements)
+    script = ScriptSyntax(statements)
     assert parse_script(render(script)) == script
 
 

@@ -9,7 +9,7 @@ import pytest
 from panewise.cli.preflight import refuse_start
 from panewise.engine import Pool
 from panewise.errors import SourceProblem, StateProblem
-from panewise.lang import Pipeline
+from panewise.lang import BoundScript
 from panewise.runtime.checkpoint import Checkpoint
 from panewise.runtime.local import HOST
 from panewise.runtime.local.script import load
@@ -18,7 +18,7 @@ STREAM = "CREATE STREAM S (t BIGINT, v BIGINT) TIME t FROM '{}';"
 QUERY = "CREATE QUERY q AS SELECT SUM(v) AS s FROM S [RANGE 4 SLIDE 2] INTO '{}';"
 
 
-def script(folder: Path, source: str = "parquet:in", target: str = "parquet:out") -> Pipeline:
+def script(folder: Path, source: str = "parquet:in", target: str = "parquet:out") -> BoundScript:
     path = folder / "app.cql"
     path.write_text(STREAM.format(source) + QUERY.format(target))
     return load(path, HOST)

@@ -6,19 +6,15 @@ import sys
 from pathlib import Path
 
 import panewise as pw
-from panewise.runtime.local import HOST
-from panewise.runtime.local.script import load
 
 
 def main(folder: Path, state: str, follow: bool) -> None:
     session = pw.spark.local_session(
         folder / "spark.log", **{"spark.master": "local[2]", "spark.driver.memory": "1g", "spark.task.maxFailures": "4"}
     )
-    pipeline = pw.spark.launched(
-        load(folder / "app.cql", HOST),
+    pipeline = pw.script(folder / "app.cql").start(
         session,
         checkpoint=folder / "checkpoint",
-        base=folder,
         trigger=None if follow else {"availableNow": True},
         per_batch=4,
         shards=2,

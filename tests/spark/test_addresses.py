@@ -17,8 +17,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 import panewise as pw
 from panewise.errors import SourceProblem
-from panewise.runtime.local import HOST
-from panewise.runtime.local.script import load
 
 pytestmark = pytest.mark.slow
 
@@ -52,17 +50,15 @@ def written(folder: Path, kind: str) -> None:
             (folder / "in" / "a.json").write_text("\n".join(lines))
 
 
-def launched(spark: SparkSession, path: Path, **options: Any) -> Any:
-    bounded = {"trigger": {"availableNow": True}, "shards": 1}
-    return pw.spark.launched(
-        load(path, HOST), spark, checkpoint=path.parent / "checkpoint", base=path.parent, **(bounded | options)
-    )
+def start(spark: SparkSession, path: Path, **options: Any) -> Any:
+    bounded: dict[str, Any] = {"trigger": {"availableNow": True}, "shards": 1}
+    return pw.script(path).start(spark, checkpoint=path.parent / "checkpoint", **(bounded | options))
 
 
 @pytest.mark.parametrize(("kind", "state"), [("parquet", "rocksdb"), ("csv", "files"), ("json", "rocksdb")])
 def test_files_in_and_out(spark: SparkSession, tmp_path: Path, kind: str, state: str) -> None:
     written(tmp_path, kind)
-    pipeline = launched(spark, script(tmp_path, f"{kind}:in", f"{kind}:out"), state=state)
+    pipeline = start(spark, script(tmp_path, f"{kind}:in", f"{kind}:out"), state=state)
     assert "rows are sliced" in pipeline.explain()
     pipeline.finish()
     malformed = int(kind != "parquet")
@@ -85,7 +81,7 @@ def test_inferred_columns_a_boundary_and_several_sinks_at_once(
     sinks: Any = {"q": [heard, "console:", "noop:", "memory:", "json:lines"]}
     path = tmp_path / "app.cql"
     path.write_text(f"WITH BOUNDARY '[)'; CREATE STREAM S TIME t DELAY 0 FROM 'parquet:in'; CREATE QUERY q AS {QUERY}")
-    pipeline = launched(spark, path, sinks=sinks)
+    pipeline = start(spark, path, sinks=sinks)
     pipeline.finish()
     wanted = sorted(map(str, pw.run(QUERY, {"S": ROWS}, time="t", boundary="[)").to_pylist()))
     assert sorted(rows) == wanted != ANSWER
@@ -100,7 +96,7 @@ def test_a_rate(spark: SparkSession, tmp_path: Path) -> None:
         "CREATE STREAM S (at TIMESTAMP, n BIGINT) TIME at DELAY 0 SECONDS FROM 'rate:200';\n"
         "CREATE QUERY q AS SELECT COUNT(*) AS n FROM S [RANGE 1 SECOND];"
     )
-    pipeline = launched(spark, path, trigger={"processingTime": "1 second"}, state="files")
+    pipeline = start(spark, path, trigger={"processingTime": "1 second"}, state="files")
     while pipeline.metrics.rows_out < 3:
         assert not pipeline.await_end(timeout=0.5)
     pipeline.stop()
@@ -121,7 +117,7 @@ def test_a_wrong_address_is_one_sentence(
 ) -> None:
     written(tmp_path, "parquet")
     with pytest.raises(SourceProblem, match=sentence):
-        launched(spark, script(tmp_path, source, into))
+        start(spark, script(tmp_path, source, into))
 
 
 def test_the_command_runs_a_script_to_its_end(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from panewise.cli.network import connections
 from panewise.cli.show import result_table
-from panewise.lang import Pipeline
+from panewise.lang import BoundScript
 from panewise.runtime.local import HOST
 from panewise.runtime.local.script import answer, load, shared
 
@@ -53,7 +53,7 @@ def demo(console: Console, rows: int, seed: int, embedded: bool) -> None:
             _answer_on_spark(Answers(console, began), script, folder, rows)
 
 
-def _answer_here(console: Console, script: Pipeline, folder: Path) -> None:
+def _answer_here(console: Console, script: BoundScript, folder: Path) -> None:
     """All answers at once, in this process."""
     console.print("[bold]4. The answers[/bold], in this process:")
     answers = answer(script, folder, HOST, boundary="[)")
@@ -68,15 +68,16 @@ def _answer_here(console: Console, script: Pipeline, folder: Path) -> None:
         console.print("To watch the answers come on Spark: pip install 'panewise\\[spark]'", highlight=False)
 
 
-def _answer_on_spark(answers: Answers, script: Pipeline, folder: Path, rows: int) -> None:
+def _answer_on_spark(answers: Answers, script: BoundScript, folder: Path, rows: int) -> None:
     """Start, watch, let a query join and leave, finish."""
     from panewise import spark
+    from panewise.runtime.spark import start_script
 
     console = answers.console
     console.print("[bold]4. The answers[/bold], as Spark Structured Streaming gives them:")
     with console.status("starting Spark"):
         session = spark.local_session(folder / "spark.log")
-        pipeline = spark.launched(
+        pipeline = start_script(
             script,
             session,
             checkpoint=folder / "checkpoint",

@@ -18,7 +18,7 @@ from panewise.cli.preflight import refuse_start
 from panewise.cli.show import result_table, show_result
 from panewise.cli.watching import NewResults, announce, hearing, watch
 from panewise.errors import BindProblem, StateProblem
-from panewise.lang import Pipeline as Script
+from panewise.lang import BoundScript
 from panewise.runtime.local import HOST
 from panewise.runtime.local.script import load
 
@@ -38,6 +38,7 @@ def run_on_spark(
 ) -> None:
     """Run a script as a pipeline: over what there is, or on and on until it is interrupted."""
     from panewise import spark
+    from panewise.runtime.spark import start_script
 
     script = load(path, HOST)
     printed = [name for name, each in script.queries.items() if not each.into]
@@ -59,7 +60,7 @@ def run_on_spark(
         coming = NewResults(folder, names if follow else [], show)
         with told.status("starting Spark"):
             session = spark.local_session(folder / "spark.log", **settings)
-            pipeline = spark.launched(
+            pipeline = start_script(
                 script,
                 session,
                 checkpoint=folder,
@@ -93,7 +94,7 @@ def settings_of(packages: str | None, conf: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _total(script: Script, base: Path) -> int | None:
+def _total(script: BoundScript, base: Path) -> int | None:
     """How many rows there are to read, where Parquet files tell it at a glance."""
     total = 0
     for address in script.sources.values():
@@ -109,7 +110,7 @@ def _total(script: Script, base: Path) -> int | None:
     return total
 
 
-def _tell(console: Console, pipeline: Any, script: Script) -> None:
+def _tell(console: Console, pipeline: Any, script: BoundScript) -> None:
     """Where results went, and what became of the rows."""
     for name, query in script.queries.items():
         if query.into:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from panewise.engine import Pool
 from panewise.errors import SourceProblem, StateProblem
-from panewise.lang import Pipeline as Script
+from panewise.lang import BoundScript
 from panewise.runtime.checkpoint import Checkpoint
 
 #: What a checkpoint may hold before there is a plan: what a start that failed has left.
@@ -27,7 +27,7 @@ _OLDEST_JAVA = 17
 
 
 def refuse_start(
-    script: Script, base: Path, checkpoint: Path | None, boundary: str | None, settings: Mapping[str, str]
+    script: BoundScript, base: Path, checkpoint: Path | None, boundary: str | None, settings: Mapping[str, str]
 ) -> None:
     """Refuse what could not start or would be refused after a minute; nothing is written."""
     _refuse_sources(script, base)
@@ -37,7 +37,7 @@ def refuse_start(
     _refuse_java()
 
 
-def _refuse_sources(script: Script, base: Path) -> None:
+def _refuse_sources(script: BoundScript, base: Path) -> None:
     for name, address in script.sources.items():
         scheme, _, rest = address.partition(":")
         if scheme in ("parquet", "csv", "json") and "://" not in rest and not (base / rest).exists():
@@ -46,7 +46,7 @@ def _refuse_sources(script: Script, base: Path) -> None:
             )
 
 
-def _refuse_checkpoint(script: Script, folder: Path, boundary: str | None) -> None:
+def _refuse_checkpoint(script: BoundScript, folder: Path, boundary: str | None) -> None:
     checkpoint = Checkpoint(folder)
     plan = checkpoint.plan()
     if plan is not None:
@@ -55,7 +55,7 @@ def _refuse_checkpoint(script: Script, folder: Path, boundary: str | None) -> No
         raise StateProblem(f"'{folder}' is no checkpoint of Panewise", fix="give an empty folder, or a new one")
 
 
-def _refuse_connectors(script: Script, settings: Mapping[str, str]) -> None:
+def _refuse_connectors(script: BoundScript, settings: Mapping[str, str]) -> None:
     targets = [query.into for query in script.queries.values() if query.into]
     for address in (*script.sources.values(), *targets):
         scheme = address.partition(":")[0]

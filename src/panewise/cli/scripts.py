@@ -12,7 +12,7 @@ from panewise.cli.show import show_account, show_answer
 from panewise.engine import Pool
 from panewise.engine.pool import answerable
 from panewise.errors import PanewiseError
-from panewise.lang import Pipeline
+from panewise.lang import BoundScript
 from panewise.plan import explain
 from panewise.runtime.local import HOST
 from panewise.runtime.local.script import answer, drawn, found_columns, load, load_with_problems, shared
@@ -74,7 +74,7 @@ def checked(console: Console, errors: Console, path: Path) -> bool:
     return not problems
 
 
-def _unplanned(script: Pipeline) -> list[PanewiseError]:
+def _unplanned(script: BoundScript) -> list[PanewiseError]:
     """Why queries that are understood cannot be planned."""
     problems: list[PanewiseError] = []
     pool = Pool(script.streams, script.boundary_or(None), host=HOST, bounded=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from panewise.lang import Pipeline as Script
+from panewise.lang import BoundScript
 from panewise.runtime.checkpoint import Checkpoint
 from panewise.runtime.results import Results
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Teller: TypeAlias = Callable[[Any], None]
 
 
-def announce(console: Console, script: Script, checkpoint: Path) -> None:
+def announce(console: Console, script: BoundScript, checkpoint: Path) -> None:
     """One line on what has been started."""
     streams = ", ".join(f"{name} from {script.sources[name]}" for name in script.streams if name in script.sources)
     queries = ", ".join(script.queries)

@@ -3,12 +3,12 @@
 from panewise.lang.inline import inlined
 from panewise.lang.parser import parse_query, parse_script
 from panewise.lang.render import render
-from panewise.lang.script import NamedQuery, Pipeline, bind_query, bind_script, script_and_problems
+from panewise.lang.script import BoundScript, NamedQuery, bind_query, bind_script, script_and_problems
 from panewise.lang.translate import translated
 
 __all__ = [
+    "BoundScript",
     "NamedQuery",
-    "Pipeline",
     "bind_query",
     "bind_script",
     "inlined",

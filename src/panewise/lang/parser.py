@@ -12,7 +12,15 @@ from panewise.lang.bounds import refuse_large, refuse_long
 from panewise.lang.cursor import Cursor, Source, word
 from panewise.lang.habits import refuse_habits
 from panewise.lang.select_parser import EMITS, parse_select
-from panewise.lang.syntax import CreateQuery, CreateStream, CreateView, QuerySyntax, Script, SetBoundary, Statement
+from panewise.lang.syntax import (
+    CreateQuery,
+    CreateStream,
+    CreateView,
+    QuerySyntax,
+    ScriptSyntax,
+    SetBoundary,
+    Statement,
+)
 from panewise.time import Boundary, Duration
 
 _OPEN, _CLOSE = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, TokenType.R_BRACKET)
@@ -33,13 +41,13 @@ def parse_query(text: str) -> QuerySyntax:
     return script.statements[0]
 
 
-def parse_script(text: str) -> Script:
+def parse_script(text: str) -> ScriptSyntax:
     """All statements of a `.cql` text; a semicolon ends each, the last one may go without."""
     source = Source(text)
     statements = [_statement(source, tokens) for tokens in _split(source.tokens)]
     if not statements:
         raise SyntaxProblem("the text is empty", fix="write a SELECT or a CREATE statement", place=Place(1, 1))
-    return Script(tuple(statements))
+    return ScriptSyntax(tuple(statements))
 
 
 def _split(tokens: list[Token]) -> list[list[Token]]:

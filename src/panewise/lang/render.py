@@ -20,7 +20,7 @@ from panewise.lang.syntax import (
     RangeClause,
     Ref,
     RowsClause,
-    Script,
+    ScriptSyntax,
     SelectSyntax,
     SessionClause,
     SetBoundary,
@@ -32,10 +32,10 @@ from panewise.lang.syntax import (
 from panewise.time import Duration
 
 
-def render(script: Script | Statement) -> str:
+def render(script: ScriptSyntax | Statement) -> str:
     """The text of a script or of one statement."""
     match script:
-        case Script(statements):
+        case ScriptSyntax(statements):
             return "".join(f"{render(s)};\n" for s in statements)
         case CreateStream(name, columns, time, delay, source):
             listed = ", ".join(f"{name_text(c)} {kind}" for c, kind in columns)

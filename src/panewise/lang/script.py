@@ -45,7 +45,7 @@ class NamedQuery:
 
 
 @dataclass
-class Pipeline:
+class BoundScript:
     """Everything a `.cql` script declares."""
 
     streams: dict[str, StreamSchema] = field(default_factory=dict)
@@ -76,7 +76,7 @@ def bind_query(text: str, streams: Mapping[str, StreamSchema], describe: Describ
     return named_apart(Binder(streams, {}, describe).query(syntax), syntax)
 
 
-def bind_script(text: str, describe: Describe, infer: Infer | None = None) -> Pipeline:
+def bind_script(text: str, describe: Describe, infer: Infer | None = None) -> BoundScript:
     """A script, statement by statement; each sees what stands before it. `infer` finds columns nobody declares."""
     found, problems = script_and_problems(text, describe, infer)
     for problem in problems:
@@ -86,9 +86,9 @@ def bind_script(text: str, describe: Describe, infer: Infer | None = None) -> Pi
 
 def script_and_problems(
     text: str, describe: Describe, infer: Infer | None = None
-) -> tuple[Pipeline, list[PanewiseError]]:
+) -> tuple[BoundScript, list[PanewiseError]]:
     """What can be bound of a script, and why the rest cannot: all wrong queries up to the first wrong declaration."""
-    found = Pipeline()
+    found = BoundScript()
     problems: list[PanewiseError] = []
     views: dict[str, QuerySyntax] = {}
     for statement in parse_script(text).statements:
@@ -134,17 +134,19 @@ def _warn(name: str, query: Query) -> None:
         warnings.warn(f"query {name!r}: {hint}", PanewiseWarning, stacklevel=3)
 
 
-def _bind(query: QuerySyntax, found: Pipeline, views: Mapping[str, QuerySyntax], describe: Describe) -> Query:
+def _bind(query: QuerySyntax, found: BoundScript, views: Mapping[str, QuerySyntax], describe: Describe) -> Query:
     refuse_wide(query, views)
     return Binder(found.streams, views, describe).query(query)
 
 
-def _fresh(name: str, found: Pipeline, views: Mapping[str, QuerySyntax]) -> None:
+def _fresh(name: str, found: BoundScript, views: Mapping[str, QuerySyntax]) -> None:
     if any(name.lower() == other.lower() for other in (*found.streams, *found.queries, *views)):
         raise BindProblem(f"the name {name!r} is taken", fix="choose another one")
 
 
-def _declare(statement: CreateStream, found: Pipeline, views: Mapping[str, QuerySyntax], infer: Infer | None) -> None:
+def _declare(
+    statement: CreateStream, found: BoundScript, views: Mapping[str, QuerySyntax], infer: Infer | None
+) -> None:
     _fresh(statement.name, found, views)
     address = statement.source and addressed(statement.source)
     schema = pa.schema([(name, _column_type(kind, statement.places.get(kind))) for name, kind in statement.columns])

@@ -204,5 +204,5 @@ Statement = CreateStream | CreateView | CreateQuery | QuerySyntax | SetBoundary
 
 
 @dataclass(frozen=True)
-class Script:
+class ScriptSyntax:
     statements: tuple[Statement, ...]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from panewise.engine import Engine, Pool
 from panewise.engine.pane_log import Tap
 from panewise.engine.pool import answerable
 from panewise.errors import BindProblem, PanewiseError, SourceProblem
-from panewise.lang import NamedQuery, Pipeline, script_and_problems
+from panewise.lang import BoundScript, NamedQuery, bind_script, script_and_problems
 from panewise.runtime.local.embedded import execute, fed
 from panewise.runtime.local.files import inferred, read, write
 from panewise.runtime.local.host import DuckDBHost
@@ -30,15 +31,17 @@ class Answer:
     written: Path | None
 
 
-def load(path: Path, host: DuckDBHost) -> Pipeline:
+def load(path: Path, host: DuckDBHost) -> BoundScript:
     """The bound script of a file."""
-    script, problems = load_with_problems(path, host)
-    for problem in problems:
-        raise problem
-    return script
+    return bind(text_of(path), path.parent, host)
 
 
-def load_with_problems(path: Path, host: DuckDBHost) -> tuple[Pipeline, list[PanewiseError]]:
+def bind(text: str, base: Path, host: DuckDBHost) -> BoundScript:
+    """A script whose addresses are relative to a folder."""
+    return bind_script(text, host.describe, lambda address: inferred(address, base))
+
+
+def load_with_problems(path: Path, host: DuckDBHost) -> tuple[BoundScript, list[PanewiseError]]:
     """What can be bound of the script of a file, and why the rest cannot."""
     return script_and_problems(text_of(path), host.describe, lambda address: inferred(address, path.parent))
 
@@ -52,7 +55,7 @@ def text_of(path: Path) -> str:
         raise SourceProblem(f"script '{path}' cannot be read: {reason}", fix="check the path") from None
 
 
-def found_columns(pipeline: Pipeline) -> list[str]:
+def found_columns(pipeline: BoundScript) -> list[str]:
     """What was found in files instead of being declared: a line for each such stream."""
     listed = {name: pipeline.streams[name].schema for name in sorted(pipeline.inferred)}
     return [
@@ -61,7 +64,7 @@ def found_columns(pipeline: Pipeline) -> list[str]:
     ]
 
 
-def shared(pipeline: Pipeline, host: DuckDBHost, boundary: str | None = None) -> Pool:
+def shared(pipeline: BoundScript, host: DuckDBHost, boundary: str | None = None) -> Pool:
     """The queries of a script that the engine answers together."""
     pool = Pool(pipeline.streams, pipeline.boundary_or(boundary), host=host, bounded=True)
     for query in pipeline.queries.values():
@@ -71,12 +74,12 @@ def shared(pipeline: Pipeline, host: DuckDBHost, boundary: str | None = None) ->
 
 
 def answer(
-    pipeline: Pipeline,
+    pipeline: BoundScript,
     base: Path,
     host: DuckDBHost,
     *,
     boundary: str | None = None,
-    until: str | int | None = None,
+    until: int | str | datetime | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[Answer]:
     """Answer every query of a script over its file sources; `progress` hears what is being done."""
@@ -100,12 +103,12 @@ def answer(
 
 
 def _together(
-    pipeline: Pipeline,
+    pipeline: BoundScript,
     streams: Mapping[str, Stream],
     base: Path,
     host: DuckDBHost,
     boundary: str | None,
-    until: str | int | None,
+    until: int | str | datetime | None,
     progress: Callable[[str], None],
 ) -> dict[str, Outcome]:
     """All queries that the engine answers, in one pass over each stream."""
@@ -131,7 +134,7 @@ def _together(
     }
 
 
-def _logs(pipeline: Pipeline, pool: Pool, base: Path) -> dict[str, PaneLog]:
+def _logs(pipeline: BoundScript, pool: Pool, base: Path) -> dict[str, PaneLog]:
     """Where finished panes go, by query; a script that is run again replaces its own."""
     found = {}
     for name, query in pipeline.queries.items():

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from panewise.engine import Pool
 from panewise.errors import SourceProblem
-from panewise.lang import Pipeline as Script
+from panewise.lang import BoundScript
 from panewise.runtime.pane_log import refuse_log
 from panewise.runtime.spark.outlets import OTHERS
 from panewise.runtime.spark.pipeline import Pipeline
@@ -19,8 +19,8 @@ from panewise.runtime.spark.sources import source
 from panewise.runtime.spark.streaming import stream
 
 
-def launched(
-    script: Script,
+def start_script(
+    script: BoundScript,
     session: SparkSession,
     *,
     checkpoint: Path,
@@ -59,7 +59,7 @@ def launched(
     )
 
 
-def pooled(script: Script, boundary: str | None = None) -> Pool:
+def pooled(script: BoundScript, boundary: str | None = None) -> Pool:
     """The queries of a script; one the engine does not answer is refused with its place in the script."""
     pool = Pool(script.streams, script.boundary_or(boundary))
     for name, query in script.queries.items():
