@@ -101,6 +101,30 @@ def test_rows_without_a_usable_time_are_left_out(spark: SparkSession) -> None:
     assert sum(found["s"].to_pylist()) == 6
 
 
+@pytest.mark.parametrize(
+    "queries",
+    [
+        ["SELECT k, SUM(v) AS s FROM S [RANGE 5 SLIDE 5] GROUP BY k"],
+        ["SELECT k, MEDIAN(v) AS m FROM S [RANGE 5 SLIDE 5] GROUP BY k"],
+        [
+            "SELECT k, SUM(v) AS s FROM S [RANGE 5 SLIDE 5] GROUP BY k",
+            "SELECT COUNT(*) AS n FROM S [RANGE 5 SLIDE 5] WHERE v > 1",
+        ],
+    ],
+    ids=["panes by Spark", "panes by us", "two queries"],
+)
+def test_an_observation_tells_how_many_rows_have_no_usable_time(spark: SparkSession, queries: list[str]) -> None:
+    """Rows that no filter wants are counted too."""
+    table = pa.table({"t": pa.array([1, None, 3, None, 7]), "k": ["a", "b", "a", "b", "a"], "v": [1, 2, 3, 4, 5]})
+    pool = pw.Pool({"S": pw.StreamSchema(table.schema, "t")}, bounded=True)
+    for number, query in enumerate(queries):
+        pool.register(f"q{number}", query)
+    for found in pw.spark.batch(pool, {"S": spark.createDataFrame(table).repartition(2)}).values():
+        found.collect()
+        observed = found._jdf.queryExecution().observedMetrics().apply("panewise S")
+        assert (observed.getAs("rows_in"), observed.getAs("rejected")) == (5, 2)
+
+
 def test_text_and_quoted_names_are_the_same_on_both_hosts(spark: SparkSession) -> None:
     table = pa.table({"t": [1, 2, 3], "id.orig_h": ["it's", "a\\b", "a\\b"], "Customer Name": ["x", "y", "x"]})
     query = (

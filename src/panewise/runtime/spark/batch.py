@@ -11,12 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 
 from panewise.engine import Pool
 from panewise.errors import SchemaProblem, did_you_mean
 from panewise.runtime.spark.course import Channel, Course, result_schemas
 from panewise.runtime.spark.frames import BoundedSlicing, checked, declared, unpacked
 from panewise.runtime.spark.labels import labels_of
+from panewise.runtime.spark.layout import TIME
 from panewise.runtime.spark.session import agreeing
 from panewise.runtime.spark.shard import SAID, Shard, opened, said, take
 from panewise.time import Boundary
@@ -43,7 +45,7 @@ def batch(
     course = Course.of("batch", pool, shards, [Channel(name, schema) for name, schema in schemas.items()])
     labels = labels_of(session, shards)
     slicings = [BoundedSlicing(course.layout, crossing, labels) for crossing in course.layout.crossings]
-    sent = [slicing.messages(slicing.rows(frames[slicing.crossing.stream])) for slicing in slicings]
+    sent = [slicing.messages(_observed(slicing, frames[slicing.crossing.stream])) for slicing in slicings]
     parted = (
         reduce(lambda one, other: one.union(other), sent)
         .repartition(shards, "shard")
@@ -55,6 +57,15 @@ def batch(
         answers = answers.persist()
     found = {name: unpacked(answers, number, schema) for number, (name, schema) in enumerate(schemas.items())}
     return found if isinstance(queries, Pool) else found["query"]
+
+
+def _observed(slicing: BoundedSlicing, frame: DataFrame) -> DataFrame:
+    """The rows that are sliced, with an observation that counts them, and those without a usable time.
+
+    A DataFrame is computed later and elsewhere, so that there is nobody to be warned here; Spark tells its listeners.
+    """
+    counts = F.count(F.lit(1)).alias("rows_in"), F.count_if(F.col(TIME).isNull()).alias("rejected")
+    return slicing.rows(frame).observe(f"panewise {slicing.crossing.stream}", *counts)
 
 
 def _pool(text: str, streams: Mapping[str, DataFrame], time: str | None, boundary: str | Boundary) -> Pool:
