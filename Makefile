@@ -66,6 +66,8 @@ $(ARCHIVE): requirements.lock tools/spark_classes.py | connectors
 demo: setup java ## Answer a script of standing queries over a generated stream, live
 	$(JAVA) $(BIN)/panewise demo
 
+# Tests are compiled once, also where the machine asks Python not to keep what it compiles: that is half of collecting them.
+test test-fast: export PYTHONDONTWRITEBYTECODE =
 test: export CI = true # the same cases each time; test-fast draws new ones
 test: setup java connectors delta-spark ## Run everything CI runs
 	@$(MAKE) --no-print-directory --jobs=2 lint $(ARCHIVE)

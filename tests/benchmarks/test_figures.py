@@ -59,6 +59,7 @@ def test_a_figure_says_what_it_claims_in_plain_words(name: str) -> None:
     assert not figure.claim.endswith(".")
 
 
+@pytest.mark.slow
 def test_a_record_is_drawn_the_same_each_time(tmp_path: Path) -> None:
     name = next(iter(FIGURES))
     assert main([name, "--size", "smoke", "--into", str(tmp_path)]) == 0

@@ -97,6 +97,7 @@ def test_split_and_restarted_runs_say_what_the_reference_says(name: str, delay: 
             assert plain(e.late("S")) == plain(meant.late["S"])
 
 
+@pytest.mark.slow
 def test_all_of_them_together_say_what_each_says_alone() -> None:
     table = stream()
     _, together = drive(engine(table, 3, QUERIES), table, 0.3, seed=5)

@@ -98,6 +98,7 @@ def check(problem: PanewiseError) -> None:
     assert problem.place is None or (problem.place.line > 0 and problem.place.column > 0)
 
 
+@pytest.mark.slow
 @settings(max_examples=2500, deadline=None)
 @given(mutated(QUERIES))
 def test_a_query_is_bound_or_refused(text: str) -> None:
@@ -107,6 +108,7 @@ def test_a_query_is_bound_or_refused(text: str) -> None:
         check(problem)
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(mutated(QUERIES))
 def test_a_query_is_answered_or_refused(text: str) -> None:

@@ -52,7 +52,11 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+#: The reference needs seconds for this one.
+SLOW = ("test5",)
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in CASES])
 def test_whole_files(goldens: Path, name: str) -> None:
     agree(goldens, name, CASES[name])
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,6 +43,7 @@ def rows(table: pa.Table) -> list[Any]:
 # ---- disorder within the delay ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=250)
 @given(jittered(), QUERIES, BOUNDARIES)
 def test_disorder_within_the_delay_changes_nothing(arrival: tuple[pa.Table, int], query: str, boundary: str) -> None:
@@ -51,6 +53,7 @@ def test_disorder_within_the_delay_changes_nothing(arrival: tuple[pa.Table, int]
     assert outcome.accounting["S"].late == outcome.accounting["S"].partly_late == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=120)
 @given(
     st.lists(st.tuples(st.integers(-12, 14), st.sampled_from("ab")), unique_by=lambda r: r[0], max_size=9),
@@ -154,6 +157,7 @@ def test_complete_tables_have_no_late_rows(table: pa.Table, query: str, boundary
     assert (account.used, account.late, account.rejected, account.partly_late) == (table.num_rows, 0, 0, 0)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(arrivals(), st.integers(0, 3), st.integers(0, 8), QUERIES)
 def test_more_delay_never_loses_more(table: pa.Table, delay: int, more: int, query: str) -> None:
@@ -177,6 +181,7 @@ REVISED = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(late_arrivals(), late_arrivals(), st.integers(0, 3), st.integers(1, 6), REVISED, BOUNDARIES)
 def test_the_last_revision_is_the_patient_answer(

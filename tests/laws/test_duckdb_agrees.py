@@ -257,6 +257,7 @@ def check_rows(window: Spec, s: pa.Table, boundary: str) -> None:
     check(f"SELECT i, k, v, x, d FROM S {window.cql}", sql, [(window, s)], boundary)
 
 
+@pytest.mark.slow
 @settings(max_examples=90)
 @given(tables(), several(SLIDING), BOUNDARIES)
 def test_sliding(s: pa.Table, windows: list[Spec], boundary: str) -> None:
@@ -271,6 +272,7 @@ def test_tumbling(s: pa.Table, windows: list[Spec], boundary: str) -> None:
         check_rows(window, s, boundary)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(tables(), several(CUMULATING), BOUNDARIES)
 def test_cumulating(s: pa.Table, windows: list[Spec], boundary: str) -> None:
@@ -278,6 +280,7 @@ def test_cumulating(s: pa.Table, windows: list[Spec], boundary: str) -> None:
         check_rows(window, s, boundary)
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(tables(), several(CONTINUOUS), BOUNDARIES)
 def test_sliding_at_every_tick(s: pa.Table, windows: list[Spec], boundary: str) -> None:
@@ -285,6 +288,7 @@ def test_sliding_at_every_tick(s: pa.Table, windows: list[Spec], boundary: str) 
         check_rows(window, s, boundary)
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(tables(), several(COUNTED), BOUNDARIES)
 def test_counted(s: pa.Table, windows: list[Spec], boundary: str) -> None:
@@ -292,6 +296,7 @@ def test_counted(s: pa.Table, windows: list[Spec], boundary: str) -> None:
         check_rows(window, s, boundary)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(tables(), several(st.one_of(LANDMARKS, PERIODIC_LANDMARKS)), BOUNDARIES)
 def test_landmarks(s: pa.Table, windows: list[Spec], boundary: str) -> None:
@@ -337,6 +342,7 @@ def test_sessions(s: pa.Table, gap: int, by_key: bool, boundary: str) -> None:
     same_rows(told(result), expected(sql, (0, 0), {"S": s}).get(0, []))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(tables(), several(SLIDING), BOUNDARIES)
 def test_timestamps(s: pa.Table, windows: list[Spec], boundary: str) -> None:
@@ -362,6 +368,7 @@ def test_timestamps(s: pa.Table, windows: list[Spec], boundary: str) -> None:
 # ---- insertions and deletions ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=55)
 @given(keyed_tables(), several(WINDOWS), BOUNDARIES)
 def test_insertions_and_deletions(s: pa.Table, windows: list[Spec], boundary: str) -> None:
@@ -382,6 +389,7 @@ def test_insertions_and_deletions(s: pa.Table, windows: list[Spec], boundary: st
 # ---- relational operators --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=55)
 @given(keyed_tables(), several(st.one_of(PERIODIC, CHANGING)), BOUNDARIES)
 def test_distinct(s: pa.Table, windows: list[Spec], boundary: str) -> None:
@@ -390,6 +398,7 @@ def test_distinct(s: pa.Table, windows: list[Spec], boundary: str) -> None:
         check(f"SELECT DISTINCT k, v FROM S {window.cql}", sql, [(window, s)], boundary)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(keyed_tables(), several(st.one_of(PERIODIC, CHANGING)), BOUNDARIES)
 def test_where_and_expressions(s: pa.Table, windows: list[Spec], boundary: str) -> None:
@@ -399,6 +408,7 @@ def test_where_and_expressions(s: pa.Table, windows: list[Spec], boundary: str) 
         check(f"SELECT i, v + t AS y FROM S {window.cql} WHERE v > 1 OR k = 'a'", sql, [(window, s)], boundary)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(keyed_tables(), several(st.one_of(PERIODIC, CHANGING)), BOUNDARIES)
 def test_window_over_a_selection(s: pa.Table, windows: list[Spec], boundary: str) -> None:
@@ -453,6 +463,7 @@ AGGREGATES = {
 CALLS = st.lists(st.sampled_from(sorted(AGGREGATES)), min_size=1, max_size=6, unique=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=90)
 @given(tables(12), CALLS, several(st.one_of(PERIODIC, CHANGING)), st.booleans(), BOUNDARIES)
 def test_aggregates(s: pa.Table, calls: list[str], windows: list[Spec], grouped: bool, boundary: str) -> None:
@@ -482,6 +493,7 @@ HAVINGS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(tables(12), HAVINGS, several(st.one_of(PERIODIC, CHANGING)), BOUNDARIES)
 def test_having(s: pa.Table, having: str, windows: list[Spec], boundary: str) -> None:
@@ -492,6 +504,7 @@ def test_having(s: pa.Table, having: str, windows: list[Spec], boundary: str) ->
         check(cql, sql, [(window, s)], boundary)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(keyed_tables(), several(st.one_of(PERIODIC, CHANGING)), BOUNDARIES)
 def test_grouping_by_expressions(s: pa.Table, windows: list[Spec], boundary: str) -> None:
@@ -506,6 +519,7 @@ def test_grouping_by_expressions(s: pa.Table, windows: list[Spec], boundary: str
 PAIRS = st.lists(st.tuples(WINDOWS, WINDOWS), min_size=WINDOWS_A_TABLE, max_size=WINDOWS_A_TABLE)
 
 
+@pytest.mark.slow
 @settings(max_examples=90)
 @given(keyed_tables(8), keyed_tables(8), PAIRS, BOUNDARIES)
 def test_joins(s: pa.Table, t: pa.Table, pairs: list[tuple[Spec, Spec]], boundary: str) -> None:
@@ -517,6 +531,7 @@ def test_joins(s: pa.Table, t: pa.Table, pairs: list[tuple[Spec, Spec]], boundar
         check(cql, sql, [(a, s), (b, t)], boundary)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(keyed_tables(8), keyed_tables(8), PAIRS, BOUNDARIES)
 def test_joins_on_two_keys_and_a_condition(
@@ -531,6 +546,7 @@ def test_joins_on_two_keys_and_a_condition(
         check(cql, sql, [(a, s), (b, t)], boundary)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(keyed_tables(8), keyed_tables(8), PAIRS, st.sampled_from(["UNION ALL", "EXCEPT ALL"]), BOUNDARIES)
 def test_set_operations(s: pa.Table, t: pa.Table, pairs: list[tuple[Spec, Spec]], operator: str, boundary: str) -> None:

@@ -116,6 +116,7 @@ def known(table: pa.Table) -> pa.Table:
     return table.drop_columns([name for name in table.column_names if name.startswith("expires")])
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(queries(), rows(), rows(), st.sampled_from([None, 0, 2, 5]), BOUNDARIES, st.sampled_from([None, None, 9]))
 def test_the_engine_says_what_the_reference_says(
@@ -224,6 +225,7 @@ def forgetful() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(
     queries(),
@@ -255,6 +257,7 @@ def test_any_split_and_restart_say_the_same(
     same(known(pa.concat_tables(said)), known(wanted))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(queries(), queries(), rows(ordered=True), rows(ordered=True), BOUNDARIES)
 def test_a_guest_that_leaves_disturbs_nobody(query: str, guest: str, s: pa.Table, t: pa.Table, boundary: str) -> None:
@@ -277,6 +280,7 @@ def test_a_guest_that_leaves_disturbs_nobody(query: str, guest: str, s: pa.Table
     same(known(pa.concat_tables(said)), known(wanted))
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(
     queries(),

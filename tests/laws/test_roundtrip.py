@@ -238,6 +238,7 @@ def test_windows_survive(clause: Clause) -> None:
     assert parse_query(render(query)) == query
 
 
+@pytest.mark.slow
 @settings(max_examples=600)
 @given(frames())
 def test_frames_survive(clause: FrameClause) -> None:
@@ -245,12 +246,14 @@ def test_frames_survive(clause: FrameClause) -> None:
     assert parse_query(render(query)) == query
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(QUERIES)
 def test_queries_survive(query: QuerySyntax) -> None:
     assert parse_query(render(query)) == query
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.lists(STATEMENTS, min_size=1, max_size=3).map(tuple))
 def test_scripts_survive(statements: tuple[Statement, ...]) -> None:

@@ -71,6 +71,7 @@ def alone(query: str, s: pa.Table, t: pa.Table, boundary: str, delay: int | None
     return pw.reference.run(query, streams, boundary=boundary)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(kin, rows(), rows(), BOUNDARIES, st.sampled_from([None, 0, 2, 5]))
 def test_kin_say_what_each_says_alone(
@@ -85,6 +86,7 @@ def test_kin_say_what_each_says_alone(
         same(known(found[f"q{number}"]), known(alone(query, s, t, boundary, delay)))
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(
     kin,
@@ -125,6 +127,7 @@ def test_kin_that_leave_are_not_missed(
         same(known(pa.concat_tables([*said[name], table])), known(wanted))
 
 
+@pytest.mark.slow
 @settings(max_examples=120)
 @given(
     kin,
@@ -171,6 +174,7 @@ def test_kin_that_join_later_begin_with_what_comes(
         same(known(pa.concat_tables([*said[name], table])), known(wanted))
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(kin, rows(ordered=True), rows(ordered=True), BOUNDARIES, st.integers(1, 3))
 def test_kin_on_shards(queries: list[str], s: pa.Table, t: pa.Table, boundary: str, shards: int) -> None:

@@ -79,6 +79,7 @@ def check(aggregate: Aggregate[Any], windows: list[Window], panes: list[Any]) ->
                 assert alike(lowered(aggregate, store.lookup(first, last)), expected, ulps=0), store.name
 
 
+@pytest.mark.slow
 @given(aggregate=st.sampled_from(VARIANTS), windows=WINDOWS, data=st.data())
 def test_all_stores_answer_historical_windows_alike(
     aggregate: Aggregate[Any], windows: list[Window], data: st.DataObject

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -181,6 +182,7 @@ def observed(operator: str, clause: str, streams: Streams, told: dict[str, list[
     return Observed(operator, clause, streams, came, went)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(tables(), tables(), st.integers(0, 14))
 def test_observed_updates_obey_the_predicted_class(s: pa.Table, t: pa.Table, cut: int) -> None:

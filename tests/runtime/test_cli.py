@@ -59,6 +59,7 @@ def test_run_answers_a_script_over_files(tmp_path: Path, kind: str) -> None:
     assert "hot" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "json"])
 def test_run_writes_other_formats(tmp_path: Path, kind: str) -> None:
     write(tmp_path, "parquet")
@@ -75,6 +76,7 @@ CREATE QUERY crowds AS SELECT COUNT(*) AS n FROM readings [FRAME DENSITY 3 PER 4
 """
 
 
+@pytest.mark.slow
 def test_run_and_explain_a_script_of_frames(tmp_path: Path) -> None:
     """One query that the engine follows, and one that is answered by its meaning."""
     write(tmp_path, "parquet")
@@ -94,6 +96,7 @@ def test_run_and_explain_a_script_of_frames(tmp_path: Path) -> None:
     assert "warm: frames [FRAME WHILE" in told.stdout
 
 
+@pytest.mark.slow
 def test_run_reads_a_folder_in_name_order(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     pa.parquet.write_table(ROWS.slice(2), tmp_path / "in" / "b.parquet")
@@ -103,6 +106,7 @@ def test_run_reads_a_folder_in_name_order(tmp_path: Path) -> None:
     assert pa.parquet.read_table(tmp_path / "out" / "mean.parquet").num_rows == 3
 
 
+@pytest.mark.slow
 def test_run_accounts_for_late_rows(tmp_path: Path) -> None:
     pa.parquet.write_table(ROWS.take([3, 0, 1, 2]), tmp_path / "in.parquet")
     done = panewise("run", script(tmp_path, "parquet:in.parquet", delay="DELAY 0"))
@@ -159,6 +163,7 @@ def test_the_demo_ends_by_itself() -> None:
     assert "latecomer" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "json"])
 @pytest.mark.parametrize("zone", ["", "Z"])
 def test_text_without_a_zone_is_utc(tmp_path: Path, kind: str, zone: str) -> None:
@@ -177,6 +182,7 @@ def test_text_without_a_zone_is_utc(tmp_path: Path, kind: str, zone: str) -> Non
     assert "2026-01-31 07:01:00" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_warning_is_one_sentence_too(tmp_path: Path) -> None:
     write(tmp_path, "parquet")
     path = script(tmp_path, "parquet:in.parquet")

@@ -110,6 +110,7 @@ def test_a_picture_has_the_size_of_its_panels(plot: Plot) -> None:
     assert size(plot(FIXED, FIXED, out="out.PNG").read_bytes()) == (1500, 1080)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["png", "svg"])
 def test_the_same_input_gives_the_same_bytes(plot: Plot, kind: str) -> None:
     here = plot(out=f"here.{kind}")

@@ -74,6 +74,7 @@ def test_a_late_row_of_a_self_join_counts_once() -> None:
     assert found.late_by_query == {"pairs": 1, "sums": 1}
 
 
+@pytest.mark.slow
 def test_late_rows_are_counted_for_any_number_of_filters() -> None:
     text = "SELECT COUNT(*) AS n FROM (SELECT * FROM S WHERE v < {}) AS P [RANGE 6 SLIDE 3]"
     found = shards(**{f"q{n}": text.format(n) for n in range(130)})
