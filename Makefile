@@ -18,7 +18,7 @@ COPY := mvn -q -f tools/connectors.xml dependency:copy-dependencies
 apt = { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install --yes --no-install-recommends $(1); } >/dev/null 2>&1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java connectors delta-spark demo test test-fast soak bench lint format lock clean
+.PHONY: help setup java connectors delta-spark demo test test-fast coverage soak bench lint format lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | column -t -s "$$(printf '\t')"
@@ -76,15 +76,21 @@ test: setup java connectors delta-spark ## Run everything CI runs
 test-fast: setup java ## Run the tests for daily work
 	$(JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not soak"
 
+coverage: setup java ## Run the tests for daily work, and show the files of which they reach least, and the total
+	$(JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not soak and not timed" \
+		--cov --cov-report=
+	@$(BIN)/coverage report --sort=cover | sed -n '1,12p;$$p'
+
 soak: setup java connectors $(ARCHIVE) ## Run what takes up to an hour: kills, attacks, every case of every scalar function
 	$(JAVA) $(BIN)/python -m pytest -m soak
 
 bench: setup java ## Measure every figure of the papers; SIZE=seconds (default) or full
 	$(JAVA) $(BIN)/python -m benchmarks --all --size $(or $(SIZE),seconds)
 
-lint: setup ## Check style, types and layers
+lint: setup ## Check style, spelling, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
@@ -99,4 +105,4 @@ lock: setup ## Pin the newest versions that pyproject.toml allows
 		--no-annotate --no-header --no-emit-index-url --quiet --output-file requirements-delta.lock
 
 clean: ## Remove what was built
-	rm -rf .venv build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

@@ -66,6 +66,7 @@ def quickly(answers: Iterator[int]) -> None:
     assert time.monotonic() - begun < 10
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("kind", KINDS)
 def test_nobody_waits_for_billions_of_instants(kind: str) -> None:
     def run() -> Iterator[int]:
@@ -74,6 +75,7 @@ def test_nobody_waits_for_billions_of_instants(kind: str) -> None:
     quickly(run())
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("waits", [False, True], ids=["at once", "after a while"])
 def test_nobody_waits_for_billions_of_instants_of_a_standing_query(kind: str, waits: bool) -> None:
@@ -100,6 +102,7 @@ def test_every_window_is_among_the_kinds() -> None:
     assert {kind for kind in kinds if not kind.__abstractmethods__} <= met
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     "query",
     [

@@ -36,6 +36,7 @@ TEXTS: dict[str, Callable[[int], str]] = {
 }
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_ten_thousand_of_anything_are_refused_at_once(text: Callable[[int], str]) -> None:
     written = text(10_001)
@@ -91,6 +92,7 @@ def views_over(view: str, count: int) -> str:
     return first + "".join(view.format(n, n - 1, n - 1) for n in range(1, count))
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("view", [DOUBLED, UNITED, CHAINED], ids=["joined", "united", "chained"])
 def test_views_that_read_each_other_are_refused_before_they_are_written_out(view: str) -> None:
     start = time.process_time()

@@ -158,6 +158,7 @@ ARGUMENTS: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.decimal128(10, 2): st.decimals("-99999999.99", "99999999.99", places=2),
     pa.string(): st.text(max_size=3),
     pa.timestamp("us"): st.integers(-(2**60), 2**60),
+    pa.bool_(): st.booleans(),
 }
 
 

@@ -45,6 +45,11 @@ VARIANTS = variants()
 each = pytest.mark.parametrize("aggregate", VARIANTS, ids=repr)
 
 
+def test_every_aggregate_meets_the_contract() -> None:
+    """One that takes none of the types in ARGUMENTS would be tested by nothing here."""
+    assert set(AGGREGATES.values()) == {type(aggregate) for aggregate in VARIANTS}
+
+
 def values(aggregate: Aggregate[Any]) -> st.SearchStrategy[Any]:
     """One value, or a tuple of them, as an aggregate meets them."""
     columns = [ARGUMENTS[t] for t in aggregate.types]
@@ -192,6 +197,7 @@ SAMPLES: dict[pa.DataType, list[Any]] = {
     pa.decimal128(10, 2): [Decimal("1.00"), Decimal("2.00"), Decimal("5.00")],
     pa.string(): ["a", "b", "e"],
     pa.timestamp("us"): [1, 2, 5],
+    pa.bool_(): [False, True, True],
 }
 
 

@@ -71,6 +71,6 @@ def broken_links(page: Path) -> list[str]:
 
 
 def test_links_of_the_repository_lead_somewhere() -> None:
-    named = ("README.md", "ARCHITECTURE.md", "benchmarks/README.md")
+    named = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "benchmarks/README.md")
     pages = [*(ROOT / name for name in named), *(ROOT / "docs").rglob("*.md")]
     assert {page.name: broken for page in pages if (broken := broken_links(page))} == {}

@@ -50,6 +50,7 @@ def moved(checkpoint: Path, epoch: int = 1) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | {"machine": "elsewhere", "host": "far"}))
 
 
+@pytest.mark.timed
 def test_a_second_process_is_refused_at_once_and_told_who_owns_it(tmp_path: Path) -> None:
     with owner(tmp_path) as process:
         began = time.monotonic()
