@@ -84,7 +84,20 @@ def alike(mine: Any, theirs: Any, ulps: int = 4) -> bool:
         if not (math.isfinite(mine) and math.isfinite(theirs)):
             return mine == theirs or (math.isnan(mine) and math.isnan(theirs))
         return abs(mine - theirs) <= ulps * max(math.ulp(mine), math.ulp(theirs))
+    if isinstance(mine, list) and isinstance(theirs, list):
+        return len(mine) == len(theirs) and all(alike(a, b, ulps) for a, b in zip(mine, theirs, strict=True))
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        return alike([*mine.items()], [*theirs.items()], ulps)
+    if isinstance(mine, tuple) and isinstance(theirs, tuple):
+        return alike([*mine], [*theirs], ulps)
     return type(mine) is type(theirs) and bool(mine == theirs)
+
+
+def test_nan_is_like_nan_among_the_most_frequent_values_too() -> None:
+    """TOP_K answers with a list of items and counts; two of them were called different if NaN was in both."""
+    one, other = ([{"item": float("nan"), "count": count}] for count in (2, 2))
+    assert alike(one, other, ulps=0)
+    assert not alike(one, [{"item": float("nan"), "count": 1}])
 
 
 # ---- the monoid ------------------------------------------------------------------------------------------------------
