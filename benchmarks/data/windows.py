@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from panewise.slicing import Frame
+from panewise.slicing import WindowShape
 
 #: Range and slide of each level, finest first.
 Levels: TypeAlias = Sequence[tuple[int, int]]
@@ -39,9 +39,9 @@ def clause(levels: Levels) -> str:
     return f"[RANGES {ranges} SLIDES {slides}]"
 
 
-def random_frames(count: int, longest_slide: int, seed: int = 7) -> list[Frame]:
+def random_frames(count: int, longest_slide: int, seed: int = 7) -> list[WindowShape]:
     """Windows whose slide is shorter than their range, at random; many of them are alike, since few differ."""
     rng = np.random.default_rng(seed)
     slides = rng.integers(1, longest_slide + 1, count)
     ranges = rng.integers(slides + 1, LONGEST + 1)
-    return [Frame(*pair) for pair in zip(ranges.tolist(), slides.tolist(), strict=True)]
+    return [WindowShape(*pair) for pair in zip(ranges.tolist(), slides.tolist(), strict=True)]

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 import panewise as pw
 from benchmarks.harness.figure import Figure, Finding, Points, Row
-from panewise.engine.pane_log import Tap
+from panewise.engine.pane_log import PaneCollector
 from panewise.runtime.pane_log import Header, PaneLog
 
 HALF, MOST, PROMISED = "p50", "p99", "promised p99"
@@ -72,7 +72,7 @@ def logged(folder: Path, settings: Settings) -> tuple[PaneLog, list[pa.Table]]:
     pool.register("q", QUERY)
     engine, log = pw.Engine(pool), PaneLog(folder / "panes")
     log.claim(Header.of(pool.queries["q"], pool, "the benchmark"))
-    tap, coming = Tap(engine, ["q"]), []
+    tap, coming = PaneCollector(engine, ["q"]), []
     rng = np.random.default_rng(7)
     names = pa.array([f"card-{n:06d}" for n in range(settings.keys)])
     later = int(2 * settings.seconds * settings.repeats) + 2
@@ -82,7 +82,7 @@ def logged(folder: Path, settings: Settings) -> tuple[PaneLog, list[pa.Table]]:
         engine.feed("S", pa.table({"t": times, "k": keys, "v": rng.integers(0, 1000, settings.rows)}, schema=SCHEMA))
         tap.open()
         engine.advance()
-        panes = tap.drawn()["q"]
+        panes = tap.collect()["q"]
         if number < 2 * RANGE // PANE:
             log.write(panes, number)
         else:

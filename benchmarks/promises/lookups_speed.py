@@ -14,10 +14,10 @@ import pytest
 import panewise as pw
 from benchmarks.harness.draw import number
 from benchmarks.harness.figure import Figure, Finding, Points, Row
-from panewise.aggregate import Longs
+from panewise.aggregate import Int64Array
 from panewise.engine import archive
-from panewise.plan.lookup_choice import Choice
-from panewise.stores.indexes import Merging
+from panewise.plan.lookup_choice import IndexChoice
+from panewise.stores.indexes import RecomputeIndex
 
 CHOSEN, MERGING = "as the planner chooses", "panes merged anew"
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.int64()), ("v", pa.int64())])
@@ -46,7 +46,7 @@ def measure(settings: Settings) -> Iterator[Row]:
         for series in (CHOSEN, MERGING):
             with pytest.MonkeyPatch.context() as patch:
                 if series == MERGING:
-                    patch.setattr(archive, "chosen", lambda *_: Choice(Merging, "the baseline"))
+                    patch.setattr(archive, "chosen", lambda *_: IndexChoice(RecomputeIndex, "the baseline"))
                 engine = pw.Engine(pool, keep=2 * settings.panes)
                 engine.feed("S", table)
                 engine.advance()
@@ -55,7 +55,7 @@ def measure(settings: Settings) -> Iterator[Row]:
                     yield Row(series, f"{name}: {case}", found)
 
 
-def asked(engine: pw.Engine, settings: Settings, starts: Longs, ends: Longs) -> dict[str, float]:
+def asked(engine: pw.Engine, settings: Settings, starts: Int64Array, ends: Int64Array) -> dict[str, float]:
     """Answers a second, by what is asked."""
     last, key = settings.panes - 2, {"k": [1]}
     for _ in range(2):  # so that the planner has seen what is asked, and kernels are compiled

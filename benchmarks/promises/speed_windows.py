@@ -14,7 +14,7 @@ from benchmarks.harness.figure import Row
 from benchmarks.harness.ticking import Run, all_memory
 from benchmarks.harness.timing import timed
 from benchmarks.promises.speed_rows import BESIDE, OURS, middle
-from panewise.slicing import Frame, Policy, WindowManager
+from panewise.slicing import WindowShape, GroupingPolicy, WindowManager
 
 T = TypeVar("T")
 
@@ -77,7 +77,7 @@ def in_turns(run: Run, other: Run, values: Longs, rounds: int) -> tuple[float, f
     return median(times[run]), median(times[other])
 
 
-def memory(frames: list[Frame]) -> Iterator[Row]:
+def memory(frames: list[WindowShape]) -> Iterator[Row]:
     """e: equal windows share a state, so each different one runs once."""
     different = [text(frame) for frame in sorted(set(frames))]
     held, alone = (most_states(Run(windows)) for windows in (different, [WIDEST]))
@@ -86,11 +86,11 @@ def memory(frames: list[Frame]) -> Iterator[Row]:
     yield Row(OURS, "e2", held / alone)
 
 
-def managers(frames: list[Frame], settings: WindowSettings) -> Iterator[Row]:
+def managers(frames: list[WindowShape], settings: WindowSettings) -> Iterator[Row]:
     """f: the window manager on its own."""
-    for case, policy in (("f1", Policy.COST), ("f2", Policy.PAPER)):
+    for case, policy in (("f1", GroupingPolicy.COST), ("f2", GroupingPolicy.PAPER)):
         yield Row(OURS, case, 1000 * middle(settings.repeats, WindowManager, policy, frames))
-    manager, coming = WindowManager(Policy.COST, frames), newcomers(settings.changes)
+    manager, coming = WindowManager(GroupingPolicy.COST, frames), newcomers(settings.changes)
     yield from one_by_one("f3", "f4", manager.embed, coming)
     yield from one_by_one("f5", "f6", manager.revoke, coming)
 
@@ -114,9 +114,9 @@ def one_by_one(usual: str, worst: str, work: Callable[[T], object], each: Iterab
     yield Row(OURS, worst, max(times))
 
 
-def newcomers(count: int) -> list[Frame]:
+def newcomers(count: int) -> list[WindowShape]:
     """Windows most of which nobody has asked for yet: twice as wide as the others, and one tick more."""
-    return [Frame(2 * frame.range + 1, 2 * frame.slide - 1) for frame in random_frames(count, 30, seed=8)]
+    return [WindowShape(2 * frame.range + 1, 2 * frame.slide - 1) for frame in random_frames(count, 30, seed=8)]
 
 
 def most_states(run: Run) -> int:
@@ -124,5 +124,5 @@ def most_states(run: Run) -> int:
     return run.states(10)
 
 
-def text(frame: Frame) -> str:
+def text(frame: WindowShape) -> str:
     return f"[RANGE {frame.range} SLIDE {frame.slide}]"

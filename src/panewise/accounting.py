@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 import pyarrow as pa
 
 #: The key in the metadata of a table of results under which the account of every stream stands, as JSON.
-METADATA = b"panewise.accounting"
+METADATA_KEY = b"panewise.accounting"
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class Accounting:
     @classmethod
     def of(cls, table: pa.Table) -> dict[str, Accounting]:
         """The account of every stream that a table of results was made from; empty where none was written into it."""
-        written = (table.schema.metadata or {}).get(METADATA)
+        written = (table.schema.metadata or {}).get(METADATA_KEY)
         return {} if written is None else {name: cls(**counts) for name, counts in json.loads(written).items()}
 
-    def counted(self, rows: int, late: int, rejected: int, partly_late: int) -> Accounting:
+    def with_rows(self, rows: int, late: int, rejected: int, partly_late: int) -> Accounting:
         """The account after so many more rows."""
         return Accounting(
             self.rows_in + rows,
@@ -43,7 +43,7 @@ class Accounting:
         )
 
     @property
-    def lost(self) -> str:
+    def loss_text(self) -> str:
         """The rows that are in no result, in words; empty where there are none."""
         late = f"{self.late:,} of {self.rows_in:,} rows came too late" if self.late else ""
         has = "has" if self.rejected == 1 else "have"
@@ -59,19 +59,19 @@ class Outcome:
     accounting: dict[str, Accounting]
     late: dict[str, pa.Table]
 
-    def accounted(self) -> pa.Table:
+    def table_with_accounting(self) -> pa.Table:
         """The results with the account in their metadata, where `Accounting.of` finds it."""
         counts = json.dumps({name: asdict(account) for name, account in self.accounting.items()})
-        return self.table.replace_schema_metadata({**(self.table.schema.metadata or {}), METADATA: counts})
+        return self.table.replace_schema_metadata({**(self.table.schema.metadata or {}), METADATA_KEY: counts})
 
 
-def missing(accounting: Mapping[str, Accounting]) -> str | None:
+def loss_report(accounting: Mapping[str, Accounting]) -> str | None:
     """What is in no result, and what to do about it; None where every row was used.
 
     >>> missing({"S": Accounting(rows_in=3000, used=2999, rejected=1)})
     "stream 'S': 1 of 3,000 rows has no usable time; repair times that are NULL or too far away"
     """
-    streams = [f"stream {name!r}: {lost}" for name, account in accounting.items() if (lost := account.lost)]
+    streams = [f"stream {name!r}: {lost}" for name, account in accounting.items() if (lost := account.loss_text)]
     if any(account.late for account in accounting.values()):
         streams.append("use a larger delay or LATE REVISE, and pw.execute to see the late rows")
     if any(account.rejected for account in accounting.values()):

@@ -90,7 +90,7 @@ class SourceProblem(PanewiseError):
     """A file or address cannot be read or written."""
 
 
-class TooMuch(PanewiseError):
+class LimitExceeded(PanewiseError):
     """What is asked for takes longer, or more memory, than it may."""
 
     #: It is no row's fault.
@@ -115,7 +115,7 @@ class Failure:
     @property
     def row(self) -> dict[str, str]:
         """The row on which it fails, as far as it is known: values as text, long ones cut off."""
-        return shown_row(self.problem.row or {})
+        return row_texts(self.problem.row or {})
 
     def __str__(self) -> str:
         on = ", ".join(f"{name}={value}" for name, value in self.row.items())
@@ -141,7 +141,7 @@ class PackageProblem(PanewiseError, ImportError):
 
 
 @contextmanager
-def extra(name: str, user: str) -> Iterator[None]:
+def require_extra(name: str, user: str) -> Iterator[None]:
     """Around imports of packages that one of our extras installs: whoever uses them is told to."""
     try:
         yield
@@ -152,13 +152,13 @@ def extra(name: str, user: str) -> Iterator[None]:
 
 
 #: No value of a row is shown longer than this.
-_WIDE = 200
+_MAX_VALUE_LENGTH = 200
 
 
-def shown_row(row: Mapping[str, Any]) -> dict[str, str]:
+def row_texts(row: Mapping[str, Any]) -> dict[str, str]:
     """A row as text, long values cut off."""
     texts = {name: repr(value) if isinstance(value, str | bytes) else str(value) for name, value in row.items()}
-    return {name: text if len(text) <= _WIDE else f"{text[:_WIDE]}..." for name, text in texts.items()}
+    return {name: text if len(text) <= _MAX_VALUE_LENGTH else f"{text[:_MAX_VALUE_LENGTH]}..." for name, text in texts.items()}
 
 
 class PanewiseWarning(UserWarning):

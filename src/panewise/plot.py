@@ -78,10 +78,10 @@ def figure(series: Series, panels: Sequence[Panel]) -> Figure:
         drawn = Figure(figsize=(WIDTH, HEIGHT * (1 + len(panels))), dpi=DPI, layout="constrained")
         top, *others = drawn.subplots(1 + len(panels), 1, sharex=True, squeeze=False)[:, 0]
         low, high = _limits(series, panels)
-        _named(top, series.title, series.value)
+        _set_labels(top, series.title, series.value)
         _line(top, series, SERIES)
         for axes, panel in zip(others, panels, strict=True):
-            _named(axes, panel.title, *dict.fromkeys((series.value, panel.value or series.value)))
+            _set_labels(axes, panel.title, *dict.fromkeys((series.value, panel.value or series.value)))
             _line(axes, series, BEHIND)
             _windows(axes, panel, low, high)
         _time_axis([top, *others][-1], series, low, high)
@@ -136,11 +136,11 @@ def _line(axes: Axes, series: Series, colour: str) -> None:
     x, y = _positions(series.times)[order], _drawable(series.values)[order]
     many = len(x) > MANY
     axes.plot(x, y, color=colour, linewidth=0.8, rasterized=many)
-    alone = _alone(y)
+    alone = _isolated(y)
     axes.plot(x[alone], y[alone], color=colour, linestyle="none", marker=".", markersize=3, rasterized=many)
 
 
-def _alone(values: Floats) -> npt.NDArray[np.bool_]:
+def _isolated(values: Floats) -> npt.NDArray[np.bool_]:
     """Values between gaps, which a line does not show."""
     there = np.concatenate(([False], ~np.isnan(values), [False]))
     return there[1:-1] & ~there[:-2] & ~there[2:]
@@ -194,7 +194,7 @@ def _levels(axes: Axes, starts: Floats, ends: Floats, values: Floats) -> None:
     axes.autoscale_view(scalex=False)
 
 
-def _named(axes: Axes, title: str, *values: str) -> None:
+def _set_labels(axes: Axes, title: str, *values: str) -> None:
     lines = textwrap.wrap(_printable(title), width=120, max_lines=3, placeholder=" ...")
     axes.set_title("\n".join(lines), loc="left", fontsize=9)
     axes.set_ylabel(textwrap.shorten(_printable(", ".join(values)), width=30, placeholder=" ..."))

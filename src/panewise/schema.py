@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from panewise.decoding import decoded, plain_schema
+from panewise.decoding import decode_table, plain_schema
 from panewise.errors import PanewiseWarning, SchemaProblem, did_you_mean
-from panewise.time import FIRST_TICK, LAST_TICK, Domain, Duration, DurationLike, Ticks
+from panewise.time import MIN_TICK, MAX_TICK, Domain, Duration, DurationLike, Ticks
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class StreamSchema:
             return Domain.INTEGER
         raise SchemaProblem(
             f"time column {self.time!r} is {type_name(kind)}",
-            fix=f"use a timestamp or an integer column as time{_made_timely(self.time, kind)}",
+            fix=f"use a timestamp or an integer column as time{_time_conversion_hint(self.time, kind)}",
         )
 
     @property
@@ -146,10 +146,10 @@ def as_table(source: Any) -> pa.Table:
             raise SchemaProblem(message, fix="cast it to a type first")
         if pa.types.is_union(kind):
             raise SchemaProblem(f"column {name!r} holds values of several types", fix="cast it to one, or drop it")
-    return decoded(source)
+    return decode_table(source)
 
 
-def _made_timely(name: str, kind: pa.DataType) -> str:
+def _time_conversion_hint(name: str, kind: pa.DataType) -> str:
     """How a column becomes a time that is none yet."""
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         spark = f"TIMESTAMP_SECONDS({name}) on Spark"
@@ -205,14 +205,14 @@ def ticks_of(values: pa.ChunkedArray) -> tuple[Ticks, np.ndarray[Any, np.dtype[n
     """Times as int64 ticks, and which are usable: not NULL and inside the bounds of time; None where all are."""
     if pa.types.is_timestamp(values.type):
         values = _microseconds(values)
-    numbers = values.cast(pa.int64(), safe=False) if values.type != pa.uint64() else _clipped(values)
+    numbers = values.cast(pa.int64(), safe=False) if values.type != pa.uint64() else _clip_to_ticks(values)
     if not numbers.null_count:
         ticks = numbers.to_numpy().astype(np.int64, copy=False)
-        if not len(ticks) or (ticks.min() > FIRST_TICK and ticks.max() < LAST_TICK):
+        if not len(ticks) or (ticks.min() > MIN_TICK and ticks.max() < MAX_TICK):
             return ticks, None
     usable = pc.is_valid(numbers).to_numpy()
     ticks = pc.fill_null(numbers, 0).to_numpy().astype(np.int64, copy=False)
-    return ticks, usable & (ticks > FIRST_TICK) & (ticks < LAST_TICK)
+    return ticks, usable & (ticks > MIN_TICK) & (ticks < MAX_TICK)
 
 
 def tick_size(kind: pa.DataType) -> Fraction:
@@ -238,11 +238,11 @@ def _microseconds(values: pa.ChunkedArray) -> pa.ChunkedArray:
             warnings.warn(message, PanewiseWarning, stacklevel=2)
         return pc.if_else(pc.is_valid(numbers), pa.chunked_array([pa.array(floored)]), pa.scalar(None, pa.int64()))
     factor = int(size)
-    limit = LAST_TICK // factor + 1  # just outside of the bounds, so that what is clipped is refused
+    limit = MAX_TICK // factor + 1  # just outside of the bounds, so that what is clipped is refused
     return pc.multiply(
         pc.min_element_wise(pc.max_element_wise(numbers, -limit, skip_nulls=False), limit, skip_nulls=False), factor
     )
 
 
-def _clipped(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.min_element_wise(values, pa.scalar(LAST_TICK, pa.uint64()), skip_nulls=False).cast(pa.int64())
+def _clip_to_ticks(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.min_element_wise(values, pa.scalar(MAX_TICK, pa.uint64()), skip_nulls=False).cast(pa.int64())

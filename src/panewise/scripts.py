@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from panewise.accounting import Outcome
-from panewise.errors import extra
+from panewise.errors import require_extra
 from panewise.lang import BoundScript
 from panewise.plan import explain
 from panewise.runtime.local import HOST
-from panewise.runtime.local.script import answer, bind, found_columns, shared, text_of
+from panewise.runtime.local.script import answer, bind, describe_inferred_columns, shared_pool, read_text
 from panewise.schema import StreamSchema
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Script:
     def explain(self) -> str:
         """How every query is understood, and what the queries share, with reasons."""
         understood = [explain(query.name, query.query) for query in self.bound.queries.values()]
-        return "\n\n".join([*found_columns(self.bound), *understood, shared(self.bound, HOST).explain()])
+        return "\n\n".join([*describe_inferred_columns(self.bound), *understood, shared_pool(self.bound, HOST).explain()])
 
     def run(self, *, boundary: str | None = None, until: int | str | datetime | None = None) -> dict[str, Outcome]:
         """Answer every query over the files that its streams name, in this process, as `panewise run` does.
@@ -74,7 +74,7 @@ class Script:
         Queries without INTO keep their results in the checkpoint, and `sinks` replaces targets by query. `per_batch`
         limits the files or rows that a batch takes from each source; the other options are those of `pw.spark.stream`.
         """
-        with extra("spark", "pw.Script.start"):
+        with require_extra("spark", "pw.Script.start"):
             from panewise.runtime.spark import start_script
 
         return start_script(
@@ -107,7 +107,7 @@ def script(source: str | Path, *, base: str | Path | None = None) -> Script:
     (['trades'], ['highs'])
     """
     path = _path_of(source)
-    text = str(source) if path is None else text_of(path)
+    text = str(source) if path is None else read_text(path)
     folder = Path(base) if base is not None else path.parent if path is not None else Path()
     return Script(bind(text, folder, HOST), folder)
 

@@ -1,8 +1,8 @@
 """`pw.spark`: bounded DataFrames (`batch`) and streaming ones (`stream`), for those who have PySpark."""
 
-from panewise.errors import extra
+from panewise.errors import require_extra
 
-with extra("spark", "panewise.spark"):
+with require_extra("spark", "panewise.spark"):
     from panewise.runtime.spark import Metrics, Pipeline, batch, declared, local_session, source, stream
 
 __all__ = ["Metrics", "Pipeline", "batch", "declared", "local_session", "source", "stream"]

@@ -25,7 +25,7 @@ TickOrTicks: TypeAlias = int | Ticks
 DurationLike: TypeAlias = str | int | timedelta | np.timedelta64
 
 #: Bounds of usable time. Leaving two bits of headroom keeps `instant + range` from ever overflowing int64.
-FIRST_TICK, LAST_TICK = -(2**61), 2**61
+MIN_TICK, MAX_TICK = -(2**61), 2**61
 
 UNITS = {
     "MICROSECOND": 1,
@@ -79,7 +79,7 @@ class Boundary(Enum):
         """Ticks between an item's time and the first instant whose scope can hold it."""
         return 0 if self is Boundary.RIGHT else 1
 
-    def final(self, instant: TickOrTicks, mark: TickOrTicks) -> Any:
+    def is_final(self, instant: TickOrTicks, mark: TickOrTicks) -> Any:
         """Whether an instant was final when the watermark stood at `mark`; both may be arrays.
 
         The watermark promises that nothing older than itself is missing. Under `(]` the scope holds the instant
@@ -126,14 +126,14 @@ class Duration:
         """Exactly as long; what is finer than a microsecond is refused once ticks are asked for."""
         if isinstance(length, timedelta):
             finer = Fraction(int(getattr(length, "nanoseconds", 0)), 1000)  # those of pandas have them
-            return cls.shortest(length // timedelta(microseconds=1) + finer)
+            return cls.from_microseconds(length // timedelta(microseconds=1) + finer)
         unit, steps = np.datetime_data(length.dtype)
         if np.isnat(length) or unit not in _NUMPY_UNITS:
             raise TimeProblem(f"{length!r} has no fixed length", fix="give it a unit such as 's' or 'D'")
-        return cls.shortest(int(length.astype(np.int64)) * steps * _NUMPY_UNITS[unit])
+        return cls.from_microseconds(int(length.astype(np.int64)) * steps * _NUMPY_UNITS[unit])
 
     @classmethod
-    def shortest(cls, microseconds: Fraction) -> Duration:
+    def from_microseconds(cls, microseconds: Fraction) -> Duration:
         """In the longest unit that it is a whole number of."""
         unit = next((name for name in reversed(UNITS) if microseconds % UNITS[name] == 0), "MICROSECOND")
         return cls(microseconds / UNITS[unit], unit)
@@ -156,7 +156,7 @@ class Duration:
         if length.denominator != 1:
             fix = "write a whole number" if domain is Domain.INTEGER else "write it in whole MICROSECONDS"
             raise TimeProblem(f"duration '{self}' is not a whole number of ticks", fix=fix)
-        if not FIRST_TICK < length < LAST_TICK:
+        if not MIN_TICK < length < MAX_TICK:
             raise TimeProblem(f"duration '{self}' is longer than time itself", fix="use a shorter one")
         return int(length)
 
@@ -185,7 +185,7 @@ def duration_text(ticks: int, domain: Domain) -> str:
     """The shortest exact way to write a length: 300000000 is '5 MINUTES'."""
     if domain is Domain.INTEGER:
         return str(ticks)
-    return str(Duration.shortest(Fraction(ticks)))
+    return str(Duration.from_microseconds(Fraction(ticks)))
 
 
 def instant_text(tick: int, domain: Domain) -> str:
@@ -208,7 +208,7 @@ class Instant:
     @classmethod
     def parse(cls, value: str | int, domain: Domain) -> Instant:
         if domain is Domain.INTEGER:
-            return cls(_integer_instant(value))
+            return cls(_parse_integer_instant(value))
         if not isinstance(value, str):
             raise TimeProblem(
                 f"instant {value} is a number, but the time column is a timestamp",
@@ -220,7 +220,7 @@ class Instant:
     def _timestamp(cls, text: str) -> Instant:
         if _FINE.search(text):
             raise TimeProblem(f"instant {text!r} is finer than a microsecond", fix="write at most six digits")
-        for reader in (_moment, _time_of_day):
+        for reader in (_parse_timestamp, _parse_time_of_day):
             try:
                 return reader(text)
             except (ValueError, OverflowError):
@@ -238,26 +238,26 @@ class Instant:
         return first - first % UNITS["DAY"] + self.tick if self.of_day else self.tick
 
 
-def _integer_instant(value: str | int) -> int:
+def _parse_integer_instant(value: str | int) -> int:
     try:
         tick = int(value) if isinstance(value, str) else index(value)
     except (TypeError, ValueError):
         raise TimeProblem(
             f"instant {value!r} is not a whole number, but the time column is an integer", fix="write a plain number"
         ) from None
-    if not FIRST_TICK < tick < LAST_TICK:
-        raise TimeProblem(f"instant {tick} is outside of time", fix=f"stay between {FIRST_TICK} and {LAST_TICK}")
+    if not MIN_TICK < tick < MAX_TICK:
+        raise TimeProblem(f"instant {tick} is outside of time", fix=f"stay between {MIN_TICK} and {MAX_TICK}")
     return tick
 
 
-def _moment(text: str) -> Instant:
+def _parse_timestamp(text: str) -> Instant:
     moment = datetime.fromisoformat(text)
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     whole = moment - _EPOCH
     return Instant((whole.days * 86_400 + whole.seconds) * 1_000_000 + whole.microseconds)
 
 
-def _time_of_day(text: str) -> Instant:
+def _parse_time_of_day(text: str) -> Instant:
     at = clock.fromisoformat(text)
     return Instant(((at.hour * 60 + at.minute) * 60 + at.second) * 1_000_000 + at.microsecond, of_day=True)
 
@@ -280,7 +280,7 @@ def grid_between(first: Ticks, last: Ticks, origin: int, step: int) -> Ticks:
     return origin + step * np.concatenate([np.arange(a, b + 1) for a, b in zip(lows, highs, strict=True)])
 
 
-def refuse_endless(first: Ticks, last: Ticks, origin: int, step: int) -> None:
+def refuse_many_instants(first: Ticks, last: Ticks, origin: int, step: int) -> None:
     """Refuse to report at more instants inside these intervals than anybody can want."""
     _grid_runs(first, last, origin, step)
 
@@ -298,11 +298,11 @@ def _grid_runs(first: Ticks, last: Ticks, origin: int, step: int) -> tuple[Ticks
     start = np.concatenate(([True], low[1:] > high[:-1] + 1))
     runs = np.flatnonzero(start)
     ends = np.concatenate((high[runs[1:] - 1], high[-1:]))
-    _guard(int((ends - low[runs] + 1).sum()))
+    _refuse_count(int((ends - low[runs] + 1).sum()))
     return low[runs], ends
 
 
-def _guard(count: int) -> None:
+def _refuse_count(count: int) -> None:
     limit = 20_000_000
     if count > limit:
         raise TimeProblem(

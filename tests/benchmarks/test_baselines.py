@@ -15,14 +15,14 @@ from panewise.stores.arrays import BaseArrays
 
 @given(values=st.lists(st.integers(-99, 99), min_size=1, max_size=40), reach=st.integers(1, 12), data=st.data())
 def test_baselines_answer_like_a_store(values: list[int], reach: int, data: st.DataObject) -> None:
-    column = Count(pa.int64()).columns()
+    column = Count(pa.int64()).state_arrays()
     stores: list[Baseline] = [SearchTree(column, reach), MaterialiseNone(column, reach), MaterialiseAll(column, reach)]
     judge = BaseArrays(column, reach)
     for value in values:
         judge.append((np.array([value]),))
         for store in stores:
             store.append((np.array([value]),))
-        first = np.array([data.draw(st.integers(judge.forgotten + 1, judge.length + 1))])
+        first = np.array([data.draw(st.integers(judge.forgotten_until + 1, judge.length + 1))])
         last = np.array([data.draw(st.integers(int(first[0]) - 1, judge.length))])
         newest = np.array([judge.length])
         for store in stores:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from panewise.lang.functions import FUNCTIONS, Function
+from panewise.lang.functions import FUNCTIONS, ScalarFunction
 
 PAGE = Path(__file__).parents[2] / "docs" / "functions.md"
 MARK = "<!-- the list: written by tests/docs/test_functions.py -->\n"
 
 
-def shown(entry: Function) -> str:
+def shown(entry: ScalarFunction) -> str:
     """How an entry is called, with the kinds of its arguments."""
     kinds = [kind.name.split(" ", 1)[-1] if kind.name.startswith(("a ", "an ")) else kind.name for kind in entry.takes]
     kinds = [f"[{kind}]" if number >= entry.least else kind for number, kind in enumerate(kinds)]
-    call = entry.written([*kinds, "..."] if entry.rest and not entry.form else kinds)
+    call = entry.call_text([*kinds, "..."] if entry.rest and not entry.form else kinds)
     call = call.removeprefix("(").removesuffix(")") if call.startswith("(") else call
     others = [f"`{name}`" for name in entry.names[1:] if not name.startswith("EXTRACT ")]
     return f"- `{call}`{', also ' + ', '.join(others) if others else ''}"

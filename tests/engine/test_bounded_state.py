@@ -31,7 +31,7 @@ def family(engine: pw.Engine) -> TimeFamily:
 
 def within_bound(one: TimeFamily) -> None:
     """Every chain holds no more panes than its stairs have granules, one astride each edge and one buffer each."""
-    for chain in one.chains.holders:
+    for chain in one.chains.evaluators:
         chain.chain.check()
         for stair in chain.chain.stairs:
             assert len(stair.panes) <= -(-(stair.far - stair.near) // stair.granule) + 2

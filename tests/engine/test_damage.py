@@ -9,9 +9,9 @@ import pytest
 
 import panewise as pw
 from panewise.engine import Engine
-from panewise.engine.parts import Parts, read_parts
-from panewise.engine.sealed import sealed_table, unsealed_table
-from panewise.engine.snapshot import FORMAT, framed, unframed
+from panewise.engine.parts import StateParts, read_parts
+from panewise.engine.sealed import seal_table, unseal_table
+from panewise.engine.snapshot import FORMAT, serialize_tree, deserialize_tree
 from panewise.errors import StateProblem
 from panewise.runtime.checkpoint import Checkpoint
 from tests.mutations import mutations
@@ -39,7 +39,7 @@ def test_every_damage_to_a_snapshot_is_one_clear_refusal(worked: Engine) -> None
 
 
 def test_every_damage_to_a_part_or_a_head_of_the_state_is_one_clear_refusal(worked: Engine) -> None:
-    change = Parts().change(worked.state(), {})
+    change = StateParts().change(worked.state(), {})
     read_parts(change.head, change.fresh.get)
     for damaged in mutations(change.head, 200):
         with pytest.raises(StateProblem, match=f"the state .*({DAMAGED}); start from an older copy"):
@@ -52,15 +52,15 @@ def test_every_damage_to_a_part_or_a_head_of_the_state_is_one_clear_refusal(work
 
 def test_every_damage_to_a_message_is_one_clear_refusal() -> None:
     table = stream(50)
-    message = framed({"stream": "S", "rows": [["lane", table]], "seen": [0, 9]}, {"format": FORMAT})
-    assert unframed(message, "a message", "")[0]["rows"][0][1].equals(table)
+    message = serialize_tree({"stream": "S", "rows": [["lane", table]], "seen": [0, 9]}, {"format": FORMAT})
+    assert deserialize_tree(message, "a message", "")[0]["rows"][0][1].equals(table)
     for damaged in mutations(message, 200):
         with pytest.raises(StateProblem, match=f"a message .*({DAMAGED}); send it again"):
-            unframed(damaged, "a message", "send it again")
-    answer = sealed_table(table)
+            deserialize_tree(damaged, "a message", "send it again")
+    answer = seal_table(table)
     for damaged in mutations(answer, 200):
         with pytest.raises(StateProblem, match=f"an answer .*({DAMAGED}); ask again"):
-            unsealed_table(damaged, "an answer", "ask again")
+            unseal_table(damaged, "an answer", "ask again")
 
 
 def test_every_damage_to_the_plan_of_a_checkpoint_is_one_clear_refusal(worked: Engine, tmp_path: Path) -> None:
@@ -84,4 +84,4 @@ def test_bytes_too_short_or_foreign_are_no_snapshot(data: bytes) -> None:
 
 def test_a_table_of_no_rows_passes(worked: Engine) -> None:
     empty = pa.table({"a": pa.array([], pa.decimal128(9, 2))})
-    assert unsealed_table(sealed_table(empty), "it", "").equals(empty)
+    assert unseal_table(seal_table(empty), "it", "").equals(empty)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
-from panewise.engine.frames import FramePart
+from panewise.engine.frames import FrameQuery
 from panewise.errors import BindProblem
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("j", pa.string()), ("v", pa.int64())])
@@ -56,8 +56,8 @@ def test_keys_without_open_frames_are_forgotten(kind: str) -> None:
     """Five times as many keys are no larger state."""
     few, many = (followed(FRAMES[kind], count) for count in (8, 40))
     assert len(many.snapshot()) < 1.5 * len(few.snapshot())
-    for part in many._circuit.parts.values():
-        if isinstance(part, FramePart):
+    for part in many._row_engine.parts.values():
+        if isinstance(part, FrameQuery):
             assert len(part.groups) <= 4 * BATCH
             assert all(len(contents.inner) <= 4 * BATCH for contents in part.contents)
 

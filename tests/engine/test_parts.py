@@ -7,7 +7,7 @@ import pytest
 
 import panewise as pw
 from panewise.engine import Engine
-from panewise.engine.parts import Change, Parts, parts_of, read_note, read_parts
+from panewise.engine.parts import StateChange, StateParts, part_names, read_note, read_parts
 from panewise.errors import StateProblem
 
 SCHEMA = pw.StreamSchema(pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64())]), time="t", delay=0)
@@ -22,7 +22,7 @@ def rows(start: int, stop: int) -> pa.Table:
     return pa.table({"t": times, "k": keys, "v": times}, schema=SCHEMA.schema)
 
 
-def kept(store: dict[str, bytes], parts: Parts, engine: Engine) -> Change:
+def kept(store: dict[str, bytes], parts: StateParts, engine: Engine) -> StateChange:
     change = parts.change(engine.state(), {"version": 1})
     store.update(change.fresh)
     for name in change.gone:
@@ -38,7 +38,7 @@ def pool() -> pw.Pool:
 
 
 def test_only_what_changed_is_written(pool: pw.Pool) -> None:
-    engine, parts = Engine(pool), Parts()
+    engine, parts = Engine(pool), StateParts()
     store: dict[str, bytes] = {}
     engine.feed("S", rows(0, 200))
     engine.advance()
@@ -47,12 +47,12 @@ def test_only_what_changed_is_written(pool: pw.Pool) -> None:
     engine.advance()
     second = kept(store, parts, engine)
     assert sum(map(len, second.fresh.values())) < sum(map(len, first.fresh.values())) / 4
-    assert sorted(store) == sorted(parts_of(second.head))
+    assert sorted(store) == sorted(part_names(second.head))
     engine.feed("S", rows(500, 510))
     engine.advance()
     third = kept(store, parts, engine)
     assert third.gone
-    assert sorted(store) == sorted(parts_of(third.head))
+    assert sorted(store) == sorted(part_names(third.head))
     assert read_note(third.head) == {"version": 1}
 
 
@@ -62,7 +62,7 @@ def test_an_engine_goes_on_from_its_parts(pool: pw.Pool) -> None:
     whole.feed("S", rows(0, 50))
     engine.feed("S", rows(0, 50))
     assert engine.advance()["q"] == whole.advance()["q"]
-    change = kept(store, Parts(), engine)
+    change = kept(store, StateParts(), engine)
     tree, parts = read_parts(change.head, store.get)
     other = Engine(pool, tree)
     assert not parts.change(other.state(), {}).fresh
@@ -76,7 +76,7 @@ def test_damage_is_refused(pool: pw.Pool) -> None:
     store: dict[str, bytes] = {}
     engine.feed("S", rows(0, 50))
     engine.advance()
-    head = kept(store, Parts(), engine).head
+    head = kept(store, StateParts(), engine).head
     name = max(store, key=lambda name: len(store[name]))
     with pytest.raises(StateProblem, match=f"its part {name} is missing or cut off"):
         read_parts(head, (store | {name: store[name][:-9]}).get)

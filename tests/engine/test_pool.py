@@ -11,7 +11,7 @@ import pytest
 
 import panewise as pw
 from panewise.engine.time_family import TimeFamily
-from panewise.slicing import Role
+from panewise.slicing import WindowRole
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.int64()), ("v", pa.int64())])
 EXPLAINED = Path(__file__).parent / "explained.txt"
@@ -69,9 +69,9 @@ def test_explain_tells_what_frames_wait_for() -> None:
 def test_windows_and_groups_say_the_same_as_data() -> None:
     one = pool("RANGE 4 SLIDE 2", "RANGE 12 SLIDE 4", "RANGE 12 SLIDE 8", policy="paper")
     roles = {window.query: (window.role, window.quotient) for window in one.windows()}
-    assert roles == {"q0": (Role.SEED, 1), "q1": (Role.ENCLOSING, 1), "q2": (Role.PIGGYBACKED, 2)}
+    assert roles == {"q0": (WindowRole.SEED, 1), "q1": (WindowRole.ENCLOSING, 1), "q2": (WindowRole.PIGGYBACKED, 2)}
     (group,) = one.groups()
-    assert (group.slide, group.ranges, group.granules) == (2, (4, 12), (2, 4))
+    assert (group.base_slide, group.ranges, group.granules) == (2, (4, 12), (2, 4))
 
 
 def test_a_picture_for_each_set_of_windows_that_may_slide_together() -> None:

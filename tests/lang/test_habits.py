@@ -10,7 +10,7 @@ import pytest
 from panewise.aggregate import AGGREGATES
 from panewise.errors import SyntaxProblem
 from panewise.lang import parse_query
-from panewise.lang.habits import ADDED, FUNCTIONS, HABITS, Habit
+from panewise.lang.habits import ADDED_COLUMNS, FUNCTIONS, HABITS, Habit
 
 CASES = (Path(__file__).parents[1] / "errors" / "cases" / "habits.query.txt").read_text()
 ADVICE = re.findall(r"^.*; write (\w* ?\[[^.\]]*\])", CASES, re.MULTILINE)
@@ -29,7 +29,7 @@ def test_what_is_advised_can_be_read(advice: str) -> None:
 
 def test_no_habit_is_a_function_of_ours() -> None:
     assert not set(FUNCTIONS) & set(AGGREGATES)
-    assert not set(ADDED) & set(AGGREGATES)
+    assert not set(ADDED_COLUMNS) & set(AGGREGATES)
     for ours in FUNCTIONS.values():
         assert ours.partition("(")[0] in AGGREGATES
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
-from panewise.lang import inlined, parse_query, render, translated
+from panewise.lang import inline_columns, parse_query, render, translate_scalar
 from panewise.lang.quoting import name_text, string_text
 
 HOSTS = pa.table(
@@ -75,8 +75,8 @@ def test_text_survives_being_written_again(written: str) -> None:
 
 
 def test_names_reach_other_engines_in_their_own_quotes() -> None:
-    assert inlined("\"it's\" || 'it''s'", {"it's": name_text("it's")}) == "`it's` || 'it\\'s'"
-    assert "_0 || 'it''s'" in translated("\"it's\" || 'it''s'", (("it's", pa.string()),)).sql
+    assert inline_columns("\"it's\" || 'it''s'", {"it's": name_text("it's")}) == "`it's` || 'it\\'s'"
+    assert "_0 || 'it''s'" in translate_scalar("\"it's\" || 'it''s'", (("it's", pa.string()),)).sql
 
 
 @pytest.mark.parametrize("text", ["it's", "a\\b", "\\", "'", '"', "\n", "`"])

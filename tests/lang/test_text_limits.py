@@ -11,7 +11,7 @@ import pytest
 import panewise as pw
 from panewise.errors import PanewiseError
 from panewise.lang import bind_query, bind_script, parse_query, parse_script
-from panewise.lang.bounds import CHARACTERS, DEPTH, OPERATORS, SELECTS, WORDS
+from panewise.lang.bounds import MAX_CHARACTERS, MAX_DEPTH, MAX_OPERATORS, MAX_SELECTS, MAX_WORDS
 from panewise.runtime.local import HOST
 
 STREAMS = {"S": pw.StreamSchema(pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64())]), "t", 0)}
@@ -52,11 +52,11 @@ def test_ten_thousand_of_anything_are_refused_at_once(text: Callable[[int], str]
 @pytest.mark.parametrize(
     ("message", "text"),
     [
-        (f"nested more than {DEPTH} deep", TEXTS["parentheses"](DEPTH + 1)),
-        (f"more than {OPERATORS} operators in a row", TEXTS["additions"](OPERATORS + 1)),
-        (f"more than {SELECTS} SELECTs", TEXTS["unions"](SELECTS + 1)),
-        (f"more than {WORDS:,} words", TEXTS["columns"](WORDS // 7)),
-        (f"more than {CHARACTERS:,} characters", " " * (CHARACTERS + 1)),
+        (f"nested more than {MAX_DEPTH} deep", TEXTS["parentheses"](MAX_DEPTH + 1)),
+        (f"more than {MAX_OPERATORS} operators in a row", TEXTS["additions"](MAX_OPERATORS + 1)),
+        (f"more than {MAX_SELECTS} SELECTs", TEXTS["unions"](MAX_SELECTS + 1)),
+        (f"more than {MAX_WORDS:,} words", TEXTS["columns"](MAX_WORDS // 7)),
+        (f"more than {MAX_CHARACTERS:,} characters", " " * (MAX_CHARACTERS + 1)),
         ("FROM has more than 100 streams", TEXTS["streams"](101)),
     ],
 )
@@ -67,7 +67,7 @@ def test_a_statement_beyond_a_bound_is_refused_by_it(message: str, text: str) ->
 
 @pytest.mark.parametrize(
     ("kind", "count"),
-    [("parentheses", DEPTH - 1), ("functions", DEPTH - 1), ("cases", DEPTH - 1), ("additions", 60), ("unions", 60)],
+    [("parentheses", MAX_DEPTH - 1), ("functions", MAX_DEPTH - 1), ("cases", MAX_DEPTH - 1), ("additions", 60), ("unions", 60)],
 )
 def test_a_statement_within_the_bounds_is_read(kind: str, count: int) -> None:
     bind_query(TEXTS[kind](count), STREAMS, HOST.describe)
@@ -96,7 +96,7 @@ def views_over(view: str, count: int) -> str:
 @pytest.mark.parametrize("view", [DOUBLED, UNITED, CHAINED], ids=["joined", "united", "chained"])
 def test_views_that_read_each_other_are_refused_before_they_are_written_out(view: str) -> None:
     start = time.process_time()
-    with pytest.raises(PanewiseError, match=f"views written out the query has more than {SELECTS} SELECTs") as caught:
+    with pytest.raises(PanewiseError, match=f"views written out the query has more than {MAX_SELECTS} SELECTs") as caught:
         bind_script(views_over(view, 150), HOST.describe)
     assert time.process_time() - start < 10
     assert caught.value.place is not None

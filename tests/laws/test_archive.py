@@ -11,26 +11,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panewise.aggregate import Count, First, Items, Max, Median, Objects, Quantile, Sum
+from panewise.aggregate import Count, First, Items, Max, Median, ObjectStates, Quantile, Sum
 from panewise.engine import archive as archives
 from panewise.engine.archive import Archive
 from panewise.errors import StateProblem
-from panewise.plan.lookup_choice import Choice, Usage, chosen
-from panewise.stores.dense import Base, Landmarked, Running
-from panewise.stores.indexes import Index, Merging, Tree
+from panewise.plan.lookup_choice import IndexChoice, LookupUsage, choose_index
+from panewise.stores.dense import BaseArrayIndex, LandmarkIndex, RunningIndex
+from panewise.stores.indexes import PaneIndex, RecomputeIndex, BaseIntervalIndex
 from panewise.stores.pane import Pane
-from panewise.stores.ranked import Ranked
+from panewise.stores.ranked import QuantileIndex
 from panewise.time import Domain
 
 pytestmark = pytest.mark.slow
 
 GROUPS = 4
 COLUMNS = [
-    Count(pa.int64()).columns(),
-    Sum(pa.int64()).columns(),
-    Max(pa.int64()).columns(),
-    Median(pa.int64()).columns(),
-    Quantile(pa.int64(), phi="0.3").columns(),
+    Count(pa.int64()).state_arrays(),
+    Sum(pa.int64()).state_arrays(),
+    Max(pa.int64()).state_arrays(),
+    Median(pa.int64()).state_arrays(),
+    Quantile(pa.int64(), phi="0.3").state_arrays(),
 ]
 
 
@@ -71,13 +71,13 @@ def answers(archive: Archive, questions: list[Question], groups: tuple[int, ...]
     return [column.lower(words).to_pylist() for column, words in zip(COLUMNS, found, strict=True)]
 
 
-def played(steps: list[Cell | list[Question]], keep: int | None, kind: type[Index]) -> list[Any]:
+def played(steps: list[Cell | list[Question]], keep: int | None, kind: type[PaneIndex]) -> list[Any]:
     """What an archive answers whose indexes are all of one kind, where laws allow it."""
 
-    def forced(column: Any, usage: Usage, panes: int, cells: int, current: Choice | None = None) -> Choice:
-        if isinstance(column, Objects):
-            return Choice(kind if kind.__name__ in ("Merging", "Tree") else Ranked, "it is tested")
-        return Choice(kind if kind is not Running or column.exact else Base, "it is tested")
+    def forced(column: Any, usage: LookupUsage, panes: int, cells: int, current: IndexChoice | None = None) -> IndexChoice:
+        if isinstance(column, ObjectStates):
+            return IndexChoice(kind if kind.__name__ in ("Merging", "Tree") else QuantileIndex, "it is tested")
+        return IndexChoice(kind if kind is not RunningIndex or column.exact else BaseArrayIndex, "it is tested")
 
     archive, found = Archive(COLUMNS, keep), []
     with pytest.MonkeyPatch.context() as patch:
@@ -99,30 +99,30 @@ STEPS = st.lists(st.one_of(CELLS, CELLS, st.lists(QUESTIONS, min_size=1, max_siz
 @settings(max_examples=50)
 @given(STEPS, st.sampled_from([None, 12]))
 def test_every_index_answers_as_merging_does(steps: list[Cell | list[Question]], keep: int | None) -> None:
-    expected = played(steps, keep, Merging)
-    for kind in (Tree, Base, Landmarked, Running):
+    expected = played(steps, keep, RecomputeIndex)
+    for kind in (BaseIntervalIndex, BaseArrayIndex, LandmarkIndex, RunningIndex):
         assert played(steps, keep, kind) == expected
 
 
 @pytest.mark.parametrize(
     ("column", "lookups", "updates", "widths", "expected"),
     [
-        (Count(pa.int64()).columns(), 1, 0, [3], Merging),
-        (Count(pa.int64()).columns(), 10_000, 10, [100, 900], Running),
-        (Max(pa.int64()).columns(), 10_000, 10, range(1, 900), Base),
-        (Max(pa.int64()).columns(), 100_000, 10, [500], Landmarked),
-        (Max(pa.int64()).columns(), 1, 10_000, [4], Merging),
-        (Median(pa.int64()).columns(), 10_000, 10, range(100, 900), Ranked),
-        (First(pa.string()).columns(), 10_000, 10, [800], Tree),
+        (Count(pa.int64()).state_arrays(), 1, 0, [3], RecomputeIndex),
+        (Count(pa.int64()).state_arrays(), 10_000, 10, [100, 900], RunningIndex),
+        (Max(pa.int64()).state_arrays(), 10_000, 10, range(1, 900), BaseArrayIndex),
+        (Max(pa.int64()).state_arrays(), 100_000, 10, [500], LandmarkIndex),
+        (Max(pa.int64()).state_arrays(), 1, 10_000, [4], RecomputeIndex),
+        (Median(pa.int64()).state_arrays(), 10_000, 10, range(100, 900), QuantileIndex),
+        (First(pa.string()).state_arrays(), 10_000, 10, [800], BaseIntervalIndex),
     ],
 )
 def test_the_planner_weighs_laws_widths_and_what_is_asked(
-    column: Any, lookups: int, updates: int, widths: Any, expected: type[Index]
+    column: Any, lookups: int, updates: int, widths: Any, expected: type[PaneIndex]
 ) -> None:
-    usage = Usage(updates=updates)
+    usage = LookupUsage(updates=updates)
     every = np.resize(np.array(list(widths), np.int64), lookups)
-    usage.asked(every, 1, 1)
-    assert chosen(column, usage, 1000, 1000).index is expected
+    usage.record_lookups(every, 1, 1)
+    assert choose_index(column, usage, 1000, 1000).index is expected
 
 
 def test_the_planner_changes_its_mind_while_running() -> None:
@@ -140,5 +140,5 @@ def test_the_planner_changes_its_mind_while_running() -> None:
         if number % 1000 == 0:
             answers(archive, [Question(number - 1, number, (0,))], (0,))
     seen.append(archive.choices[1].index)
-    assert seen == [Merging, Running, Merging]
+    assert seen == [RecomputeIndex, RunningIndex, RecomputeIndex]
     assert "recompute" in archive.choices[1].reason

@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panewise import kernels
-from panewise.aggregate import Aggregate, Columns, Count, Items, Longs, Max, Quantile, Sum, Words
+from panewise.aggregate import Aggregate, StateArrays, Count, Items, Int64Array, Max, Quantile, Sum, StateWords
 from panewise.errors import AggregateProblem, PlanProblem
 from panewise.kernels import compiled, intervals, quantiles
 from panewise.stores import BaseIntervals
 from panewise.stores.arrays import ARRAY_STORES, ArrayStore, BaseArrays, LandmarkArrays, QuantileArrays, RunningArrays
 from panewise.stores.arrays.quantiles import ranks, shares_of
-from panewise.values import one_nan, to_arrow
+from panewise.values import normalize_float, to_arrow
 
 from .test_aggregates import VARIANTS, alike
 from .test_stores import VALUES
@@ -29,7 +29,7 @@ from .test_stores import VALUES
 pytestmark = pytest.mark.slow
 
 #: Aggregates whose states are numbers or objects, not rows of numbers.
-NARROW = [aggregate for aggregate in VARIANTS if BaseArrays.accepts(aggregate.columns())]
+NARROW = [aggregate for aggregate in VARIANTS if BaseArrays.accepts(aggregate.state_arrays())]
 
 INT, DOUBLE = pa.int64(), pa.float64()
 #: A value of one group.
@@ -46,21 +46,21 @@ class History:
     arrivals: Any = field(default_factory=count)
 
     @property
-    def column(self) -> Columns:
-        return self.aggregate.columns()
+    def column(self) -> StateArrays:
+        return self.aggregate.state_arrays()
 
-    def append(self, values: list[list[Value]]) -> Words:
+    def append(self, values: list[list[Value]]) -> StateWords:
         """More positions; their states."""
         fresh = [self._arrived(position) for position in values]
         self.positions += fresh
         return self.states(fresh)
 
-    def revise(self, position: int, values: list[Value]) -> Words:
+    def revise(self, position: int, values: list[Value]) -> StateWords:
         fresh = self._arrived(values)
         self.positions[position - 1] += fresh
         return self.states([fresh])
 
-    def states(self, bags: list[list[tuple[Value, int]]]) -> Words:
+    def states(self, bags: list[list[tuple[Value, int]]]) -> StateWords:
         """The states of all groups of each bag of values."""
         rows = [
             (bag * self.groups + group, value, time) for bag, held in enumerate(bags) for (group, value), time in held
@@ -79,7 +79,7 @@ class History:
         return [((group % self.groups, value), next(self.arrivals)) for group, value in values]
 
 
-def lowered(column: Columns, words: Words) -> list[Any]:
+def lowered(column: StateArrays, words: StateWords) -> list[Any]:
     return list(column.lower(words).to_pylist())
 
 
@@ -100,11 +100,11 @@ def windows_in(data: st.DataObject, forgotten: int, length: int) -> list[tuple[i
     return [(min(a, b + 1), max(b, a - 1)) for a, b in data.draw(st.lists(ends, min_size=1, max_size=4))]
 
 
-def longs(numbers: Any) -> Longs:
+def longs(numbers: Any) -> Int64Array:
     return np.array(list(numbers), np.int64)
 
 
-def columns_of(windows: list[tuple[int, int]]) -> tuple[Longs, Longs]:
+def columns_of(windows: list[tuple[int, int]]) -> tuple[Int64Array, Int64Array]:
     return longs(first for first, _ in windows), longs(last for _, last in windows)
 
 
@@ -115,7 +115,7 @@ def agrees(store: ArrayStore, history: History, windows: list[tuple[int, int]], 
     assert same(lowered(column, store.lookup(firsts, lasts)), wanted), store.name
     pairs = [wanted[place * history.groups + group] for place, group in enumerate(groups)]
     assert same(lowered(column, store.lookup(firsts, lasts, longs(groups))), pairs), store.name
-    single = store.one(*windows[0], groups[0])
+    single = store.lookup_one(*windows[0], groups[0])
     identity = column.identity(1)
     words = tuple(np.array([word], like.dtype) for word, like in zip(single, identity, strict=True))
     assert same(lowered(column, words), pairs[:1]), store.name
@@ -125,7 +125,7 @@ def agrees(store: ArrayStore, history: History, windows: list[tuple[int, int]], 
 @given(aggregate=st.sampled_from(NARROW), reach=st.integers(1, 21), groups=st.integers(1, 3), data=st.data())
 def test_any_lookup_is_a_recomputation(aggregate: Aggregate[Any], reach: int, groups: int, data: st.DataObject) -> None:
     """However positions come in batches, while late ones are revised and groups join."""
-    history, column = History(aggregate, groups), aggregate.columns()
+    history, column = History(aggregate, groups), aggregate.state_arrays()
     stores = [kind(column, reach, groups) for kind in ARRAY_STORES if kind.accepts(column)]
     batch = st.one_of(
         st.lists(values_of(aggregate), max_size=3), st.lists(values_of(aggregate), min_size=8, max_size=30)
@@ -161,12 +161,12 @@ def test_arrays_answer_like_the_stores_of_python_states(
     aggregate: Aggregate[Any], reach: int, data: st.DataObject
 ) -> None:
     panes = data.draw(st.lists(values_of(aggregate), min_size=1, max_size=40))
-    column, scalar = aggregate.columns(), BaseIntervals(aggregate, reach)
+    column, scalar = aggregate.state_arrays(), BaseIntervals(aggregate, reach)
     words = History(aggregate, 1).append(panes)
     for pane in panes:
         scalar.append(aggregate.gather([value for _, value in pane]))
     windows = windows_in(data, scalar.length - min(scalar.length, reach), scalar.length)
-    answers = [one_nan(aggregate.lower(scalar.lookup(*window))) for window in windows]
+    answers = [normalize_float(aggregate.lower(scalar.lookup(*window))) for window in windows]
     wanted = to_arrow(answers, aggregate.result).to_pylist()
     for kind in ARRAY_STORES:
         if kind.accepts(column):
@@ -187,14 +187,14 @@ def test_landmarks_answer_the_widths_they_were_told(
     aggregate: Aggregate[Any], widths: set[int], lag: int, groups: int, data: st.DataObject
 ) -> None:
     """Half-filled ones too; suffixes share the space of the widest."""
-    history, column = History(aggregate, groups), aggregate.columns()
+    history, column = History(aggregate, groups), aggregate.state_arrays()
     store = LandmarkArrays(column, max(widths) + lag, groups, widths, suffix=lag == 0)
     for size in data.draw(st.lists(st.integers(1, 25), min_size=1, max_size=5)):
         store.append(history.append([data.draw(values_of(aggregate)) for _ in range(size)]))
         newest = store.length - data.draw(st.integers(0, min(lag, store.length)))
         windows = [(max(newest - width + 1, 1), newest) for width in sorted(widths) if newest]
         agrees(store, history, [*windows, (newest + 1, newest)], [0] * (len(windows) + 1))
-        position = data.draw(st.integers(store.forgotten + 1, store.length))
+        position = data.draw(st.integers(store.forgotten_until + 1, store.length))
         store.revise(position, history.revise(position, data.draw(values_of(aggregate))))
 
 
@@ -202,9 +202,9 @@ def test_landmarks_answer_the_widths_they_were_told(
 def test_regression_a_late_pane_at_position_one_while_windows_can_begin_there(length: int) -> None:
     """Of 21 positions within reach 21, L-INT had forgotten landmark zero for late panes, but not for lookups."""
     store = filled(LandmarkArrays, 21, length)
-    first = store.forgotten + 1
+    first = store.forgotten_until + 1
     store.revise(first, (longs([5]),))
-    assert store.one(first, first + 3) == (9,)
+    assert store.lookup_one(first, first + 3) == (9,)
 
 
 # ---- quantiles -------------------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def test_any_quantile_is_a_recomputation(reach: int, groups: int, single: bool, 
             groups += 1
             store.grow(groups)
         elif step == "revise" and history:
-            position = data.draw(st.integers(store.forgotten + 1, len(history)))
+            position = data.draw(st.integers(store.forgotten_until + 1, len(history)))
             late = data.draw(bag)
             history[position - 1] = history[position - 1] + late
             store.revise(position, longs(v for _, v in late), longs(g for g, _ in late))
@@ -238,7 +238,7 @@ def test_any_quantile_is_a_recomputation(reach: int, groups: int, single: bool, 
                 longs(map(len, fresh)), longs(v for b in fresh for _, v in b), longs(g for b in fresh for g, _ in b)
             )
         assert store.length == len(history)
-        windows = windows_in(data, store.forgotten, store.length)
+        windows = windows_in(data, store.forgotten_until, store.length)
         shares = [data.draw(SHARES) for _ in windows]
         asked = [data.draw(st.integers(0, groups - 1)) for _ in windows]
         wanted = [
@@ -249,7 +249,7 @@ def test_any_quantile_is_a_recomputation(reach: int, groups: int, single: bool, 
         assert listed(store.lookup(firsts, lasts, shares)) == [answer for row in wanted for answer in row]
         pairs = [row[group] for row, group in zip(wanted, asked, strict=True)]
         assert listed(store.lookup(firsts, lasts, shares, longs(asked))) == pairs
-        assert store.one(*windows[0], shares[0], asked[0]) == pairs[0]
+        assert store.lookup_one(*windows[0], shares[0], asked[0]) == pairs[0]
 
 
 def quantile(positions: list[list[Value]], group: int, share: Fraction) -> int | None:
@@ -257,12 +257,12 @@ def quantile(positions: list[list[Value]], group: int, share: Fraction) -> int |
     return found
 
 
-def listed(words: Words) -> list[int | None]:
+def listed(words: StateWords) -> list[int | None]:
     return [int(value) if there else None for value, there in zip(*words, strict=True)]
 
 
 #: Streams whose base intervals are alike, nothing like each other, or full of equal values.
-STREAMS: dict[str, Callable[[int], Longs]] = {
+STREAMS: dict[str, Callable[[int], Int64Array]] = {
     "random": lambda n: np.random.default_rng(7).integers(-(2**62), 2**62, n),
     "rising": lambda n: np.arange(n),
     "falling": lambda n: -np.arange(n),
@@ -278,7 +278,7 @@ def test_quantiles_of_long_windows_whatever_the_stream(stream: str) -> None:
     values, rng = STREAMS[stream](3000), np.random.default_rng(1)
     store = QuantileArrays(2500)
     store.append(np.ones(3000, np.int64), values)
-    firsts = rng.integers(store.forgotten + 1, 3001, 150)
+    firsts = rng.integers(store.forgotten_until + 1, 3001, 150)
     lasts = np.array([rng.integers(first, 3001) for first in firsts])
     chosen = np.array([rng.integers(1, width + 1) for width in lasts - firsts + 1])
     wanted = [np.sort(values[f - 1 : t])[k - 1] for f, t, k in zip(firsts, lasts, chosen, strict=True)]
@@ -334,7 +334,7 @@ def test_kernels_of_lookups_agree(kind: str, values: list[int], data: st.DataObj
     assert answers[0] == answers[1]
 
 
-def ask(kind: str, values: Longs, windows: tuple[Longs, Longs]) -> list[Any]:
+def ask(kind: str, values: Int64Array, windows: tuple[Int64Array, Int64Array]) -> list[Any]:
     """Everything a kernel answers: of one group, of two, and of all."""
     if kind == "quantile":
         found: list[Any] = []
@@ -343,8 +343,8 @@ def ask(kind: str, values: Longs, windows: tuple[Longs, Longs]) -> list[Any]:
             store.append(np.ones(len(values), np.int64), values, np.arange(len(values)) % groups)
             found += store.lookup(*windows, Fraction(1, 2))
         return found
-    words: Words = (values % 1000,) if kind == "sum" else (values, values % 2 == 0)
-    column = Count(INT).columns() if kind == "sum" else Max(INT).columns()
+    words: StateWords = (values % 1000,) if kind == "sum" else (values, values % 2 == 0)
+    column = Count(INT).state_arrays() if kind == "sum" else Max(INT).state_arrays()
     found = []
     for kept in (k for k in ARRAY_STORES if k.accepts(column)):
         one, two = kept(column, 16), kept(column, 16, 2)
@@ -359,11 +359,11 @@ def ask(kind: str, values: Longs, windows: tuple[Longs, Longs]) -> list[Any]:
 
 def test_sums_that_wrap_around_are_right_again_in_differences() -> None:
     """The totals of a long stream pass 2**63; no window does."""
-    column = Sum(INT).columns()
+    column = Sum(INT).state_arrays()
     store = RunningArrays(column, 3)
     for n in range(8):
         store.append((longs([1]), longs([0]), longs([2**62 + n])))
-    assert store.one(8, 8) == (1, 0, 2**62 + 7)
+    assert store.lookup_one(8, 8) == (1, 0, 2**62 + 7)
     assert [word.tolist() for word in store.lookup(longs([8]), longs([8]))] == [[1], [0], [2**62 + 7]]
 
 
@@ -373,7 +373,7 @@ def test_no_windows_and_arrays_that_cannot_be_written(kind: type[ArrayStore], gr
     states, places = np.arange(6 * groups), longs([2, 3])
     for array in (states, places):
         array.setflags(write=False)
-    store = kind(Count(INT).columns(), 5, groups)
+    store = kind(Count(INT).state_arrays(), 5, groups)
     store.append((states,))
     assert store.lookup(longs([]), longs([]))[0].tolist() == []
     assert store.lookup(longs([]), longs([]), longs([]))[0].tolist() == []
@@ -387,7 +387,7 @@ def test_no_windows_and_arrays_that_cannot_be_written(kind: type[ArrayStore], gr
 
 
 def filled(kind: type[ArrayStore], reach: int, length: int, groups: int = 1) -> ArrayStore:
-    store = kind(Count(INT).columns(), reach, groups)
+    store = kind(Count(INT).state_arrays(), reach, groups)
     store.append((np.ones(length * groups, np.int64),))
     return store
 
@@ -399,14 +399,14 @@ def test_windows_out_of_reach_are_refused(kind: type[ArrayStore], first: int, la
     with pytest.raises(PlanProblem, match=rf"\({first}, {last}\) is not within the last 10 of 20 panes"):
         store.lookup(longs([11, first]), longs([11, last]))
     with pytest.raises(PlanProblem, match=rf"\({first}, {last}\) is not within the last 10 of 20 panes"):
-        store.one(first, last)
+        store.lookup_one(first, last)
 
 
 @pytest.mark.parametrize("kind", ARRAY_STORES)
 def test_groups_that_are_not_kept_are_refused(kind: type[ArrayStore]) -> None:
     store = filled(kind, 10, 20, groups=2)
     with pytest.raises(PlanProblem, match="groups 2 to 2 are not all among the 2"):
-        store.one(15, 16, 2)
+        store.lookup_one(15, 16, 2)
     with pytest.raises(PlanProblem, match="groups -1 to 1 are not all among the 2"):
         store.lookup(longs([15]), longs([16]), longs([1, -1]))
     with pytest.raises(PlanProblem, match="3 states are no whole number of positions of 2 groups"):
@@ -423,10 +423,10 @@ def test_what_comes_too_late_for_a_store_is_refused(kind: type[ArrayStore]) -> N
 
 
 def test_stores_need_states_that_fit_them() -> None:
-    for column in (Max(INT).columns(), Sum(DOUBLE).columns()):
+    for column in (Max(INT).state_arrays(), Sum(DOUBLE).state_arrays()):
         with pytest.raises(PlanProblem, match="R-INT needs states that can be subtracted without loss"):
             RunningArrays(column, 10)
     with pytest.raises(PlanProblem, match="over 0 panes"):
-        BaseArrays(Max(INT).columns(), 0)
+        BaseArrays(Max(INT).state_arrays(), 0)
     with pytest.raises(PlanProblem, match="0 groups"):
-        BaseArrays(Max(INT).columns(), 5, 0)
+        BaseArrays(Max(INT).state_arrays(), 5, 0)

@@ -21,14 +21,14 @@ from pyarrow import feather
 
 import panewise as pw
 from panewise import kernels
-from panewise.aggregate import Items, Longs, Max, Sum, Words
-from panewise.aggregate.columns.numbering import Numbers
+from panewise.aggregate import Items, Int64Array, Max, Sum, StateWords
+from panewise.aggregate.columns.numbering import IntegerCodes
 from panewise.engine import grouping, keys, open_panes
 from panewise.errors import BindProblem
 from panewise.kernels import compiled, plain
-from panewise.slicing import Frame, Group
+from panewise.slicing import WindowShape, WindowGroup
 from panewise.stores.pane import Pane
-from panewise.stores.stairs import NEVER, Stairs
+from panewise.stores.stairs import MIN_POSITION, StairChain
 
 from .strategies import (
     BOUNDARIES,
@@ -448,7 +448,7 @@ def _counted(items: Sequence[tuple[int, str]]) -> dict[str, tuple[int, int]]:
 # ---- the stairwise chain ---------------------------------------------------------------------------------------------
 
 #: SUM and MAX of integers: one that can be subtracted, one that cannot.
-COLUMNS = (Sum(pa.int64()).columns(), Max(pa.int64()).columns())
+COLUMNS = (Sum(pa.int64()).state_arrays(), Max(pa.int64()).state_arrays())
 GROUPS = 3
 
 
@@ -469,8 +469,8 @@ class Shape:
 @st.composite
 def shapes(draw: st.DrawFn) -> Shape:
     """Of frames as a pool has them."""
-    frames = draw(st.lists(st.builds(Frame, st.integers(1, 40), st.sampled_from([1, 2, 3, 4, 6, 8, 12])), min_size=1))
-    group = Group(0, frames[:4])
+    frames = draw(st.lists(st.builds(WindowShape, st.integers(1, 40), st.sampled_from([1, 2, 3, 4, 6, 8, 12])), min_size=1))
+    group = WindowGroup(0, frames[:4])
     return Shape(group.ranges, group.granules)
 
 
@@ -505,7 +505,7 @@ def panes(items: Iterable[Item], width: int) -> list[Pane]:
     return [pane(some, end - width, end) for end, some in sorted(by_end.items())]
 
 
-def lowered(states: Sequence[Words]) -> list[list[Any]]:
+def lowered(states: Sequence[StateWords]) -> list[list[Any]]:
     return [column.lower(words).to_pylist() for column, words in zip(COLUMNS, states, strict=True)]
 
 
@@ -515,7 +515,7 @@ def recomputed(items: Iterable[Item], low: int, high: int) -> list[list[Any]]:
     return [[sum(v) if v else None for v in values], [max(v, default=None) for v in values]]
 
 
-def moved(chain: Stairs, ready: Iterable[Pane], now: int) -> None:
+def moved(chain: StairChain, ready: Iterable[Pane], now: int) -> None:
     """Bring a chain to an instant, with all panes that have ended since the one before."""
     chain.advance(now, [p for p in ready if chain.now < p.end <= now])
     chain.check()
@@ -524,7 +524,7 @@ def moved(chain: Stairs, ready: Iterable[Pane], now: int) -> None:
 @settings(max_examples=150)
 @given(shapes(), STREAMS, MOVES)
 def test_a_chain_answers_every_window_at_its_instants(shape: Shape, items: list[Item], moves: list[int]) -> None:
-    chain, now = Stairs(COLUMNS, shape.ranges, shape.granules, GROUPS), -36
+    chain, now = StairChain(COLUMNS, shape.ranges, shape.granules, GROUPS), -36
     ready = panes(items, shape.granules[0])
     for move in moves:
         now += move
@@ -539,7 +539,7 @@ def test_a_chain_answers_every_window_at_its_instants(shape: Shape, items: list[
 @given(shapes(), STREAMS, MOVES)
 def test_a_chain_answers_any_horizon_at_the_edges_of_panes(shape: Shape, items: list[Item], moves: list[int]) -> None:
     """A length that ends on a stair is exact wherever the granules of that stair end."""
-    chain, now = Stairs(COLUMNS, shape.ranges, shape.granules, GROUPS), -36
+    chain, now = StairChain(COLUMNS, shape.ranges, shape.granules, GROUPS), -36
     width = shape.granules[0]
     ready = panes(items, width)
     for move in moves:
@@ -548,7 +548,7 @@ def test_a_chain_answers_any_horizon_at_the_edges_of_panes(shape: Shape, items: 
         for near, far, granule in zip((0, *shape.ranges[:-1]), shape.ranges, shape.granules, strict=True):
             for length in range(near + 1, far + 1):
                 if (now - length) % granule == 0:
-                    assert lowered(chain.horizon(length)) == recomputed(items, now - length, now)
+                    assert lowered(chain.states_over(length)) == recomputed(items, now - length, now)
 
 
 @settings(max_examples=150)
@@ -557,8 +557,8 @@ def test_a_chain_takes_other_edges_while_it_runs(
     shape: Shape, items: list[Item], moves: list[tuple[int, Shape | None]]
 ) -> None:
     """A window is answered exactly from where the chain said it would be when the window joined."""
-    chain, now, ready = Stairs(COLUMNS, shape.ranges, shape.granules, GROUPS), -36, panes(items, 1)
-    known = dict.fromkeys(shape.ranges, NEVER)
+    chain, now, ready = StairChain(COLUMNS, shape.ranges, shape.granules, GROUPS), -36, panes(items, 1)
+    known = dict.fromkeys(shape.ranges, MIN_POSITION)
     for move, other in moves:
         now += move
         moved(chain, ready, now)
@@ -581,7 +581,7 @@ def test_a_chain_takes_late_panes(
     shape: Shape, items: list[Item], moves: list[tuple[int, list[tuple[int, int, int]]]]
 ) -> None:
     """Those of a single tick, wherever the chain still reaches; those that are too old for it are told apart."""
-    chain, now, items = Stairs(COLUMNS, shape.ranges, shape.granules, GROUPS), -36, list(items)
+    chain, now, items = StairChain(COLUMNS, shape.ranges, shape.granules, GROUPS), -36, list(items)
     width = shape.granules[0]
     ready = panes(items, width)
     for move, ages in moves:
@@ -589,7 +589,7 @@ def test_a_chain_takes_late_panes(
         moved(chain, ready, now)
         for age, group, value in ages:
             items.append(Item(now - age, group, value))
-            forgotten = chain.forgotten
+            forgotten = chain.forgotten_until
             let_in = chain.insert(pane(items[-1:], now - age - 1, now - age))
             assert let_in == (age < shape.ranges[-1] or now - age > forgotten)
             chain.check()
@@ -609,7 +609,7 @@ Row: TypeAlias = tuple[int, int, int, float]
 ROWS = st.lists(st.tuples(st.integers(0, SLOTS - 1), LONG, st.integers(-5, 5), DOUBLE), max_size=12)
 
 
-def longs(values: Iterable[int]) -> Longs:
+def longs(values: Iterable[int]) -> Int64Array:
     return np.array(list(values), np.int64)
 
 
@@ -617,9 +617,9 @@ def longs(values: Iterable[int]) -> Longs:
 class Rows:
     """The same in columns."""
 
-    slots: Longs
-    values: Longs
-    times: Longs
+    slots: Int64Array
+    values: Int64Array
+    times: Int64Array
     doubles: Any
 
     @classmethod
@@ -714,7 +714,7 @@ def test_numbers_are_given_in_the_order_of_appearance(twin: Any, batches: list[S
     with pytest.MonkeyPatch.context() as patch:
         for name in ("table_codes", "hash_codes"):
             patch.setattr(kernels, name, getattr(twin, name), raising=False)
-        numbers, known = Numbers(first), dict[int, int]()
+        numbers, known = IntegerCodes(first), dict[int, int]()
         for batch in batches:
             wanted = [known.setdefault(value, first + len(known)) for value in batch]
             assert numbers.encode(longs(batch)).tolist() == wanted
@@ -823,14 +823,14 @@ def test_a_wholly_late_item_does_not_keep_a_period_alive() -> None:
 
 
 def test_a_buffer_is_no_older_than_its_stair() -> None:
-    chain = Stairs(COLUMNS, [17, 24], [1, 12], GROUPS)
+    chain = StairChain(COLUMNS, [17, 24], [1, 12], GROUPS)
     chain.advance(16, [pane([Item(-8, 0, 1)], -9, -8)])
     chain.check()
 
 
 def test_late_panes_fill_granules() -> None:
     shape = Shape((40,), (10,))
-    chain = Stairs(COLUMNS, shape.ranges, shape.granules, GROUPS)
+    chain = StairChain(COLUMNS, shape.ranges, shape.granules, GROUPS)
     chain.advance(40, [])
     for t in range(1, 10):
         chain.insert(pane([Item(t, 0, 1)], t - 1, t))
@@ -839,7 +839,7 @@ def test_late_panes_fill_granules() -> None:
 
 def test_a_late_pane_joins_the_granule_that_straddles_an_edge() -> None:
     """The granule from -66 to -64 is older than the second edge in part only, and is still held before it."""
-    chain = Stairs(COLUMNS, [1, 38, 40], [1, 2, 2], GROUPS)
+    chain = StairChain(COLUMNS, [1, 38, 40], [1, 2, 2], GROUPS)
     chain.advance(-31, [])
     for t in (-64, -65):
         chain.insert(pane([Item(t, 0, 1)], t - 1, t))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from panewise import kernels
 from panewise.filters import CICount, CISum, Exact, Filter, MaxIndex, MinIndex
-from panewise.filters.base import Longs
+from panewise.filters.base import Int64Array
 from panewise.kernels import KERNELS, levels, peaks, running
 from panewise.reference.substreams import Element, aggregates
 
@@ -26,7 +26,7 @@ some = settings(max_examples=30, deadline=None)
 P = st.integers(1, 8)
 
 
-def longs(values: Any) -> Longs:
+def longs(values: Any) -> Int64Array:
     return np.array(list(values), np.int64)
 
 

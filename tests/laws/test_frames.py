@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import panewise as pw
 from panewise.engine import keys
-from panewise.engine.frames import FramePart
+from panewise.engine.frames import FrameQuery
 from panewise.errors import BindProblem, PanewiseError, QueryProblem, SchemaProblem, WindowProblem
 from tests.spark.shards import Shards
 
@@ -327,6 +327,6 @@ def test_a_crowd_ends_when_time_has_passed_it() -> None:
     assert fed(engine, [(0, "a", 1, None), (1, "a", 1, None), (1, "b", 1, None)]) == []
     (told,) = fed(engine, [(20, "b", 1, None), (21, "c", 1, None)])
     assert (told["k"], told["w_start"], told["w_end"]) == ("a", 0, 1)
-    (part,) = engine._circuit.parts.values()
-    assert isinstance(part, FramePart)
-    assert part.method.earliest() >= 20
+    (part,) = engine._row_engine.parts.values()
+    assert isinstance(part, FrameQuery)
+    assert part.method.earliest_start() >= 20

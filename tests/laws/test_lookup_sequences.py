@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
-from panewise.aggregate import AGGREGATES, Columns, Positional
+from panewise.aggregate import AGGREGATES, StateArrays, Positional
 from panewise.engine import archive
-from panewise.plan.lookup_choice import Choice, Usage
+from panewise.plan.lookup_choice import IndexChoice, LookupUsage
 from panewise.stores.arrays import BaseArrays
-from panewise.stores.dense import Base, Landmarked, Running
-from panewise.stores.indexes import Index, Merging, Tree
-from panewise.stores.ranked import Ranked
+from panewise.stores.dense import BaseArrayIndex, LandmarkIndex, RunningIndex
+from panewise.stores.indexes import PaneIndex, RecomputeIndex, BaseIntervalIndex
+from panewise.stores.ranked import QuantileIndex
 
 from .strategies import BOUNDARIES, table
 from .test_engine import same
@@ -80,13 +80,13 @@ STEPS = st.lists(
 )
 
 
-def forced(index: type[Index]) -> Any:
+def forced(index: type[PaneIndex]) -> Any:
     """A planner that takes one index wherever the laws of states allow it."""
 
-    def chosen(column: Columns, usage: Usage, panes: int, cells: int, current: Choice | None = None) -> Choice:
+    def chosen(column: StateArrays, usage: LookupUsage, panes: int, cells: int, current: IndexChoice | None = None) -> IndexChoice:
         numbers = not any(word.dtype.hasobject for word in column.identity(0)) and BaseArrays.accepts(column)
-        allowed = {Ranked: Ranked.accepts(column), Running: numbers and column.exact}
-        return Choice(index if allowed.get(index, index in (Merging, Tree) or numbers) else Tree, "forced")
+        allowed = {QuantileIndex: QuantileIndex.accepts(column), RunningIndex: numbers and column.exact}
+        return IndexChoice(index if allowed.get(index, index in (RecomputeIndex, BaseIntervalIndex) or numbers) else BaseIntervalIndex, "forced")
 
     return chosen
 
@@ -133,9 +133,9 @@ def test_every_aggregate_is_looked_up() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("index", [Merging, Tree, Ranked, Running, Base, Landmarked])
+@pytest.mark.parametrize("index", [RecomputeIndex, BaseIntervalIndex, QuantileIndex, RunningIndex, BaseArrayIndex, LandmarkIndex])
 def test_lookups_between_anything_say_what_the_reference_says(
-    index: type[Index], monkeypatch: pytest.MonkeyPatch
+    index: type[PaneIndex], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archive, "chosen", forced(index))
 
@@ -147,11 +147,11 @@ def test_lookups_between_anything_say_what_the_reference_says(
     law()
 
 
-@pytest.mark.parametrize("index", [None, Ranked])
+@pytest.mark.parametrize("index", [None, QuantileIndex])
 @pytest.mark.parametrize("delay", [0, 5])
 @pytest.mark.parametrize("call", ["MEDIAN(v)", "QUANTILE(v, 0.5)", "QUANTILE(v, 0.75)"])
 def test_a_median_counts_rows_that_are_not_kept_yet(
-    call: str, delay: int, index: type[Index] | None, monkeypatch: pytest.MonkeyPatch
+    call: str, delay: int, index: type[PaneIndex] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The values of kept panes were reduced to their middle before those of open ones were added."""
     if index is not None:

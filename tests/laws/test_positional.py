@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
-from panewise.aggregate import AgedCount, AgedSum, Recurring, View
+from panewise.aggregate import AgedCount, AgedSum, Recurring, LevelView
 from panewise.aggregate.columns import occurrences
 from panewise.aggregate.columns.base import Items
 from panewise.errors import PanewiseError
@@ -149,7 +149,7 @@ def test_a_query_that_joins_sees_what_tiers_hold() -> None:
 @given(st.integers(-50, 50), windows(), st.data())
 def test_every_position_of_a_window_lies_in_one_tier(at: int, text: str, data: st.DataObject) -> None:
     """Tiers leave nothing out, and no finer level holds what a tier has."""
-    query = pw.Pool({"S": pw.StreamSchema(SCHEMA, "t")}).understood("q", f"SELECT AGED_SUM(v) FROM S [{text}]")
+    query = pw.Pool({"S": pw.StreamSchema(SCHEMA, "t")}).prepare_query("q", f"SELECT AGED_SUM(v) FROM S [{text}]")
     views = query.aggregation.views
     level = data.draw(st.integers(0, len(views.levels) - 1))
     at -= (at - views.levels[0].start) % views.levels[level].step
@@ -179,7 +179,7 @@ def test_values_that_are_gone_are_forgotten(call: str, monkeypatch: pytest.Monke
     same(said["q"], pw.reference.run(cql, {"S": s}, time="t"))
     (family,) = engine._families.values()
     column = family.columns[1]
-    assert isinstance(column, occurrences.Occurrences)
+    assert isinstance(column, occurrences.OccurrenceStates)
     lexicon = column.lexicon
     assert lexicon.generation > 0
     assert len(lexicon) < len({row[2] for row in rows}) / 2
@@ -200,11 +200,11 @@ def test_few_values_of_many_are_listed_and_meet_marked_ones() -> None:
 
 def test_states_travel_as_values() -> None:
     """Codes mean nothing elsewhere: what one process writes another reads, whatever it has numbered before."""
-    here, there = Recurring(pa.string()).columns(), Recurring(pa.string()).columns()
+    here, there = Recurring(pa.string()).state_arrays(), Recurring(pa.string()).state_arrays()
     there.lexicon.encode(pa.array(["z", "b"]))
     numbers = pa.array([0, 0, 1]).to_numpy()
     words = here.gather(numbers, Items((pa.array(["b", "a", "é"]),), numbers, numbers), 3)
-    assert there.lower(there.read(here.written(words))).to_pylist() == [["a", "b"], ["é"], []]
+    assert there.lower(there.read(here.write(words))).to_pylist() == [["a", "b"], ["é"], []]
 
 
 # ---- weights ---------------------------------------------------------------------------------------------------------
@@ -221,11 +221,11 @@ def test_states_travel_as_values() -> None:
 )
 def test_what_items_weigh(literals: tuple[str, ...], weights: list[float]) -> None:
     """One item in each tier of <4, 1>, <8, 2>, <16, 4>, whose granules ended 2, 4 and 8 ticks ago."""
-    view = View(16, (4, 8, 16), (1, 2, 4))
+    view = LevelView(16, (4, 8, 16), (1, 2, 4))
     items = [(14, 1), (12, 1), (8, 1)]
     for item, weight in zip(items, weights, strict=True):
-        assert AgedSum(pa.int64(), weights=literals).seen([item], view) == pytest.approx(weight)
-    assert AgedCount(pa.int64(), weights=literals).seen(items, view) == pytest.approx(sum(weights))
+        assert AgedSum(pa.int64(), weights=literals).meaning_in_view([item], view) == pytest.approx(weight)
+    assert AgedCount(pa.int64(), weights=literals).meaning_in_view(items, view) == pytest.approx(sum(weights))
 
 
 def test_what_weighs_nothing_leaves_no_trace() -> None:

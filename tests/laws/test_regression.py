@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panewise import kernels
-from panewise.aggregate import Items, RegrIntercept, RegrR2, RegrSlope, Words, placed, put
-from panewise.aggregate.columns.regression import Anchored, Real, Whole
+from panewise.aggregate import Items, RegrIntercept, RegrR2, RegrSlope, StateWords, states_at, put
+from panewise.aggregate.columns.regression import AnchoredLineStates, FloatLineStates, IntegerLineStates
 from panewise.kernels import moments, powers
 
 pytestmark = pytest.mark.slow
@@ -31,31 +31,31 @@ REAL = st.sampled_from([0.0, 0.1, 1.7e9, -1e15]).flatmap(
     )
 )
 COLUMNS: dict[str, tuple[Any, ...]] = {
-    "whole": (pa.int64(), pa.int64(), st.one_of(WHOLE, WIDE), st.one_of(WHOLE, WIDE), Whole),
-    "timed": (pa.float64(), pa.timestamp("us"), REAL, WHOLE, Real),
-    "real": (pa.float64(), pa.float64(), REAL, REAL, Anchored),
-    "mixed": (pa.int64(), pa.float64(), WHOLE, REAL, Anchored),
+    "whole": (pa.int64(), pa.int64(), st.one_of(WHOLE, WIDE), st.one_of(WHOLE, WIDE), IntegerLineStates),
+    "timed": (pa.float64(), pa.timestamp("us"), REAL, WHOLE, FloatLineStates),
+    "real": (pa.float64(), pa.float64(), REAL, REAL, AnchoredLineStates),
+    "mixed": (pa.int64(), pa.float64(), WHOLE, REAL, AnchoredLineStates),
 }
 
 
-def state(columns: Any, types: tuple[pa.DataType, ...], points: list[tuple[Any, Any]]) -> Words:
+def state(columns: Any, types: tuple[pa.DataType, ...], points: list[tuple[Any, Any]]) -> StateWords:
     """Points gathered as the rows of one group, which is not the first."""
     arrays = tuple(pa.array([p[n] for p in points], kind) for n, kind in enumerate(types))
     size = np.zeros(len(points), np.int64)
-    words: Words = columns.gather(size + 1, Items(arrays, size, size), 3)
+    words: StateWords = columns.gather(size + 1, Items(arrays, size, size), 3)
     return words
 
 
 def allowed(kind: type, points: list[tuple[Any, Any]], unit: int) -> tuple[Fraction, Fraction]:
     """What pairs may lose of a slope and of the line's value at zero."""
     ys, xs = [Fraction(y) for y, _ in points], [Fraction(x) / unit for _, x in points]
-    if kind is Anchored:
+    if kind is AnchoredLineStates:
         far_x, far_y = max(xs) - min(xs), max(ys) - min(ys)
     else:
         far_x, far_y = max(map(abs, xs)), max(map(abs, ys))
     mean = sum(xs, Fraction(0)) / len(xs)
     variance = sum(((x - mean) ** 2 for x in xs), Fraction(0)) / len(xs)
-    slope = len(points) ** 2 * Fraction(1, 2**98) * far_x * far_y / variance if kind is not Whole else Fraction(0)
+    slope = len(points) ** 2 * Fraction(1, 2**98) * far_x * far_y / variance if kind is not IntegerLineStates else Fraction(0)
     return slope, (slope + Fraction(1, 2**98) * far_y / (far_x or 1)) * max(map(abs, xs)) + far_y * Fraction(1, 2**98)
 
 
@@ -69,7 +69,7 @@ def check(call: type[RegrSlope], name: str, points: list[tuple[Any, Any]], answe
     slope, value = allowed(kind, points, aggregate.unit)
     loss = {RegrSlope: slope, RegrIntercept: value}.get(call)
     if loss is None:  # r2: what may be lost of the slope, relative to it
-        loss = Fraction(2) ** -48 if kind is Anchored else Fraction(0)
+        loss = Fraction(2) ** -48 if kind is AnchoredLineStates else Fraction(0)
     error = abs(Fraction(answer) - Fraction(wanted))
     assert error <= 4 * Fraction(math.ulp(wanted)) + loss, (answer, wanted, float(error))
 
@@ -83,8 +83,8 @@ def test_lines_are_as_exact_as_promised(name: str, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(points)), max_size=3)))
     parts = [points[a:b] for a, b in zip([0, *cuts], [*cuts, len(points)], strict=True)]
     for call in (RegrSlope, RegrIntercept, RegrR2):
-        columns = call(y, x).columns()
-        assert isinstance(columns, kind if call is not RegrR2 else Anchored)
+        columns = call(y, x).state_arrays()
+        assert isinstance(columns, kind if call is not RegrR2 else AnchoredLineStates)
         whole = columns.identity(3)
         for part in data.draw(st.permutations(parts)):
             whole = columns.combine(whole, state(columns, (y, x), part))
@@ -98,7 +98,7 @@ def test_lines_are_as_exact_as_promised(name: str, data: st.DataObject) -> None:
 def test_what_is_not_finite_makes_no_line(odd: float, x: pa.DataType) -> None:
     for call in (RegrSlope, RegrIntercept, RegrR2):
         aggregate = call(pa.float64(), x)
-        columns = aggregate.columns()
+        columns = aggregate.state_arrays()
         points = [(1.0, 1), (odd, 2), (2.0, 3)]
         assert math.isnan(aggregate.meaning(points) or 0.0)
         assert math.isnan(columns.lower(state(columns, (pa.float64(), x), points)).to_pylist()[1])
@@ -106,7 +106,7 @@ def test_what_is_not_finite_makes_no_line(odd: float, x: pa.DataType) -> None:
 
 def test_values_that_do_not_vary_are_explained() -> None:
     for y, x in ((pa.float64(), pa.float64()), (pa.float64(), pa.int64()), (pa.int64(), pa.int64())):
-        columns = RegrR2(y, x).columns()
+        columns = RegrR2(y, x).state_arrays()
         flat = [(0.1 if pa.types.is_floating(y) else 7, n) for n in range(5)]
         both = columns.combine(state(columns, (y, x), flat[:2]), state(columns, (y, x), flat[2:]))
         assert columns.lower(both).to_pylist()[1] == 1.0
@@ -117,7 +117,7 @@ def test_a_long_life_costs_no_digits() -> None:
     """A window of 20 points slides 20,000 times over microseconds: what has left leaves nothing behind."""
     random = Random(3)
     slope = RegrSlope(pa.int64(), pa.timestamp("us"))
-    columns, types = slope.columns(), (pa.int64(), pa.timestamp("us"))
+    columns, types = slope.state_arrays(), (pa.int64(), pa.timestamp("us"))
     points = [(random.randrange(10**9), 1_700_000_000_000_000 + 1000 * n + random.randrange(900)) for n in range(2000)]
     states = [state(columns, types, [point]) for point in points]
     total = columns.identity(3)
@@ -155,7 +155,7 @@ def test_points_near_an_origin_count_as_any_others() -> None:
     rng = np.random.default_rng(5)
     slots, ys = rng.integers(0, 4, 500), rng.normal(3, 1, 500)
     xs = 1_700_000_000_000_000 + rng.integers(-(2**30), 2**30, 500)
-    columns = RegrSlope(pa.float64(), pa.int64()).columns()
+    columns = RegrSlope(pa.float64(), pa.int64()).state_arrays()
     near, far = columns.identity(4), columns.identity(4)
     kernels.power_real_near(slots, xs, ys, int(xs[0]), *near)
     kernels.power_real(slots, xs, ys, *far)
@@ -164,7 +164,7 @@ def test_points_near_an_origin_count_as_any_others() -> None:
 
 def test_places_of_states_are_rows() -> None:
     """A word may have several numbers for each group."""
-    columns = RegrSlope(pa.int64(), pa.int64()).columns()
+    columns = RegrSlope(pa.int64(), pa.int64()).state_arrays()
     words = columns.identity(4)
-    put(words, np.array([2]), placed(state(columns, (pa.int64(), pa.int64()), [(1, 1), (3, 2)]), np.array([1])))
+    put(words, np.array([2]), states_at(state(columns, (pa.int64(), pa.int64()), [(1, 1), (3, 2)]), np.array([1])))
     assert columns.lower(words).to_pylist() == [None, None, 2.0, None]

@@ -18,7 +18,7 @@ from panewise.lang.frame_syntax import (
     CustomSyntax,
     DeltaSyntax,
     DensitySyntax,
-    EverySyntax,
+    BoundarySyntax,
     FrameClause,
     KindSyntax,
     LengthSyntax,
@@ -28,18 +28,18 @@ from panewise.lang.frame_syntax import (
 )
 from panewise.lang.syntax import (
     Body,
-    Clause,
+    WindowClause,
     CreateQuery,
     CreateStream,
     CreateView,
     CumulateClause,
     Expr,
-    Item,
+    SelectItem,
     LandmarkClause,
     NowClause,
     QuerySyntax,
     RangeClause,
-    Ref,
+    FromItem,
     RowsClause,
     ScriptSyntax,
     SelectSyntax,
@@ -121,8 +121,8 @@ def levels(draw: st.DrawFn) -> RangeClause:
 NUMBERS = st.one_of(st.integers(-99, 99).map(str), st.sampled_from(["0.5", "-2.25", "1e3", "100000000000000000001"]))
 KINDS: st.SearchStrategy[KindSyntax] = st.one_of(
     st.builds(WhileSyntax, EXPRS),
-    st.builds(EverySyntax, EXPRS, NUMBERS),
-    st.builds(EverySyntax, EXPRS, st.none(), st.lists(NUMBERS, min_size=1, max_size=3).map(tuple)),
+    st.builds(BoundarySyntax, EXPRS, NUMBERS),
+    st.builds(BoundarySyntax, EXPRS, st.none(), st.lists(NUMBERS, min_size=1, max_size=3).map(tuple)),
     st.builds(DeltaSyntax, EXPRS),
     st.builds(ReachSyntax, CALLS.map(lambda call: expr(f"{call} >= 4"))),
     st.builds(TrendSyntax, st.sampled_from(["RISING", "FALLING", "FLAT"]), EXPRS, st.one_of(st.none(), NUMBERS)),
@@ -161,7 +161,7 @@ def frames(draw: st.DrawFn) -> FrameClause:
     )
 
 
-CLAUSES: st.SearchStrategy[Clause] = st.one_of(
+CLAUSES: st.SearchStrategy[WindowClause] = st.one_of(
     frames(),
     st.just(NowClause()),
     st.builds(
@@ -180,16 +180,16 @@ CLAUSES: st.SearchStrategy[Clause] = st.one_of(
     st.builds(WhereClause, EXPRS),
 )
 EMITS = st.sampled_from([None, "ISTREAM", "DSTREAM", "RSTREAM"])
-ITEMS = st.builds(Item, st.one_of(EXPRS, CALLS.map(expr)), st.one_of(st.none(), NAMES))
-STARS = st.sampled_from(["*", "S.*"]).map(lambda star: Item(Expr(star, parse_scalar("v"))))
+ITEMS = st.builds(SelectItem, st.one_of(EXPRS, CALLS.map(expr)), st.one_of(st.none(), NAMES))
+STARS = st.sampled_from(["*", "S.*"]).map(lambda star: SelectItem(Expr(star, parse_scalar("v"))))
 
 
-def refs(bodies: st.SearchStrategy[Body] | None) -> st.SearchStrategy[Ref]:
+def refs(bodies: st.SearchStrategy[Body] | None) -> st.SearchStrategy[FromItem]:
     window = st.one_of(st.none(), CLAUSES)
-    named = st.builds(Ref, NAMES, st.one_of(st.none(), NAMES), window)
+    named = st.builds(FromItem, NAMES, st.one_of(st.none(), NAMES), window)
     if bodies is None:
         return named
-    nested = st.builds(Ref, bodies, st.one_of(st.none(), NAMES), window, EMITS)
+    nested = st.builds(FromItem, bodies, st.one_of(st.none(), NAMES), window, EMITS)
     return st.one_of(named, nested)
 
 
@@ -233,8 +233,8 @@ STATEMENTS: st.SearchStrategy[Statement] = st.one_of(
 
 @settings(max_examples=400)
 @given(CLAUSES)
-def test_windows_survive(clause: Clause) -> None:
-    query = QuerySyntax(SelectSyntax((Item(expr("v")),), (Ref("S", None, clause),)))
+def test_windows_survive(clause: WindowClause) -> None:
+    query = QuerySyntax(SelectSyntax((SelectItem(expr("v")),), (FromItem("S", None, clause),)))
     assert parse_query(render(query)) == query
 
 
@@ -242,7 +242,7 @@ def test_windows_survive(clause: Clause) -> None:
 @settings(max_examples=600)
 @given(frames())
 def test_frames_survive(clause: FrameClause) -> None:
-    query = QuerySyntax(SelectSyntax((Item(expr("v")),), (Ref("S", None, clause),)))
+    query = QuerySyntax(SelectSyntax((SelectItem(expr("v")),), (FromItem("S", None, clause),)))
     assert parse_query(render(query)) == query
 
 
@@ -346,10 +346,10 @@ def test_a_comparison_that_says_from_precedes_no_window(text: str) -> None:
 def test_bound_frames_say_what_they_are(text: str) -> None:
     """The clause that a spec writes is read as the same spec."""
     bound = default_host().read(text, STREAMS)
-    assert bound.framed is not None
-    shown = bound.framed.frame.text(bound.domain).replace("S.", "")
+    assert bound.framed_node is not None
+    shown = bound.framed_node.frame.text(bound.domain).replace("S.", "")
     again = default_host().read(f"SELECT * FROM S [{shown}]", STREAMS)
-    assert again.framed == bound.framed
+    assert again.framed_node == bound.framed_node
 
 
 @settings(max_examples=80)

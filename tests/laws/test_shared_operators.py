@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
-from panewise.engine.relational.joined import Joined
-from panewise.engine.relational.memberships import JoinKin
-from panewise.engine.relational.part import Part
-from panewise.engine.relational.stairs import DistinctKin
+from panewise.engine.relational.joined import JoinOperator
+from panewise.engine.relational.memberships import SharedJoin
+from panewise.engine.relational.part import OperatorGraph
+from panewise.engine.relational.stairs import SharedDistinct
 from tests.laws.test_engine import same
 from tests.laws.test_relations import BOUNDARIES, SCHEMA, known, pieces, rows
 from tests.spark.shards import Shards
@@ -189,8 +189,8 @@ def test_kin_on_shards(queries: list[str], s: pa.Table, t: pa.Table, boundary: s
 def families(*queries: str) -> list[object]:
     engine = pw.Engine(pool_of(queries, "(]", 0))
     engine.feed("S", pa.table([[1], ["x"], [1]], SCHEMA))
-    parts = {id(part): part for part in engine._circuit.parts.values()}
-    return [family for part in parts.values() if isinstance(part, Part) for family in part.families]
+    parts = {id(part): part for part in engine._row_engine.parts.values()}
+    return [family for part in parts.values() if isinstance(part, OperatorGraph) for family in part.shared_operators]
 
 
 JOIN = "SELECT {} FROM S [{}] AS A, T [{}] AS B WHERE A.k = B.k"
@@ -203,7 +203,7 @@ def test_joins_with_the_same_signature_are_one() -> None:
         JOIN.format("B.v", "RANGE 2", "RANGE 9 LAG 3"),
         JOIN.format("B.v", "RANGE 2", "RANGE 9 LAG 3"),
     )
-    assert isinstance(family, JoinKin)
+    assert isinstance(family, SharedJoin)
     assert len(family.members) == 3
 
 
@@ -215,11 +215,11 @@ def test_joins_that_come_later_share_with_each_other() -> None:
     for number in (4, 9, 2):
         pool.register(f"later{number}", JOIN.format("A.k, B.v", f"RANGE {number}", f"RANGE {number}"))
         engine.feed("T", pa.table([[number], ["x"], [number]], SCHEMA))
-    parts = engine._circuit.parts
+    parts = engine._row_engine.parts
     assert parts["later4"] is parts["later9"] is parts["later2"] is not parts["q0"]
     part = parts["later4"]
-    assert isinstance(part, Part)
-    (family,) = part.families
+    assert isinstance(part, OperatorGraph)
+    (family,) = part.shared_operators
     assert len(family.members) == 3
 
 
@@ -229,13 +229,13 @@ def test_a_join_that_looks_at_more_columns_founds_a_family_of_its_own() -> None:
     engine.feed("S", pa.table([[1], ["x"], [1]], SCHEMA))
     pool.register("same", JOIN.format("A.k", "RANGE 8", "RANGE 8"))
     pool.register("more", JOIN.format("A.k, B.v", "RANGE 8", "RANGE 8"))
-    parts = engine._circuit.parts
+    parts = engine._row_engine.parts
     assert parts["q0"] is parts["q1"] is parts["same"] is not parts["more"]
 
 
 def test_the_levels_of_a_multi_granular_join_are_kin() -> None:
     (family,) = families(JOIN.format("A.k", "RANGES 8, 4 SLIDES 3, 2", "RANGES 8, 4 SLIDES 3, 2"))
-    assert isinstance(family, JoinKin)
+    assert isinstance(family, SharedJoin)
     assert len(family.members) == 2
 
 
@@ -244,8 +244,8 @@ def test_distincts_of_the_same_columns_are_one() -> None:
     (family,) = families(
         distinct.format("k", "RANGE 5"), distinct.format("k", "RANGE 9 SLIDE 3"), distinct.format("v", "RANGE 3")
     )
-    assert isinstance(family, DistinctKin)
-    assert list(family.stairs) == [5, 9]
+    assert isinstance(family, SharedDistinct)
+    assert list(family.levels) == [5, 9]
 
 
 @pytest.mark.parametrize(
@@ -268,9 +268,9 @@ def test_expired_rows_are_dropped_at_once_or_many_together(purge: str, kept: int
         engine.feed("S", pa.table([[time], ["x"], [1]], SCHEMA))
         engine.feed("T", pa.table([[time], ["y"], [1]], SCHEMA))
         engine.advance()
-    part = engine._circuit.parts["q0"]
-    assert isinstance(part, Part)
-    (join,) = (each for each in part.operators.values() if isinstance(each, Joined))
+    part = engine._row_engine.parts["q0"]
+    assert isinstance(part, OperatorGraph)
+    (join,) = (each for each in part.operators.values() if isinstance(each, JoinOperator))
     assert [len(side.rows) for side in join.sides] == [kept, kept]
 
 

@@ -42,7 +42,7 @@ def gathered(aggregate: Any, values: pa.Array, slots: list[int] | None = None, s
 
 def estimate(numbers: Any, lg_k: int = 12) -> int:
     counting = ApproxDistinct(pa.int64(), lg_k=lg_k)
-    return int(counting.columns().lower(gathered(counting, pa.array(numbers)))[0].as_py())
+    return int(counting.state_arrays().lower(gathered(counting, pa.array(numbers)))[0].as_py())
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -50,10 +50,10 @@ def test_every_type_is_counted(name: str) -> None:
     values = KINDS[name]
     python = to_python(values)
     for aggregate in (ApproxDistinct(values.type), TopK(values.type, k=3)):
-        columns = aggregate.columns()
+        columns = aggregate.state_arrays()
         words = gathered(aggregate, values)
         twice = columns.combine(words, columns.identity(1))
-        again = columns.read(columns.written(twice) or [])
+        again = columns.read(columns.write(twice) or [])
         wanted = pa.array([aggregate.meaning(python)], pa.int64()) if isinstance(aggregate, ApproxDistinct) else None
         found = columns.lower(again)
         assert found.type == aggregate.result
@@ -106,7 +106,7 @@ def test_heavy_hitters_keep_their_bounds() -> None:
     parts = [np.minimum(rng.zipf(1.3, 20_000), 20_000) for _ in range(5)]
     exact = Counter(np.concatenate(parts).tolist())
     error = 3.5 / 2**8 * exact.total()
-    columns = top.columns()
+    columns = top.state_arrays()
     words = reduce(columns.combine, [gathered(top, pa.array(part)) for part in parts])
     listed = {entry["item"]: entry["count"] for entry in columns.lower(words).to_pylist()[0]}
     assert len(listed) == 10

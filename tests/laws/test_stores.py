@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from panewise.aggregate import AGGREGATES, Aggregate, Avg, Count, First, Max, Quantile, RegrSlope, Sum, VarPop
 from panewise.errors import PlanProblem
-from panewise.plan.store_choice import choose_store, subtractable
+from panewise.plan.store_choice import choose_store, is_subtractable
 from panewise.stores import (
     STORES,
     BaseIntervals,
     LandmarkIntervals,
-    Lookups,
+    LookupKind,
     Recompute,
     RunningIntervals,
     Store,
@@ -57,7 +57,7 @@ def stores_for(aggregate: Aggregate[Any], windows: Iterable[Window]) -> list[Sto
     """One store of each kind that can answer all these windows."""
     reach, widths = max(left for left, _ in windows), {left - right for left, right in windows}
     suffix, laws = all(right == 0 for _, right in windows), aggregate.laws
-    found = [s(aggregate, reach) for s in STORES if s.answers is Lookups.ANY and s.accepts(laws)]
+    found = [s(aggregate, reach) for s in STORES if s.answers is LookupKind.ANY and s.accepts(laws)]
     if LandmarkIntervals.accepts(laws):
         found += [LandmarkIntervals(aggregate, reach), LandmarkIntervals(aggregate, reach, widths)]
         if suffix:
@@ -215,8 +215,8 @@ def test_running_sums_of_floats_would_lose_what_a_large_value_hid() -> None:
 
 def test_only_rounded_sums_are_not_subtractable() -> None:
     kinds = {name: kind for name, kind in AGGREGATES.items() if RunningIntervals.accepts(kind.laws) and kind.arity == 1}
-    assert {name for name, kind in kinds.items() if not subtractable(kind(DOUBLE))} == {"SUM", "AVG", "MEAN"}
-    assert all(subtractable(kind(INT)) for kind in kinds.values())
+    assert {name for name, kind in kinds.items() if not is_subtractable(kind(DOUBLE))} == {"SUM", "AVG", "MEAN"}
+    assert all(is_subtractable(kind(INT)) for kind in kinds.values())
 
 
 def test_the_planner_refuses_what_windows_or_rounding_forbid() -> None:

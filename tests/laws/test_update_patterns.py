@@ -159,7 +159,7 @@ def said(streams: Streams, cut: int) -> dict[str, list[Row]]:
     """What every query says, batch by batch: an end is announced before anybody has seen what follows."""
     pool = pw.Pool(standing().streams)
     for known in standing().queries.values():
-        pool.adopt(known)
+        pool.add_query(known)
     engine = pw.Engine(pool)
     emissions = []
     for batch in zip(*(pieces(table, [cut]) for table in streams.values()), strict=True):

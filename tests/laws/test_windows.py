@@ -149,7 +149,7 @@ def test_instants_are_complete(spec: Spec, times: list[int], boundary: Boundary)
     window = made(spec)
     instants = window.instants(contents(times), boundary)
     assert list(instants) == sorted(set(instants.tolist()))
-    told = set(instants.tolist()) | set(window.after(instants).tolist())
+    told = set(instants.tolist()) | set(window.next_instants(instants).tolist())
     for at in SPAN:
         if held(window, times, at, boundary) != held(window, times, at - 1, boundary):
             assert at in told

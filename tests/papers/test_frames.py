@@ -11,19 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panewise.algebra.framing import (
-    Boundary,
-    Choice,
-    Delta,
-    Density,
+    BoundaryFrames,
+    Saturation,
+    DeltaFrames,
+    DensityFrames,
     Direction,
     Frame,
-    Length,
+    FrameLength,
     Scheme,
     Span,
-    Trend,
-    While,
+    TrendFrames,
+    WhileFrames,
 )
-from panewise.reference.framing import Item, framed
+from panewise.reference.framing import GroupItem, find_frames
 from tests.framings import (
     CONDITION,
     VALUE,
@@ -46,17 +46,17 @@ from tests.framings import (
 
 drawn = settings(max_examples=60, deadline=None, derandomize=True)
 
-THRESHOLD = While(CONDITION)
+THRESHOLD = WhileFrames(CONDITION)
 #: The sequence S of appendix B: temperatures at the times 1 to 10.
 TEMPERATURES = series(30, 31, 33, 34, 30, 34, 33, 34, 35, 32)
 
 
-def candidate(kind: Any, items: list[Item], first: int, last: int) -> bool:
+def candidate(kind: Any, items: list[GroupItem], first: int, last: int) -> bool:
     """Whether a stretch satisfies the local condition: alone, it is one frame."""
     return places(Frame(kind), items[first : last + 1]) == [(0, last - first)]
 
 
-def candidates(kind: Any, items: list[Item]) -> list[tuple[int, int]]:
+def candidates(kind: Any, items: list[GroupItem]) -> list[tuple[int, int]]:
     size = len(items)
     return [(i, j) for i in range(size) for j in range(i, size) if candidate(kind, items, i, j)]
 
@@ -66,7 +66,7 @@ def candidates(kind: Any, items: list[Item]) -> list[tuple[int, int]]:
 
 @drawn
 @given(truths)
-def test_final_threshold_frames_are_the_candidates_that_no_other_contains(items: list[Item]) -> None:
+def test_final_threshold_frames_are_the_candidates_that_no_other_contains(items: list[GroupItem]) -> None:
     """4.1, definitions 2 to 4: possible frames, those that satisfy the predicate, and the maximal ones of these."""
     found = candidates(THRESHOLD, items)
     maximal = [(i, j) for i, j in found if not any(a <= i and j <= b and (a, b) != (i, j) for a, b in found)]
@@ -75,22 +75,22 @@ def test_final_threshold_frames_are_the_candidates_that_no_other_contains(items:
 
 @drawn
 @given(truths, st.integers(0, 8), st.integers(0, 8), st.booleans())
-def test_durations_are_judged_on_maximal_frames(items: list[Item], low: int, more: int, in_rows: bool) -> None:
+def test_durations_are_judged_on_maximal_frames(items: list[GroupItem], low: int, more: int, in_rows: bool) -> None:
     """4.1, data-independent predicates: least and most durations, in time or in items; runs are not cut to fit."""
-    least, most = Length(low, in_rows), Length(low + more + 1, in_rows)
-    runs = framed(Frame(THRESHOLD), items)
+    least, most = FrameLength(low, in_rows), FrameLength(low + more + 1, in_rows)
+    runs = find_frames(Frame(THRESHOLD), items)
     kept = [f for f in runs if low <= (f.count if in_rows else f.end - f.start) <= low + more + 1]
     assert places(Frame(THRESHOLD, least=least, most=most), items) == [(f.first, f.last) for f in kept]
 
 
 def test_reported_frames_are_numbered_by_the_time_of_their_first_item() -> None:
-    found = framed(Frame(THRESHOLD, least=Length(2, rows=True)), reports("TFTTFTFTTT"))
+    found = find_frames(Frame(THRESHOLD, least=FrameLength(2, rows=True)), reports("TFTTFTFTTT"))
     assert [(f.number, f.start, f.end) for f in found] == [(2, 2, 3), (7, 7, 9)]
 
 
 def test_frames_that_begin_at_one_time_have_different_numbers() -> None:
-    items = [Item(time, (value,)) for time, value in ((3, 1), (3, 5), (3, 9), (4, 13), (9, 17))]
-    found = framed(Frame(Boundary(VALUE, 4)), items)
+    items = [GroupItem(time, (value,)) for time, value in ((3, 1), (3, 5), (3, 9), (4, 13), (9, 17))]
+    found = find_frames(Frame(BoundaryFrames(VALUE, 4)), items)
     assert [(f.number, f.start) for f in found] == [(3, 3), (4, 3), (5, 3), (6, 4), (9, 9)]
 
 
@@ -101,15 +101,15 @@ def test_unknown_does_not_satisfy_a_predicate() -> None:
 
 def test_one_item_must_satisfy_a_further_condition() -> None:
     """4.1: a local condition may be a conjunction; SOME asks one item of the frame only."""
-    items = [Item(n, (run, hot)) for n, (run, hot) in enumerate(zip("TTFTTT", "FFFFTF", strict=True))]
-    known = [Item(i.time, tuple(v == "T" for v in i.values)) for i in items]
+    items = [GroupItem(n, (run, hot)) for n, (run, hot) in enumerate(zip("TTFTTT", "FFFFTF", strict=True))]
+    known = [GroupItem(i.time, tuple(v == "T" for v in i.values)) for i in items]
     assert extents(Frame(THRESHOLD, some=CONDITION), known) == [(3, 5)]
 
 
 def test_no_items_no_frames() -> None:
     """4.1: an empty stream has no possible frames."""
-    for kind in (THRESHOLD, Delta(VALUE, 1), total(">", 1), Density(2, 5), Trend(VALUE, Direction.FLAT)):
-        assert framed(Frame(kind), []) == framed(Frame(kind, span=Span.MAXIMUM), []) == []
+    for kind in (THRESHOLD, DeltaFrames(VALUE, 1), total(">", 1), DensityFrames(2, 5), TrendFrames(VALUE, Direction.FLAT)):
+        assert find_frames(Frame(kind), []) == find_frames(Frame(kind, span=Span.MAXIMUM), []) == []
 
 
 # ---- 4.1: saturated and drained ------------------------------------------------------------------------------------
@@ -117,18 +117,18 @@ def test_no_items_no_frames() -> None:
 
 @drawn
 @given(covering, numbers)
-def test_a_saturated_cover_takes_no_further_frame(kind: Dividing, items: list[Item]) -> None:
+def test_a_saturated_cover_takes_no_further_frame(kind: Dividing, items: list[GroupItem]) -> None:
     """4.1: to a saturated set nothing can be added: the longest frame of every start is in it."""
-    found = places(Frame(kind, scheme=Scheme.COVER, choice=Choice.SATURATED), items)
+    found = places(Frame(kind, scheme=Scheme.COVER, choice=Saturation.SATURATED), items)
     assert [first for first, _ in found] == list(range(len(items)))
     assert all(last + 1 == len(items) or not candidate(kind, items, first, last + 1) for first, last in found)
 
 
 @drawn
 @given(covering, numbers)
-def test_a_drained_cover_can_spare_no_frame(kind: Dividing, items: list[Item]) -> None:
+def test_a_drained_cover_can_spare_no_frame(kind: Dividing, items: list[GroupItem]) -> None:
     """4.1 and 4.3.1: without any one of its frames, a drained cover leaves items uncovered."""
-    found = places(Frame(kind, scheme=Scheme.COVER, choice=Choice.DRAINED), items)
+    found = places(Frame(kind, scheme=Scheme.COVER, choice=Saturation.DRAINED), items)
     assert covered(found) == set(range(len(items)))
     assert all(covered([f for f in found if f != spared]) < covered(found) for spared in found)
 
@@ -142,16 +142,16 @@ def covered(found: list[tuple[int, int]]) -> set[int]:
 
 @drawn
 @given(covering, numbers)
-def test_partitions_have_no_gaps(kind: Dividing, items: list[Item]) -> None:
+def test_partitions_have_no_gaps(kind: Dividing, items: list[GroupItem]) -> None:
     """4.2, partition: each frame begins where the one before ended, and all items are in one."""
     found = places(Frame(kind), items)
-    assert Frame(kind).schemes is Scheme.PARTITION
+    assert Frame(kind).effective_scheme is Scheme.PARTITION
     assert [place for first, last in found for place in range(first, last + 1)] == list(range(len(items)))
 
 
 @drawn
 @given(growing, numbers)
-def test_partitions_that_grow_leave_only_an_unfinished_tail(kind: Dividing, items: list[Item]) -> None:
+def test_partitions_that_grow_leave_only_an_unfinished_tail(kind: Dividing, items: list[GroupItem]) -> None:
     """4.2, partition: what never qualifies before the stream ends is no frame; before it there is no gap."""
     found = places(Frame(kind), items)
     tail = found[-1][1] + 1 if found else 0
@@ -160,17 +160,17 @@ def test_partitions_that_grow_leave_only_an_unfinished_tail(kind: Dividing, item
 
 
 @drawn
-@given(covering, numbers, st.sampled_from([Choice.SATURATED, Choice.DRAINED, None]))
-def test_covers_hold_every_item(kind: Dividing, items: list[Item], choice: Choice | None) -> None:
+@given(covering, numbers, st.sampled_from([Saturation.SATURATED, Saturation.DRAINED, None]))
+def test_covers_hold_every_item(kind: Dividing, items: list[GroupItem], choice: Saturation | None) -> None:
     """4.2, cover: every item is in some frame, whatever the choice."""
     assert covered(places(Frame(kind, scheme=Scheme.COVER, choice=choice), items)) == set(range(len(items)))
 
 
 @drawn
 @given(covering, numbers, st.integers(0, 6))
-def test_adjacent_frames_overlap_by_a_fixed_time(kind: Dividing, items: list[Item], overlap: int) -> None:
+def test_adjacent_frames_overlap_by_a_fixed_time(kind: Dividing, items: list[GroupItem], overlap: int) -> None:
     """4.2, adjacent: a frame begins so long before the end of the one before, at the first item from there on."""
-    found = framed(Frame(kind, scheme=Scheme.ADJACENT, overlap=overlap), items)
+    found = find_frames(Frame(kind, scheme=Scheme.ADJACENT, overlap=overlap), items)
     for before, after in pairwise(found):
         due = [n for n, item in enumerate(items) if item.time >= before.end - overlap]
         assert after.first == max(due[0], before.first + 1)
@@ -186,7 +186,7 @@ def test_adjacent_frames_without_overlap_share_their_ends() -> None:
 
 @drawn
 @given(covering | growing, numbers)
-def test_advancing_frames_begin_and_end_later_each(kind: Dividing, items: list[Item]) -> None:
+def test_advancing_frames_begin_and_end_later_each(kind: Dividing, items: list[GroupItem]) -> None:
     """4.2, advancing: starts and ends move on; dropped is only what ends no later than an earlier one."""
     found = places(Frame(kind, scheme=Scheme.ADVANCING), items)
     assert all(a < c and b < d for (a, b), (c, d) in pairwise(found))
@@ -196,16 +196,16 @@ def test_advancing_frames_begin_and_end_later_each(kind: Dividing, items: list[I
 
 @drawn
 @given(covering, numbers, st.integers(1, 4))
-def test_disjoint_frames_share_nothing_and_may_leave_gaps(kind: Dividing, items: list[Item], least: int) -> None:
+def test_disjoint_frames_share_nothing_and_may_leave_gaps(kind: Dividing, items: list[GroupItem], least: int) -> None:
     """4.2, disjoint: a condition drops frames of the partition, and the others stay as they are."""
-    found = places(Frame(kind, least=Length(least, rows=True)), items)
+    found = places(Frame(kind, least=FrameLength(least, rows=True)), items)
     assert all(b < c for (_, b), (c, _) in pairwise(found))
     assert found == [(i, j) for i, j in places(Frame(kind), items) if j - i + 1 >= least]
 
 
 @drawn
 @given(covering | growing, numbers)
-def test_unconstrained_frames_start_everywhere(kind: Dividing, items: list[Item]) -> None:
+def test_unconstrained_frames_start_everywhere(kind: Dividing, items: list[GroupItem]) -> None:
     """4.2, unconstrained: every item starts the frame that a partition of what follows would start with."""
     found = dict(places(Frame(kind, scheme=Scheme.UNCONSTRAINED), items))
     for start in range(len(items)):
@@ -222,30 +222,30 @@ def test_a_square_wave_has_a_threshold_frame_for_each_crest(high: int, low: int,
     items = reports(("T" * high + "F" * low) * waves)
     period = high + low
     assert extents(Frame(THRESHOLD), items) == [(n * period, n * period + high - 1) for n in range(waves)]
-    assert len(extents(Frame(THRESHOLD, least=Length(high, rows=True)), items)) == waves
-    assert not extents(Frame(THRESHOLD, least=Length(high + 1, rows=True)), items)
+    assert len(extents(Frame(THRESHOLD, least=FrameLength(high, rows=True)), items)) == waves
+    assert not extents(Frame(THRESHOLD, least=FrameLength(high + 1, rows=True)), items)
 
 
 @drawn
 @given(streams(st.none()), st.integers(1, 12))
-def test_boundary_frames_over_time_itself_are_tumbling_windows(items: list[Item], step: int) -> None:
+def test_boundary_frames_over_time_itself_are_tumbling_windows(items: list[GroupItem], step: int) -> None:
     """4.3, boundary frames: over the progressing attribute they are equivalent to windows."""
-    timed = [Item(item.time, (item.time,)) for item in items]
+    timed = [GroupItem(item.time, (item.time,)) for item in items]
     windows = [[i.time for i in group] for _, group in groupby(timed, key=lambda i: i.time // step)]
-    assert extents(Frame(Boundary(VALUE, step)), timed) == [(w[0], w[-1]) for w in windows]
+    assert extents(Frame(BoundaryFrames(VALUE, step)), timed) == [(w[0], w[-1]) for w in windows]
 
 
 def test_a_boundary_belongs_to_what_is_above_it() -> None:
     """4.3, boundary frames: crossing in either direction segments, and so does crossing several at once."""
     items = series(8, 9, 10, 19, 9, 35, -1, 0)
-    assert places(Frame(Boundary(VALUE, 10)), items) == [(0, 1), (2, 3), (4, 4), (5, 5), (6, 6), (7, 7)]
-    assert places(Frame(Boundary(VALUE, None, (0.0, 10.0))), items) == [(0, 1), (2, 3), (4, 4), (5, 5), (6, 6), (7, 7)]
+    assert places(Frame(BoundaryFrames(VALUE, 10)), items) == [(0, 1), (2, 3), (4, 4), (5, 5), (6, 6), (7, 7)]
+    assert places(Frame(BoundaryFrames(VALUE, None, (0.0, 10.0))), items) == [(0, 1), (2, 3), (4, 4), (5, 5), (6, 6), (7, 7)]
 
 
 def test_infinite_values_lie_beyond_all_boundaries_and_not_apart_from_themselves() -> None:
     """4.3: an infinity has a place among boundaries, and its delta to itself is nothing."""
     items = series(1.0, math.inf, math.inf, -math.inf)
-    for kind in (Boundary(VALUE, 10), Boundary(VALUE, None, (0.0, 5.0)), Delta(VALUE, 3)):
+    for kind in (BoundaryFrames(VALUE, 10), BoundaryFrames(VALUE, None, (0.0, 5.0)), DeltaFrames(VALUE, 3)):
         assert places(Frame(kind), items) == [(0, 0), (1, 2), (3, 3)]
 
 
@@ -253,26 +253,26 @@ def test_infinite_values_lie_beyond_all_boundaries_and_not_apart_from_themselves
 def test_a_ramp_is_cut_by_its_rise(size: int, limit: int) -> None:
     """4.3, delta and boundary frames: a ramp of slope one has as many as its rise holds limits."""
     ramp = series(*range(size))
-    assert len(places(Frame(Delta(VALUE, limit)), ramp)) == math.ceil(size / (limit + 1))
-    assert len(places(Frame(Delta(VALUE, limit, open=True)), ramp)) == math.ceil(size / limit)
-    assert len(places(Frame(Boundary(VALUE, limit)), ramp)) == math.ceil(size / limit)
-    assert extents(Frame(Trend(VALUE, Direction.RISING)), ramp) == [(1, size)]
+    assert len(places(Frame(DeltaFrames(VALUE, limit)), ramp)) == math.ceil(size / (limit + 1))
+    assert len(places(Frame(DeltaFrames(VALUE, limit, open=True)), ramp)) == math.ceil(size / limit)
+    assert len(places(Frame(BoundaryFrames(VALUE, limit)), ramp)) == math.ceil(size / limit)
+    assert extents(Frame(TrendFrames(VALUE, Direction.RISING)), ramp) == [(1, size)]
 
 
 @pytest.mark.parametrize(("size", "value", "limit"), [(10, 3, 9), (11, 3, 9), (12, 4, 7)])
 def test_a_constant_is_cut_by_its_sum_only(size: int, value: int, limit: int) -> None:
     """4.3, delta and aggregate frames: a constant never moves, but its sum does."""
     flat = series(*[value] * size)
-    assert len(places(Frame(Delta(VALUE, 0)), flat)) == len(places(Frame(Boundary(VALUE, 1)), flat)) == 1
+    assert len(places(Frame(DeltaFrames(VALUE, 0)), flat)) == len(places(Frame(BoundaryFrames(VALUE, 1)), flat)) == 1
     assert len(places(Frame(total(">=", limit)), flat)) == size // math.ceil(limit / value)
     assert len(places(Frame(total("<=", limit)), flat)) == math.ceil(size / (limit // value))
-    assert places(Frame(Trend(VALUE, Direction.FLAT)), flat) == [(0, size - 1)]
+    assert places(Frame(TrendFrames(VALUE, Direction.FLAT)), flat) == [(0, size - 1)]
 
 
 def test_items_without_a_value_stay_with_the_frame_before_them() -> None:
     """4.3, boundary and delta frames: nothing is known to have moved; before the first value there is no frame."""
     items = series(None, 1, None, 2, 9, math.nan, None)
-    for kind in (Boundary(VALUE, 5), Delta(VALUE, 3)):
+    for kind in (BoundaryFrames(VALUE, 5), DeltaFrames(VALUE, 3)):
         assert places(Frame(kind), items) == [(1, 3), (4, 6)]
         assert places(Frame(kind, scheme=Scheme.UNCONSTRAINED), items) == [(1, 3), (3, 3), (4, 6)]
 
@@ -296,7 +296,7 @@ def test_an_aggregate_without_a_value_has_not_reached_a_limit_nor_left_it() -> N
 
 @drawn
 @given(numbers, st.sampled_from(["<", "<="]), st.integers(-5, 15))
-def test_maximal_aggregate_frames_are_cut_at_their_first_violation(items: list[Item], op: str, limit: int) -> None:
+def test_maximal_aggregate_frames_are_cut_at_their_first_violation(items: list[GroupItem], op: str, limit: int) -> None:
     """4.3, aggregate frames: the sum is within its limit at every item of a frame, and not with the one after it."""
 
     def within(first: int, last: int) -> bool:
@@ -310,7 +310,7 @@ def test_maximal_aggregate_frames_are_cut_at_their_first_violation(items: list[I
 
 @drawn
 @given(growing, numbers)
-def test_minimal_aggregate_frames_have_no_shorter_beginning(kind: Dividing, items: list[Item]) -> None:
+def test_minimal_aggregate_frames_have_no_shorter_beginning(kind: Dividing, items: list[GroupItem]) -> None:
     """4.3, aggregate frames: a minimal frame qualifies, and no beginning of it does."""
     for first, last in places(Frame(kind), items):
         assert candidate(kind, items, first, last)
@@ -321,8 +321,8 @@ def test_minimal_aggregate_frames_have_no_shorter_beginning(kind: Dividing, item
 
 
 @drawn
-@given(st.one_of(st.tuples(st.just(THRESHOLD), truths), st.tuples(st.just(Boundary(VALUE, 4)), numbers)))
-def test_the_union_of_overlapping_candidates_is_a_candidate(case: tuple[Any, list[Item]]) -> None:
+@given(st.one_of(st.tuples(st.just(THRESHOLD), truths), st.tuples(st.just(BoundaryFrames(VALUE, 4)), numbers)))
+def test_the_union_of_overlapping_candidates_is_a_candidate(case: tuple[Any, list[GroupItem]]) -> None:
     """4.3.1, threshold and boundary frames."""
     kind, items = case
     found = set(candidates(kind, items))
@@ -331,7 +331,7 @@ def test_the_union_of_overlapping_candidates_is_a_candidate(case: tuple[Any, lis
 
 @drawn
 @given(covering, numbers)
-def test_every_item_is_a_candidate_alone(kind: Dividing, items: list[Item]) -> None:
+def test_every_item_is_a_candidate_alone(kind: Dividing, items: list[GroupItem]) -> None:
     """4.3.1, boundary frames: coverage follows from single items that satisfy the predicate."""
     assert all(candidate(kind, items, place, place) for place in range(len(items)))
 
@@ -339,12 +339,12 @@ def test_every_item_is_a_candidate_alone(kind: Dividing, items: list[Item]) -> N
 @drawn
 @given(
     st.one_of(
-        st.builds(Delta, st.just(VALUE), st.integers(1, 8)),
+        st.builds(DeltaFrames, st.just(VALUE), st.integers(1, 8)),
         st.builds(total, st.sampled_from(["<=", ">="]), st.integers(9, 30)),
     ),
     amounts,
 )
-def test_frames_from_later_starts_do_not_end_earlier(kind: Dividing, items: list[Item]) -> None:
+def test_frames_from_later_starts_do_not_end_earlier(kind: Dividing, items: list[GroupItem]) -> None:
     """4.3.1, delta and aggregate frames: so none from a start properly contains one from an earlier start.
 
     Sums must not shrink for this: the amounts are not negative.
@@ -355,14 +355,14 @@ def test_frames_from_later_starts_do_not_end_earlier(kind: Dividing, items: list
 
 @drawn
 @given(covering, numbers)
-def test_the_first_frame_of_a_drained_cover_decides_all_others(kind: Dividing, items: list[Item]) -> None:
+def test_the_first_frame_of_a_drained_cover_decides_all_others(kind: Dividing, items: list[GroupItem]) -> None:
     """4.3.1: the framing is unique, because each frame gives the start of the next."""
     start, found = 0, []
     while start < len(items):
         last = dict(places(Frame(kind, scheme=Scheme.UNCONSTRAINED), items))[start]
         found.append((start, last))
         start = last + 1
-    assert places(Frame(kind, scheme=Scheme.COVER, choice=Choice.DRAINED), items) == found
+    assert places(Frame(kind, scheme=Scheme.COVER, choice=Saturation.DRAINED), items) == found
 
 
 # ---- 4.4: framing functions ----------------------------------------------------------------------------------------
@@ -370,14 +370,14 @@ def test_the_first_frame_of_a_drained_cover_decides_all_others(kind: Dividing, i
 
 @drawn
 @given(st.integers(0, 9), st.one_of(truths.map(lambda s: (THRESHOLD, s)), st.tuples(covering | growing, numbers)))
-def test_frames_once_closed_stay(cut: int, case: tuple[Any, list[Item]]) -> None:
+def test_frames_once_closed_stay(cut: int, case: tuple[Any, list[GroupItem]]) -> None:
     """4.4, definition 5: the framing after an item extends the one before it."""
     kind, items = case
-    closed = [f for f in framed(Frame(kind), items[:cut]) if f.last < cut - 1]
-    assert framed(Frame(kind), items)[: len(closed)] == closed
+    closed = [f for f in find_frames(Frame(kind), items[:cut]) if f.last < cut - 1]
+    assert find_frames(Frame(kind), items)[: len(closed)] == closed
 
 
-def template(items: list[Item], holds: Any) -> list[tuple[int, int]]:
+def template(items: list[GroupItem], holds: Any) -> list[tuple[int, int]]:
     """The PARTITION template: one open frame, which the next item extends or closes."""
     closed: list[tuple[int, int]] = []
     opened: tuple[int, int] | None = None
@@ -392,12 +392,12 @@ def template(items: list[Item], holds: Any) -> list[tuple[int, int]]:
 
 @drawn
 @given(numbers, st.integers(1, 9))
-def test_partitions_are_what_the_template_makes_of_their_predicates(items: list[Item], limit: int) -> None:
+def test_partitions_are_what_the_template_makes_of_their_predicates(items: list[GroupItem], limit: int) -> None:
     """4.4, PARTITION: boundary, delta and aggregate frames are the template with their predicates."""
     predicates: list[tuple[Dividing, Any]] = [
-        (Delta(VALUE, limit), lambda values: max(values) - min(values) <= limit),
-        (Delta(VALUE, limit, open=True), lambda values: max(values) - min(values) < limit),
-        (Boundary(VALUE, limit), lambda values: len({value // limit for value in values}) == 1),
+        (DeltaFrames(VALUE, limit), lambda values: max(values) - min(values) <= limit),
+        (DeltaFrames(VALUE, limit, open=True), lambda values: max(values) - min(values) < limit),
+        (BoundaryFrames(VALUE, limit), lambda values: len({value // limit for value in values}) == 1),
         (number("<=", limit), lambda values: len(values) <= limit),
         (total("<=", limit + 8), lambda values: all(sum(values[:n]) <= limit + 8 for n in range(1, len(values) + 1))),
     ]
@@ -407,7 +407,7 @@ def test_partitions_are_what_the_template_makes_of_their_predicates(items: list[
 
 @drawn
 @given(amounts, st.integers(1, 30))
-def test_minimal_frames_are_the_template_asked_about_the_item_before(items: list[Item], limit: int) -> None:
+def test_minimal_frames_are_the_template_asked_about_the_item_before(items: list[GroupItem], limit: int) -> None:
     """4.4, PARTITION: frames that grow are extended until what they hold qualifies; the tail may not."""
     found = template(items, lambda values: sum(values[:-1]) < limit)
     complete = [(i, j) for i, j in found if sum(item.values[0] for item in items[i : j + 1]) >= limit]
@@ -416,12 +416,12 @@ def test_minimal_frames_are_the_template_asked_about_the_item_before(items: list
 
 @drawn
 @given(gappy, covering)
-def test_missing_values_change_no_partition_of_the_others(items: list[Item], kind: Dividing) -> None:
+def test_missing_values_change_no_partition_of_the_others(items: list[GroupItem], kind: Dividing) -> None:
     """4.4: without the items that have no value, boundary and delta frames hold the same values."""
-    if isinstance(kind, Boundary | Delta):
+    if isinstance(kind, BoundaryFrames | DeltaFrames):
         known = [item for item in items if item.values[0] is not None]
-        starts = [found.start for found in framed(Frame(kind), items)]
-        assert starts == [found.start for found in framed(Frame(kind), known)]
+        starts = [found.start for found in find_frames(Frame(kind), items)]
+        assert starts == [found.start for found in find_frames(Frame(kind), known)]
 
 
 # ---- appendix B: framing schemes over a sequence of temperatures -----------------------------------------------------
@@ -436,8 +436,8 @@ def test_f2_the_maximum_period_above_freezing() -> None:
     """Appendix B, F2: only the longest of all; it is known when the stream has ended."""
     frame = Frame(THRESHOLD, span=Span.MAXIMUM)
     assert extents(frame, above(32, TEMPERATURES)) == [(6, 9)]
-    assert frame.bounded
-    assert not Frame(THRESHOLD).bounded
+    assert frame.known_at_end
+    assert not Frame(THRESHOLD).known_at_end
 
 
 def test_f2_cannot_be_said_before_the_stream_ends() -> None:
@@ -450,28 +450,28 @@ def test_f2_cannot_be_said_before_the_stream_ends() -> None:
 
 def test_f3_maximal_periods_of_rising_temperature() -> None:
     """Appendix B, F3: three time units are three reports there: (7, 9) holds those of 7, 8 and 9 and lasts two."""
-    rising = Trend(VALUE, Direction.RISING)
-    assert extents(Frame(rising, least=Length(3, rows=True)), TEMPERATURES) == [(1, 4), (7, 9)]
-    assert extents(Frame(rising, least=Length(3)), TEMPERATURES) == [(1, 4)]
+    rising = TrendFrames(VALUE, Direction.RISING)
+    assert extents(Frame(rising, least=FrameLength(3, rows=True)), TEMPERATURES) == [(1, 4), (7, 9)]
+    assert extents(Frame(rising, least=FrameLength(3)), TEMPERATURES) == [(1, 4)]
     assert extents(Frame(rising), TEMPERATURES) == [(1, 4), (5, 6), (7, 9)]
 
 
 def test_f1_with_a_least_duration() -> None:
     """Appendix B, F1': only the longer period lasts three time units, in time as in reports."""
     items = above(32, TEMPERATURES)
-    assert extents(Frame(THRESHOLD, least=Length(3)), items) == [(6, 9)]
-    assert extents(Frame(THRESHOLD, least=Length(3, rows=True)), items) == [(6, 9)]
+    assert extents(Frame(THRESHOLD, least=FrameLength(3)), items) == [(6, 9)]
+    assert extents(Frame(THRESHOLD, least=FrameLength(3, rows=True)), items) == [(6, 9)]
 
 
 def test_overlapping_high_loss_periods_are_one() -> None:
     """Appendix B: 10:13 to 10:20 and 10:18 to 10:23 cannot both be frames, because 10:13 to 10:23 is."""
-    minutes = [Item(minute, (13 <= minute <= 23,)) for minute in range(10, 30)]
-    assert extents(Frame(THRESHOLD, least=Length(5)), minutes) == [(13, 23)]
+    minutes = [GroupItem(minute, (13 <= minute <= 23,)) for minute in range(10, 30)]
+    assert extents(Frame(THRESHOLD, least=FrameLength(5)), minutes) == [(13, 23)]
 
 
 def test_trends_end_at_items_without_a_value() -> None:
     """Appendix B, F3 in other directions: the item that breaks a trend may begin the next; one without value none."""
     items = series(5, 4, 3, 4, 2, None, 1, 0, 0)
-    assert places(Frame(Trend(VALUE, Direction.FALLING)), items) == [(0, 2), (3, 4), (6, 7)]
-    assert places(Frame(Trend(VALUE, Direction.FLAT, 1)), items) == [(0, 3), (6, 8)]
-    assert places(Frame(Trend(VALUE, Direction.FLAT)), items) == [(7, 8)]
+    assert places(Frame(TrendFrames(VALUE, Direction.FALLING)), items) == [(0, 2), (3, 4), (6, 7)]
+    assert places(Frame(TrendFrames(VALUE, Direction.FLAT, 1)), items) == [(0, 3), (6, 8)]
+    assert places(Frame(TrendFrames(VALUE, Direction.FLAT)), items) == [(7, 8)]

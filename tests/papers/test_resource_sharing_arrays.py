@@ -17,16 +17,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panewise.aggregate import Columns, Items, Longs, Sum, Words
+from panewise.aggregate import StateArrays, Items, Int64Array, Sum, StateWords
 from panewise.stores.arrays import ArrayStore, BaseArrays, LandmarkArrays, QuantileArrays, RunningArrays
-from panewise.stores.landmark_intervals import SPREAD, partitioned
+from panewise.stores.landmark_intervals import SPREAD, partition_widths
 
 from .test_resource_sharing_stores import Interval, adjoin, base_cover, is_base, is_landmark_interval
 
 pytestmark = pytest.mark.slow
 
 
-class Spans(Columns):
+class Spans(StateArrays):
     """The first and last position of a part; subtracting takes away its beginning. Remembers what it is given."""
 
     exact = True
@@ -34,28 +34,28 @@ class Spans(Columns):
     def __init__(self) -> None:
         self.calls: list[tuple[Interval, Interval]] = []
 
-    def identity(self, size: int) -> Words:
+    def identity(self, size: int) -> StateWords:
         return np.full(size, 10**9, np.int64), np.zeros(size, np.int64)
 
-    def combine(self, left: Words, right: Words) -> Words:
+    def combine(self, left: StateWords, right: StateWords) -> StateWords:
         self._remember(left, right)
         return np.minimum(left[0], right[0]), np.maximum(left[1], right[1])
 
-    def invert(self, whole: Words, part: Words) -> Words:
+    def invert(self, whole: StateWords, part: StateWords) -> StateWords:
         self._remember(whole, part)
         return part[1] + 1, whole[1]
 
-    def lower(self, words: Words) -> pa.Array:
+    def lower(self, words: StateWords) -> pa.Array:
         raise NotImplementedError
 
-    def _gather(self, slots: Longs, items: Items, into: Words) -> None:
+    def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
         raise NotImplementedError
 
-    def _remember(self, left: Words, right: Words) -> None:
+    def _remember(self, left: StateWords, right: StateWords) -> None:
         self.calls += zip(_intervals(left), _intervals(right), strict=True)
 
 
-def _intervals(words: Words) -> list[Interval]:
+def _intervals(words: StateWords) -> list[Interval]:
     return list(zip(words[0].tolist(), words[1].tolist(), strict=True))
 
 
@@ -88,7 +88,7 @@ def windows(store: ArrayStore, count: int, width: int | None = None) -> Iterator
     random = Random(store.reach)
     for _ in range(count):
         wide = width or random.randint(1, store.reach)
-        last = random.randint(store.forgotten + wide, store.length)
+        last = random.randint(store.forgotten_until + wide, store.length)
         yield last - wide + 1, last
 
 
@@ -116,7 +116,7 @@ def test_theorem_3_1_a_lookup_puts_few_disjoint_base_intervals_together(
 ) -> None:
     store = BaseArrays(Spans(), reach)
     fill(store, length, Random(length))
-    first = data.draw(st.integers(store.forgotten + 1, length))
+    first = data.draw(st.integers(store.forgotten_until + 1, length))
     last = data.draw(st.integers(first, length))
     parts = parts_of(store, first, last)
     assert parts == base_cover(first, last)
@@ -130,7 +130,7 @@ def test_theorem_3_2_costs_of_base_intervals(reach: int) -> None:
     """O(N_max) space, O(1) amortised updates in any batches, and lookups in O(log W) whatever N_max is."""
     store, length = BaseArrays(Spans(), reach), 5000
     assert fill(store, length, Random(reach)) < length
-    assert store.held <= 4 * reach
+    assert store.capacity <= 4 * reach
     for first, last in windows(store, 50):
         assert len(parts_of(store, first, last)) <= 2 * log2(last - first + 1) + 1
 
@@ -159,7 +159,7 @@ def test_theorem_3_3_a_lookup_puts_at_most_two_landmark_intervals_together(
     store = LandmarkArrays(Spans(), widest + more, widths=range(narrowest, widest + 1))
     fill(store, 2 * store.reach + 3, Random(more))
     width = data.draw(st.integers(narrowest, widest))
-    last = data.draw(st.integers(store.forgotten + width, store.length))
+    last = data.draw(st.integers(store.forgotten_until + width, store.length))
     parts = parts_of(store, last - width + 1, last)
     assert len(parts) <= 2
     assert adjoin(parts, last - width + 1, last)
@@ -173,7 +173,7 @@ def test_theorem_3_4_costs_of_landmark_intervals(narrowest: int, reach: int) -> 
     store = LandmarkArrays(Spans(), reach, widths=widths)
     assert len(store.partitions) == 1
     assert fill(store, length, Random(reach)) <= 2 * (SPREAD + 2) * length
-    assert store.held <= 14 * (reach + 1)
+    assert store.capacity <= 14 * (reach + 1)
     for width in (widths[0], widths[len(widths) // 2], widths[-1]):
         for first, last in windows(store, 20, width):
             assert len(parts_of(store, first, last)) <= 2
@@ -182,13 +182,13 @@ def test_theorem_3_4_costs_of_landmark_intervals(narrowest: int, reach: int) -> 
 def test_landmark_intervals_in_the_general_case() -> None:
     """gamma partitions: O(gamma) updates, O(1) lookups, O(gamma * N_max) space; suffixes share O(N_max) of it."""
     widths, reach, length = [2**level for level in range(11)], 1024, 4000
-    gamma = len(partitioned(widths))
+    gamma = len(partition_widths(widths))
     anywhere = LandmarkArrays(Spans(), reach, widths=widths)
     suffixes = LandmarkArrays(Spans(), reach, widths=widths, suffix=True)
     for store, most in ((anywhere, 14 * gamma * (reach + 1)), (suffixes, 28 * (reach + 1))):
         assert len(store.partitions) == gamma == 6
         assert fill(store, length, Random(gamma)) <= 2 * gamma * (SPREAD + 2) * length
-        assert store.held <= most
+        assert store.capacity <= most
         for width in widths:
             assert len(parts_of(store, length - width + 1, length)) <= 2
 
@@ -202,10 +202,10 @@ def test_costs_of_running_intervals(reach: int) -> None:
     column, length = Spans(), 5000
     store = RunningArrays(column, reach)
     assert fill(store, length, Random(reach)) <= 3 * length
-    assert store.held <= 2 * (reach + 1)
+    assert store.capacity <= 2 * (reach + 1)
     for first, last in windows(store, 30):
         column.calls.clear()
-        assert store.one(first, last)[1] == last
+        assert store.lookup_one(first, last)[1] == last
         ((whole, before),) = column.calls
         assert (whole[1], before[1]) == (last, first - 1)
 
@@ -228,7 +228,7 @@ def test_space_of_quantiles(reach: int) -> None:
     """Figure 1: O(N_max log N_max)."""
     store = QuantileArrays(reach)
     store.append(np.ones(3000, np.int64), np.arange(3000))
-    assert store.held <= 2 * reach * (log2(reach) + 1)
+    assert store.capacity <= 2 * reach * (log2(reach) + 1)
 
 
 # ---- 5: arrays -------------------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def test_space_of_quantiles(reach: int) -> None:
 @pytest.mark.parametrize("kind", [RunningArrays, BaseArrays])
 def test_space_depends_on_the_reach_and_not_on_the_stream(kind: type[ArrayStore]) -> None:
     """Section 5: circular arrays; what is allocated for N_max positions is never allocated again."""
-    store = kind(Sum(pa.int64()).columns(), 100)
+    store = kind(Sum(pa.int64()).state_arrays(), 100)
     store.append(tuple(np.ones(100, np.int64) for _ in range(3)))
     before = store.nbytes
     for _ in range(50):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from panewise.errors import AggregateProblem, PlanProblem, TimeProblem
 from panewise.filters import CICount, CISum, Exact, Filter, MaxIndex
-from panewise.filters.base import Longs
+from panewise.filters.base import Int64Array
 from panewise.filters.levels import epsilon_below_of, epsilon_of
 from panewise.reference.substreams import above, aggregates
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 some = settings(max_examples=40, deadline=None)
 
 
-def longs(values: object) -> Longs:
+def longs(values: object) -> Int64Array:
     return np.array(values, np.int64)
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from panewise.aggregate import Aggregate, First, Max, Sum
 from panewise.stores import BaseIntervals, LandmarkIntervals, RunningIntervals, Store, TwoStacks
 from panewise.stores.base_intervals import cover
-from panewise.stores.landmark_intervals import SPREAD, landmark_from, partitioned
+from panewise.stores.landmark_intervals import SPREAD, landmark_from, partition_widths
 
 INT = pa.int64()
 Interval = tuple[int, int]
@@ -136,7 +136,7 @@ def landmark_cover(first: int, last: int, narrowest: int) -> list[Interval]:
 
 
 def landmarks_held(store: LandmarkIntervals[Any]) -> int:
-    return sum(landmarks.held for landmarks in store.partitions)
+    return sum(landmarks.state_count for landmarks in store.partitions)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_landmark_intervals_in_the_general_case() -> None:
     """gamma partitions: O(gamma) updates, O(1) lookups, O(gamma * N_max) space."""
     widths, aggregate, reach, length = (10, 15, 20, 300, 500), Max(INT), 1000, 4000
     calls, store = counting(aggregate), LandmarkIntervals(aggregate, reach, widths)
-    assert partitioned(widths) == [(10, 15, 20), (300, 500)]
+    assert partition_widths(widths) == [(10, 15, 20), (300, 500)]
     fill(store, length)
     assert calls["combine"] <= 2 * (SPREAD + 2) * length
     assert landmarks_held(store) <= 2 * (2 * SPREAD + 4) * reach
@@ -212,7 +212,7 @@ def test_landmark_intervals_in_the_general_case() -> None:
 @given(reach=st.integers(1, 10**5))
 def test_any_widths_need_no_more_than_a_logarithm_of_partitions(reach: int) -> None:
     """gamma = O(log N_max), even if every width up to N_max is asked for."""
-    assert len(partitioned(range(1, reach + 1))) <= log2(reach) + 1
+    assert len(partition_widths(range(1, reach + 1))) <= log2(reach) + 1
 
 
 def test_suffix_windows_share_one_space() -> None:

@@ -7,13 +7,13 @@ from random import Random
 import pytest
 
 from panewise.errors import PlanProblem, WindowProblem
-from panewise.slicing import Frame, Group, Policy, Role, WindowManager
+from panewise.slicing import WindowShape, WindowGroup, GroupingPolicy, WindowRole, WindowManager
 
 #: Figure 7 as far as the text tells it. Ranges and slides that it does not give are chosen to agree with what it says.
-D, U, V, Z = Frame(6, 2), Frame(6, 4), Frame(24, 8), Frame(32, 4)
-R, P, Y = Frame(9, 3), Frame(18, 3), Frame(27, 6)
-B, H, F, E = Frame(10, 5), Frame(15, 5), Frame(20, 5), Frame(30, 10)
-K = Frame(21, 3)
+D, U, V, Z = WindowShape(6, 2), WindowShape(6, 4), WindowShape(24, 8), WindowShape(32, 4)
+R, P, Y = WindowShape(9, 3), WindowShape(18, 3), WindowShape(27, 6)
+B, H, F, E = WindowShape(10, 5), WindowShape(15, 5), WindowShape(20, 5), WindowShape(30, 10)
+K = WindowShape(21, 3)
 POOL = (D, U, V, Z, R, P, Y, B, H, F, E)
 
 
@@ -22,18 +22,18 @@ def figure_7() -> WindowManager:
     return WindowManager.subsume(POOL)
 
 
-def sequence(group: Group) -> list[Frame]:
+def sequence(group: WindowGroup) -> list[WindowShape]:
     return [node.frame for node in group.nodes]
 
 
-def sequences(manager: WindowManager) -> list[list[Frame]]:
+def sequences(manager: WindowManager) -> list[list[WindowShape]]:
     for group in manager.groups:
-        group.check()
+        group.check_subsumption()
     return sorted(sequence(group) for group in manager.groups)
 
 
 def of(*pairs: tuple[int, int]) -> WindowManager:
-    return WindowManager.subsume(Frame(*pair) for pair in pairs)
+    return WindowManager.subsume(WindowShape(*pair) for pair in pairs)
 
 
 # ---- 3.1: frames and groups ------------------------------------------------------------------------------------------
@@ -53,19 +53,19 @@ def of(*pairs: tuple[int, int]) -> WindowManager:
 )
 def test_definition_1(inner: tuple[int, int], outer: tuple[int, int], subsumable: bool) -> None:
     """Section 3.1, definition 1: the outer range is no shorter, the outer slide is a multiple."""
-    assert Frame(*inner).subsumable_under(Frame(*outer)) is subsumable
+    assert WindowShape(*inner).subsumable_under(WindowShape(*outer)) is subsumable
 
 
 @pytest.mark.parametrize(("size", "slide"), [(0, 1), (1, 0), (-3, 1), (2**61, 1), (1.5, 1)])
 def test_frames_are_made_of_positive_lengths(size: int, slide: int) -> None:
     with pytest.raises(WindowProblem) as refused:
-        Frame(size, slide)
+        WindowShape(size, slide)
     assert refused.value.fix
 
 
 def test_every_window_is_in_one_group(figure_7: WindowManager) -> None:
     """Section 3.1: a grouping assigns each window to a single group."""
-    assert sorted(frame for group in figure_7.groups for frame in group.frames) == sorted(POOL)
+    assert sorted(frame for group in figure_7.groups for frame in group.shapes) == sorted(POOL)
     assert all(frame in figure_7.group_of(frame) for frame in POOL)
 
 
@@ -74,10 +74,10 @@ def test_every_window_is_in_one_group(figure_7: WindowManager) -> None:
 
 def test_figure_6() -> None:
     """Section 3.2, figure 6: W1 and W3 slide every two units; W2, as wide as W3, speaks every fourth."""
-    w1, w2, w3 = Frame(6, 2), Frame(8, 4), Frame(8, 2)
+    w1, w2, w3 = WindowShape(6, 2), WindowShape(8, 4), WindowShape(8, 2)
     (group,) = WindowManager.subsume([w1, w2, w3]).groups
     assert sequence(group) == [w1, w3]
-    assert [group.role(w) for w in (w1, w2, w3)] == [Role.SEED, Role.PIGGYBACKED, Role.ENCLOSING]
+    assert [group.role(w) for w in (w1, w2, w3)] == [WindowRole.SEED, WindowRole.PIGGYBACKED, WindowRole.ENCLOSING]
     assert group.nodes[1].piggybacked == (w2,)
     assert group.quotient(w2) == 2
 
@@ -90,15 +90,15 @@ def test_figure_7(figure_7: WindowManager) -> None:
 def test_windows_of_a_prime_slide_can_be_seeds(figure_7: WindowManager) -> None:
     """Section 3.2, (i): d, r and b are seeds, and their slide is the base slide of their group."""
     for seed in (D, R, B):
-        assert figure_7.group_of(seed).role(seed) is Role.SEED
-        assert figure_7.group_of(seed).slide == figure_7.group_of(seed).base == seed.slide
+        assert figure_7.group_of(seed).role(seed) is WindowRole.SEED
+        assert figure_7.group_of(seed).base_slide == figure_7.group_of(seed).common_slide == seed.slide
 
 
 def test_an_enclosing_window_may_move_by_a_double_step(figure_7: WindowManager) -> None:
     """Section 3.2, (ii): e is partly served by f and moves twice as far each time."""
     group = figure_7.group_of(E)
     assert group is figure_7.group_of(F)
-    assert group.role(E) is group.role(F) is Role.ENCLOSING
+    assert group.role(E) is group.role(F) is WindowRole.ENCLOSING
     assert E.slide == 2 * F.slide
 
 
@@ -106,7 +106,7 @@ def test_a_piggybacked_window_is_an_annotation(figure_7: WindowManager) -> None:
     """Section 3.2, (iii): u is as wide as d and slides half as often: no node, no cost, q = 2."""
     group = figure_7.group_of(U)
     assert group is figure_7.group_of(D)
-    assert group.role(U) is Role.PIGGYBACKED
+    assert group.role(U) is WindowRole.PIGGYBACKED
     assert (group.quotient(D), group.quotient(U)) == (1, 2)
     assert figure_7.cost == WindowManager.subsume(frame for frame in POOL if frame != U).cost
 
@@ -124,8 +124,8 @@ def test_a_base_slide_that_is_nested_already_needs_another_seed(figure_7: Window
     assert figure_7.group_of(Z).seed == Z
     assert figure_7.group_of(V).seed == D
     again = of((24, 8), (4, 4), (32, 4))
-    assert [group.seed for group in again.groups] == [Frame(4, 4), Frame(32, 4)]
-    assert [group.slide for group in again.groups] == [4, 4]
+    assert [group.seed for group in again.groups] == [WindowShape(4, 4), WindowShape(32, 4)]
+    assert [group.base_slide for group in again.groups] == [4, 4]
 
 
 def test_windows_of_one_slide_are_one_group_with_many_tails() -> None:
@@ -142,7 +142,7 @@ def test_nesting_gives_fewer_groups_than_slides() -> None:
 def test_candidates_come_by_descending_base_slide() -> None:
     """Algorithm 1, line 7: of the groups that would do, the one of the longest base slide is taken."""
     manager = of((4, 2), (5, 3), (10, 12))
-    assert manager.group_of(Frame(10, 12)).seed == Frame(5, 3)
+    assert manager.group_of(WindowShape(10, 12)).seed == WindowShape(5, 3)
 
 
 def test_only_the_last_window_of_a_group_is_probed() -> None:
@@ -163,7 +163,7 @@ def test_figure_10_a_handful_of_groups(longest: int, most: int, size: int) -> No
     """Section 5, figure 10: thousands of windows of range up to 60 are a few groups, fewer still by cost."""
     random = Random(longest)
     slides = [random.randint(1, longest) for _ in range(size)]
-    frames = [Frame(random.randint(slide + 1, 60), slide) for slide in slides]
+    frames = [WindowShape(random.randint(slide + 1, 60), slide) for slide in slides]
     grouped, packed = WindowManager.subsume(frames), WindowManager.pack(frames)
     assert len(grouped.groups) <= most
     assert len(packed.groups) == 1
@@ -177,70 +177,70 @@ def test_embedding_between_two_nodes(figure_7: WindowManager) -> None:
     """Section 3.3: k<21, 3> comes between p and y."""
     group = figure_7.embed(K)
     assert sequence(group) == [R, P, K, Y]
-    assert group.role(K) is Role.ENCLOSING
+    assert group.role(K) is WindowRole.ENCLOSING
     assert sequences(figure_7) == sorted([[D, V], [R, P, K, Y], [B, H, F, E], [Z]])
 
 
 def test_embedding_as_the_last_of_a_group(figure_7: WindowManager) -> None:
     """Section 3.3, lines 34-36: no window is wider, and the widest divides."""
-    assert sequence(figure_7.embed(Frame(40, 20))) == [B, H, F, E, Frame(40, 20)]
+    assert sequence(figure_7.embed(WindowShape(40, 20))) == [B, H, F, E, WindowShape(40, 20)]
 
 
 def test_embedding_a_new_seed(figure_7: WindowManager) -> None:
     """Section 3.3, line 32: a base slide that is a multiple of the new one counts too; the base slide changes."""
-    group = figure_7.embed(Frame(5, 1))
-    assert sequence(group) == [Frame(5, 1), B, H, F, E]
-    assert group.slide == 1
+    group = figure_7.embed(WindowShape(5, 1))
+    assert sequence(group) == [WindowShape(5, 1), B, H, F, E]
+    assert group.base_slide == 1
 
 
 def test_embedding_takes_the_longest_base_slide() -> None:
     """Section 3.3, line 32: candidates come by descending base slide."""
     manager = of((4, 2), (9, 3))
-    assert manager.embed(Frame(12, 6)).seed == Frame(9, 3)
-    assert manager.embed(Frame(12, 4)).seed == Frame(4, 2)
+    assert manager.embed(WindowShape(12, 6)).seed == WindowShape(9, 3)
+    assert manager.embed(WindowShape(12, 4)).seed == WindowShape(4, 2)
 
 
 def test_embedding_what_fits_nowhere(figure_7: WindowManager) -> None:
     """Section 3.3, line 44: it is the seed of a new group."""
-    assert sequence(figure_7.embed(Frame(14, 7))) == [Frame(14, 7)]
+    assert sequence(figure_7.embed(WindowShape(14, 7))) == [WindowShape(14, 7)]
 
 
 def test_a_window_does_not_go_after_a_wider_one() -> None:
     """Lines 39-40 as written: the slide of the wider one divides, but by definition 1 it is not subsumable."""
     manager = of((24, 2))
-    assert sequence(manager.embed(Frame(10, 4))) == [Frame(10, 4)]
+    assert sequence(manager.embed(WindowShape(10, 4))) == [WindowShape(10, 4)]
     assert len(manager.groups) == 2
 
 
 def test_a_window_does_not_go_after_a_narrower_one_that_is_not_subsumable() -> None:
     """Lines 37-38 look at the wider neighbour only: here that would put slides 4, 2, 8 in a row."""
     manager = of((10, 4), (20, 8))
-    assert sequence(manager.embed(Frame(15, 2))) == [Frame(15, 2)]
-    assert sequences(manager) == [[Frame(10, 4), Frame(20, 8)], [Frame(15, 2)]]
+    assert sequence(manager.embed(WindowShape(15, 2))) == [WindowShape(15, 2)]
+    assert sequences(manager) == [[WindowShape(10, 4), WindowShape(20, 8)], [WindowShape(15, 2)]]
 
 
 def test_embedding_at_the_range_of_a_node() -> None:
     """Section 3.2, (iii), at run time: it rides on the node, even if the next one could not follow it."""
     manager = of((10, 2), (20, 4))
-    group = manager.embed(Frame(10, 6))
-    assert group.role(Frame(10, 6)) is Role.PIGGYBACKED
-    assert group.quotient(Frame(10, 6)) == 3
+    group = manager.embed(WindowShape(10, 6))
+    assert group.role(WindowShape(10, 6)) is WindowRole.PIGGYBACKED
+    assert group.quotient(WindowShape(10, 6)) == 3
     assert len(manager.groups) == 1
 
 
 def test_embedding_under_a_node_of_the_same_range() -> None:
     """A window that slides more often takes the place of the node, which then rides on it."""
     manager = of((5, 2), (10, 8), (10, 16), (20, 8))
-    group = manager.embed(Frame(10, 4))
-    assert sequence(group) == [Frame(5, 2), Frame(10, 4), Frame(20, 8)]
+    group = manager.embed(WindowShape(10, 4))
+    assert sequence(group) == [WindowShape(5, 2), WindowShape(10, 4), WindowShape(20, 8)]
     assert [group.quotient(frame) for frame in group.nodes[1].piggybacked] == [2, 4]
-    assert manager.embed(Frame(10, 1)) is not group, "the seed of slide 2 would have to come first"
+    assert manager.embed(WindowShape(10, 1)) is not group, "the seed of slide 2 would have to come first"
 
 
 def test_embedding_again_is_counted(figure_7: WindowManager) -> None:
     assert figure_7.embed(U) is figure_7.group_of(U)
     assert figure_7.multiplicity(U) == 2
-    assert len(figure_7.frames) == len(POOL)
+    assert len(figure_7.shapes) == len(POOL)
 
 
 # ---- 3.3: revoking ---------------------------------------------------------------------------------------------------
@@ -268,8 +268,8 @@ def test_revoking_a_seed_with_an_orphan(figure_7: WindowManager) -> None:
     group = figure_7.group_of(D)
     assert figure_7.revoke(D) == ()
     assert figure_7.group_of(U) is group
-    assert group.role(U) is Role.SEED
-    assert group.slide == 4
+    assert group.role(U) is WindowRole.SEED
+    assert group.base_slide == 4
     assert sequence(group) == [U, V]
     assert sequences(figure_7) == sorted([[U, V], [R, P, Y], [B, H, F, E], [Z]])
 
@@ -279,43 +279,43 @@ def test_revoking_a_seed_appoints_the_next(figure_7: WindowManager) -> None:
     figure_7.revoke(D)
     figure_7.revoke(U)
     assert figure_7.group_of(V).seed == V
-    assert figure_7.group_of(V).slide == 8
+    assert figure_7.group_of(V).base_slide == 8
 
 
 def test_the_orphan_of_the_shortest_slide_is_the_replacement() -> None:
     """Section 3.3: the other orphans ride on it."""
     manager = of((4, 1), (8, 1), (8, 2), (8, 4), (8, 6))
-    assert manager.revoke(Frame(8, 1)) == ()
-    group = manager.group_of(Frame(8, 2))
-    assert sequence(group) == [Frame(4, 1), Frame(8, 2)]
+    assert manager.revoke(WindowShape(8, 1)) == ()
+    group = manager.group_of(WindowShape(8, 2))
+    assert sequence(group) == [WindowShape(4, 1), WindowShape(8, 2)]
     assert [group.quotient(frame) for frame in group.nodes[1].piggybacked] == [2, 3]
 
 
 def test_orphans_that_the_replacement_does_not_divide_are_embedded_anew() -> None:
     """Section 3.3 leaves open what becomes of slide 6 when slide 4 is the replacement."""
     manager = of((8, 2), (8, 4), (8, 6))
-    assert manager.revoke(Frame(8, 2)) == (Frame(8, 6),)
-    assert sequences(manager) == [[Frame(8, 4)], [Frame(8, 6)]]
+    assert manager.revoke(WindowShape(8, 2)) == (WindowShape(8, 6),)
+    assert sequences(manager) == [[WindowShape(8, 4)], [WindowShape(8, 6)]]
 
 
 def test_a_replacement_has_to_be_subsumable_under_the_next_node() -> None:
     """Section 3.3 leaves open what happens if the shortest slide of the orphans does not divide that of the next."""
     manager = of((8, 2), (8, 6), (8, 8), (12, 8))
-    assert manager.revoke(Frame(8, 2)) == (Frame(8, 6),)
-    assert sequences(manager) == [[Frame(8, 6)], [Frame(8, 8), Frame(12, 8)]]
+    assert manager.revoke(WindowShape(8, 2)) == (WindowShape(8, 6),)
+    assert sequences(manager) == [[WindowShape(8, 6)], [WindowShape(8, 8), WindowShape(12, 8)]]
 
 
 def test_an_empty_group_is_gone_and_its_number_with_it(figure_7: WindowManager) -> None:
     number = figure_7.group_of(Z).number
     figure_7.revoke(Z)
     assert number not in {group.number for group in figure_7.groups}
-    assert figure_7.embed(Frame(33, 11)).number > number
+    assert figure_7.embed(WindowShape(33, 11)).number > number
 
 
 def test_a_window_leaves_with_its_last_query(figure_7: WindowManager) -> None:
     figure_7.embed(Z)
     figure_7.revoke(Z)
-    assert figure_7.group_of(Z).frames == (Z,)
+    assert figure_7.group_of(Z).shapes == (Z,)
     figure_7.revoke(Z)
     with pytest.raises(PlanProblem, match="no query asks for the window <32, 4>"):
         figure_7.revoke(Z)
@@ -334,33 +334,33 @@ def test_embedding_and_revoking_in_turn_leaves_the_groups_as_they_were(figure_7:
 
 def test_degradation_is_noticed_and_cured() -> None:
     """Section 6: a fine window shares its panes with others; when it has gone, they are better apart."""
-    fine, others = Frame(60, 1), [Frame(21, 7), Frame(33, 11), Frame(60, 20)]
+    fine, others = WindowShape(60, 1), [WindowShape(21, 7), WindowShape(33, 11), WindowShape(60, 20)]
     manager = WindowManager.pack([fine, *others])
     assert len(manager.groups) == 1
     assert manager.cost == 60
     manager.revoke(fine)
-    assert not manager.degraded(), "a quarter has changed, not more"
+    assert not manager.is_degraded(), "a quarter has changed, not more"
     manager.embed(fine)
     manager.revoke(fine)
-    assert manager.degraded()
-    fresh = manager.repacked()
-    assert fresh.frames == manager.frames
+    assert manager.is_degraded()
+    fresh = manager.repack()
+    assert fresh.shapes == manager.shapes
     assert fresh.cost == 9 < manager.cost
-    assert not fresh.degraded()
+    assert not fresh.is_degraded()
 
 
 def test_degradation_by_an_unlucky_order() -> None:
     """Section 6: the paper's groups depend on the order of registration too."""
-    manager = WindowManager(Policy.PAPER)
-    for frame in (Frame(12, 8), Frame(18, 4), Frame(12, 4)):
+    manager = WindowManager(GroupingPolicy.PAPER)
+    for frame in (WindowShape(12, 8), WindowShape(18, 4), WindowShape(12, 4)):
         manager.embed(frame)
-    assert [sequence(group) for group in manager.groups] == [[Frame(12, 4)], [Frame(18, 4)]]
-    assert manager.degraded()
-    assert [sequence(group) for group in manager.repacked().groups] == [[Frame(12, 4), Frame(18, 4)]]
+    assert [sequence(group) for group in manager.groups] == [[WindowShape(12, 4)], [WindowShape(18, 4)]]
+    assert manager.is_degraded()
+    assert [sequence(group) for group in manager.repack().groups] == [[WindowShape(12, 4), WindowShape(18, 4)]]
 
 
 def test_a_group_that_breaks_the_law_is_refused() -> None:
     with pytest.raises(PlanProblem, match="<4, 4> is not subsumable under <8, 2> in group 3"):
-        Group(3, [Frame(4, 4), Frame(8, 2)]).check()
+        WindowGroup(3, [WindowShape(4, 4), WindowShape(8, 2)]).check_subsumption()
     with pytest.raises(PlanProblem, match="<8, 2> is not subsumable under <8, 3>"):
-        Group(0, [Frame(8, 2), Frame(8, 3)]).check()
+        WindowGroup(0, [WindowShape(8, 2), WindowShape(8, 3)]).check_subsumption()

@@ -8,11 +8,11 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from panewise.plan.picture import COLOURS, LISTED_GROUPS, picture
-from panewise.slicing import Frame, Policy, Role, WindowManager
+from panewise.slicing import WindowShape, GroupingPolicy, WindowRole, WindowManager
 from panewise.time import Domain
 
-SMALL = WindowManager.subsume([Frame(6, 2), Frame(6, 4), Frame(24, 8), Frame(9, 3), Frame(18, 3), Frame(32, 4)])
-LARGE = WindowManager.subsume(Frame(size, slide) for slide in range(7, 40) for size in range(slide, 90, 9))
+SMALL = WindowManager.subsume([WindowShape(6, 2), WindowShape(6, 4), WindowShape(24, 8), WindowShape(9, 3), WindowShape(18, 3), WindowShape(32, 4)])
+LARGE = WindowManager.subsume(WindowShape(size, slide) for slide in range(7, 40) for size in range(slide, 90, 9))
 
 
 def drawn(manager: WindowManager, title: str = "groups", domain: Domain = Domain.INTEGER) -> Xml.Element:
@@ -29,11 +29,11 @@ def words(svg: Xml.Element, kind: str) -> list[str]:
 
 @pytest.mark.parametrize("manager", [SMALL, LARGE], ids=["small", "large"])
 def test_every_frame_has_the_mark_of_its_role(manager: WindowManager) -> None:
-    roles = Counter(group.role(frame) for group in manager.groups for frame in group.frames)
+    roles = Counter(group.role(frame) for group in manager.groups for frame in group.shapes)
     found = classes(drawn(manager))
-    assert {role: found[f"mark {role.value}"] for role in Role} == {role: roles[role] for role in Role}
+    assert {role: found[f"mark {role.value}"] for role in WindowRole} == {role: roles[role] for role in WindowRole}
     assert found["edge sequence"] == found["group"] == found["number"] == len(manager.groups)
-    assert found["edge piggybacked"] == roles[Role.PIGGYBACKED]
+    assert found["edge piggybacked"] == roles[WindowRole.PIGGYBACKED]
 
 
 def test_a_sequence_is_drawn_in_order() -> None:
@@ -51,9 +51,9 @@ def test_quotients_stand_on_the_edges() -> None:
 
 def test_frames_have_names_while_there_is_room() -> None:
     named = words(drawn(SMALL), "frame")
-    assert sorted(named) == sorted(str(frame) for frame in SMALL.frames)
+    assert sorted(named) == sorted(str(frame) for frame in SMALL.shapes)
     large = drawn(LARGE)
-    assert len(LARGE.frames) > 60
+    assert len(LARGE.shapes) > 60
     assert not words(large, "frame")
     assert not words(large, "quotient")
 
@@ -62,7 +62,7 @@ def test_every_mark_tells_its_frame_under_the_pointer() -> None:
     svg = drawn(LARGE)
     marks = [element for element in svg.iter() if element.get("class", "").startswith("mark ")]
     told = [mark.findtext("{*}title") for mark in marks]
-    assert Counter(told) == Counter(str(frame) for frame in LARGE.frames)
+    assert Counter(told) == Counter(str(frame) for frame in LARGE.shapes)
 
 
 def test_groups_are_told_apart_by_number_where_colours_repeat() -> None:
@@ -73,7 +73,7 @@ def test_groups_are_told_apart_by_number_where_colours_repeat() -> None:
 
 def test_the_legend_names_roles_and_groups_and_stays_short() -> None:
     svg = drawn(SMALL)
-    assert words(svg, "role") == [role.value for role in Role]
+    assert words(svg, "role") == [role.value for role in WindowRole]
     assert len(words(svg, "entry")) == len(SMALL.groups)
     assert words(svg, "entry")[0] == "0: 3 frames, cost 7"
     entries = words(drawn(LARGE), "entry")
@@ -89,7 +89,7 @@ def test_axes_have_names_and_round_ticks() -> None:
 
 def test_lengths_of_time_are_written_as_such() -> None:
     minute = 60_000_000
-    svg = drawn(WindowManager.pack([Frame(60 * minute, 5 * minute)]), domain=Domain.TIMESTAMP)
+    svg = drawn(WindowManager.pack([WindowShape(60 * minute, 5 * minute)]), domain=Domain.TIMESTAMP)
     assert words(svg, "frame") == ["<1 HOUR, 5 MINUTES>"]
     assert words(svg, "tick-label")[:2] == ["10 MINUTES", "20 MINUTES"]
 
@@ -105,8 +105,8 @@ def test_titles_lose_what_xml_cannot_say() -> None:
     assert words(drawn(SMALL, "a\x00b\x1b\ud800c"), "title") == ["abc"]
 
 
-@pytest.mark.parametrize("policy", list(Policy))
-def test_an_empty_manager_is_an_empty_plane(policy: Policy) -> None:
+@pytest.mark.parametrize("policy", list(GroupingPolicy))
+def test_an_empty_manager_is_an_empty_plane(policy: GroupingPolicy) -> None:
     svg = drawn(WindowManager(policy))
     assert not [name for name in classes(svg) if name.startswith("mark")]
     assert words(svg, "axis-label") == ["range", "slide"]

@@ -7,7 +7,7 @@ import pytest
 
 import panewise as pw
 from panewise.algebra import Select
-from panewise.plan import Relation
+from panewise.plan import RowPlan
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
 
@@ -19,9 +19,9 @@ def pool(*queries: str, delay: int | None = 0) -> pw.Pool:
     return made
 
 
-def plan(query: str) -> Relation:
+def plan(query: str) -> RowPlan:
     found = pool(query).queries["q0"].plan
-    assert isinstance(found, Relation)
+    assert isinstance(found, RowPlan)
     return found
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from panewise.aggregate import Aggregate, Avg, Count, First, Max, Min, Quantile, RegrSlope, Sum, VarPop
 from panewise.errors import PlanProblem
 from panewise.plan import choose_store
-from panewise.stores import STORES, BaseIntervals, Lookups, Recompute, RunningIntervals
+from panewise.stores import STORES, BaseIntervals, LookupKind, Recompute, RunningIntervals
 from panewise.stores.base_intervals import cover
 
 INT = pa.int64()
@@ -29,7 +29,7 @@ def test_all_stores_answer_like_recompute(
     aggregate: Aggregate[Any], values: list[int], reach: int, data: st.DataObject
 ) -> None:
     """R-INT = B-INT = L-INT = recompute, for every interval within reach, after every append."""
-    general = [store for store in STORES if store.answers is not Lookups.SLIDING]
+    general = [store for store in STORES if store.answers is not LookupKind.SLIDING]
     stores = [store(aggregate, reach) for store in general if store.accepts(aggregate.laws)]
     assert stores
     for length, value in enumerate(values, 1):

@@ -9,8 +9,8 @@ import pytest
 
 from panewise.errors import StateProblem
 from panewise.runtime.checkpoint import Checkpoint
-from panewise.runtime.control import ControlLog, malformed
-from panewise.runtime.spark.shard import ordered
+from panewise.runtime.control import ControlLog, command_fault
+from panewise.runtime.spark.shard import order_messages
 from panewise.runtime.spark_log import check_log
 
 REGISTER = {"op": "register", "name": "q", "text": "SELECT 1", "start": "backfill"}
@@ -36,20 +36,20 @@ def control(tmp_path: Path) -> ControlLog:
     ],
 )
 def test_a_command_that_cannot_be_followed_is_told(command: object, fault: str | None) -> None:
-    found = malformed(command)
+    found = command_fault(command)
     assert found is None if fault is None else fault in str(found)
 
 
 def test_foreign_commands_are_passed_over_aloud(control: ControlLog, caplog: pytest.LogCaptureFixture) -> None:
-    control.command([REGISTER])
+    control.append_commands([REGISTER])
     (control.commands / "1x.json").write_text(json.dumps({"number": 1, "commands": [REGISTER]}))
     (control.commands / "00000002.json").write_text(json.dumps({"number": 2, "commands": [{"op": "register"}]}))
     (control.commands / "00000003.json").write_text("[1, 2]")
     for _ in range(3):
-        assert list(control.standing()) == ["q"]
+        assert list(control.active_queries()) == ["q"]
         assert not control.finished
-    assert control.command([{"op": "revoke", "name": "q"}]) == 4
-    assert not control.standing()
+    assert control.append_commands([{"op": "revoke", "name": "q"}]) == 4
+    assert not control.active_queries()
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 3
     assert any("1x.json' is passed over: its name is no number" in each for each in told)
@@ -63,10 +63,10 @@ def test_shards_pass_over_what_the_driver_passes_over() -> None:
         {"number": 3},
         {"commands": [REGISTER]},
     ]
-    found = ordered([(-1, json.dumps(entry).encode()) for entry in entries])
+    found = order_messages([(-1, json.dumps(entry).encode()) for entry in entries])
     assert found == [REGISTER | {"number": 1.0}]
     with pytest.raises(StateProblem, match="the control log is damaged: a command cannot be read"):
-        ordered([(-1, b'{"number": 1, "comm')])
+        order_messages([(-1, b'{"number": 1, "comm')])
 
 
 def test_requests_without_an_identity_are_passed_over_aloud(
@@ -78,16 +78,16 @@ def test_requests_without_an_identity_are_passed_over_aloud(
         (control.requests / f"{number:08d}.json").write_text(text)
     identity = control.request("revoke", name="q")
     for _ in range(3):
-        assert [request["id"] for request in control.pending()] == [identity]
+        assert [request["id"] for request in control.pending_requests()] == [identity]
     assert len(caplog.records) == 4
 
 
 def test_a_command_that_was_cut_off_is_refused_by_name(control: ControlLog) -> None:
-    control.command([REGISTER])
+    control.append_commands([REGISTER])
     path = control.commands / "00000001.json"
     path.write_bytes(path.read_bytes()[:20])
     with pytest.raises(StateProblem, match=r"the control log is damaged: '.*00000001.json' cannot be read"):
-        ControlLog(control.checkpoint).standing()
+        ControlLog(control.checkpoint).active_queries()
 
 
 # ---- Spark's own checkpoint --------------------------------------------------------------------------------------
@@ -132,8 +132,8 @@ def test_a_damaged_file_of_spark_is_refused_by_name(spark_log: Path, name: str, 
 
 def test_a_file_that_could_not_be_read_may_be_removed(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path)
-    assert not checkpoint.excused("/in/a b.parquet")
-    checkpoint.excuse("/in/a b.parquet")
-    checkpoint.excuse("/in/a b.parquet")
-    assert checkpoint.excused("/in/a b.parquet")
-    assert not checkpoint.excused("/in/b.parquet")
+    assert not checkpoint.is_known_unreadable("/in/a b.parquet")
+    checkpoint.record_unreadable("/in/a b.parquet")
+    checkpoint.record_unreadable("/in/a b.parquet")
+    assert checkpoint.is_known_unreadable("/in/a b.parquet")
+    assert not checkpoint.is_known_unreadable("/in/b.parquet")

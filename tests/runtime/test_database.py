@@ -11,7 +11,7 @@ import pytest
 
 import panewise as pw
 from panewise.runtime.local import HOST
-from panewise.runtime.local.database import MEMORY, open_database
+from panewise.runtime.local.database import MEMORY_VARIABLE, open_database
 
 
 @pytest.fixture(scope="module")
@@ -100,10 +100,10 @@ def test_memory_and_threads_are_bounded_and_every_cursor_is_in_utc(database: Any
 
 
 def test_the_memory_of_duckdb_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(MEMORY, "64MB")
+    monkeypatch.setenv(MEMORY_VARIABLE, "64MB")
     with open_database() as opened:
         assert opened.execute("SELECT current_setting('memory_limit')").fetchone() == ("61.0 MiB",)
-    monkeypatch.setenv(MEMORY, "plenty")
+    monkeypatch.setenv(MEMORY_VARIABLE, "plenty")
     with pytest.raises(pw.PanewiseError, match="PANEWISE_DUCKDB_MEMORY is 'plenty'; set it to a size"):
         open_database()
 

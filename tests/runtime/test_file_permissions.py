@@ -14,7 +14,7 @@ import pytest
 import panewise as pw
 from panewise.runtime.checkpoint import Checkpoint
 from panewise.runtime.local.files import write
-from panewise.runtime.whole import clear_drafts, create_whole, draft_of, private_folder, write_whole
+from panewise.runtime.whole import clear_drafts, create_atomic, draft_path, private_folder, write_atomic
 
 
 @contextmanager
@@ -63,9 +63,9 @@ def test_drafts_of_killed_writers_are_cleared_and_nothing_else(tmp_path: Path) -
     part, request = tmp_path / "state" / "3" / "p1", checkpoint.control.requests / "00000001.json"
     part.parent.mkdir(parents=True)
     for path in (part, request, tmp_path / "plan.json"):
-        write_whole(path, b"whole")
-        draft_of(path).write_bytes(b"ha")
-    old = draft_of(request)
+        write_atomic(path, b"whole")
+        draft_path(path).write_bytes(b"ha")
+    old = draft_path(request)
     old.touch()
     os.utime(old, (time.time() - 7200,) * 2)
     checkpoint.clear_drafts()
@@ -89,6 +89,6 @@ def test_staging_folders_of_spark_are_cleared(tmp_path: Path) -> None:
 
 
 def test_a_private_folder_is_no_file(tmp_path: Path) -> None:
-    create_whole(tmp_path / "file", b"")
+    create_atomic(tmp_path / "file", b"")
     with pytest.raises(FileExistsError):
         private_folder(tmp_path / "file")

@@ -16,7 +16,7 @@ import pyarrow.parquet
 import pytest
 
 import panewise as pw
-from panewise.decoding import decoded
+from panewise.decoding import decode_table
 from panewise.lang import bind_script
 from panewise.runtime.local import HOST
 from panewise.runtime.local.files import read
@@ -138,7 +138,7 @@ def test_how_values_are_held_does_not_matter(kind: str) -> None:
 def test_a_slice_of_an_encoded_column_is_decoded_alone(kind: str) -> None:
     column, plain = ENCODED[kind]
     arrow = pa.table(beside(column)).slice(1, 2)
-    assert decoded(arrow)["k"].to_pylist() == plain[1:3]
+    assert decode_table(arrow)["k"].to_pylist() == plain[1:3]
 
 
 def test_encoded_columns_of_files_are_plain(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_a_second_process_is_refused_at_once_and_told_who_owns_it(tmp_path: Path
     with owner(tmp_path) as process:
         began = time.monotonic()
         with pytest.raises(StateProblem, match=rf"is in use by process {process.pid} on \S+ since 20.*; stop that"):
-            Lease(tmp_path).take()
+            Lease(tmp_path).acquire()
         assert time.monotonic() - began < 1
 
 
@@ -64,29 +64,29 @@ def test_a_killed_owner_is_followed_without_waiting(tmp_path: Path) -> None:
         process.send_signal(signal.SIGKILL)
         # Also as a zombie, whom nobody has waited for.
         ending = time.monotonic() + 10
-        while process.returncode is None and module._born(process.pid) is not None and time.monotonic() < ending:
+        while process.returncode is None and module._process_start(process.pid) is not None and time.monotonic() < ending:
             time.sleep(0.01)
         lease = Lease(tmp_path)
-        lease.take()
+        lease.acquire()
         assert lease.fence == Fence(str(tmp_path / "owners"), 2)
         lease.release()
 
 
 def test_a_number_that_another_process_has_now_is_no_owner(tmp_path: Path) -> None:
-    Lease(tmp_path).take()
+    Lease(tmp_path).acquire()
     path = tmp_path / "owners" / "00000001.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"born": "1"}))
-    Lease(tmp_path).take()
+    Lease(tmp_path).acquire()
 
 
 def test_one_process_does_not_own_it_twice_but_may_give_it_on(tmp_path: Path) -> None:
     first, second = Lease(tmp_path), Lease(tmp_path)
-    first.take()
-    first.take()
+    first.acquire()
+    first.acquire()
     with pytest.raises(StateProblem, match=rf"in use by process {os.getpid()} "):
-        second.take()
+        second.acquire()
     first.release()
-    second.take()
+    second.acquire()
     assert (first.held, second.held, second.fence.epoch) == (False, True, 2)
     second.release()
 
@@ -94,12 +94,12 @@ def test_one_process_does_not_own_it_twice_but_may_give_it_on(tmp_path: Path) ->
 def test_an_owner_on_another_machine_is_listened_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BEAT", 0.05)
     alive = Lease(tmp_path)
-    alive.take()
+    alive.acquire()
     moved(tmp_path)
     with pytest.raises(StateProblem, match=r"in use by process \d+ on far"):
-        Lease(tmp_path).take()
+        Lease(tmp_path).acquire()
     alive.release()
-    Lease(tmp_path).take()
+    Lease(tmp_path).acquire()
 
 
 def test_an_owner_on_another_machine_that_is_silent_is_fenced_off(
@@ -110,20 +110,20 @@ def test_an_owner_on_another_machine_that_is_silent_is_fenced_off(
     stuck = Lease(tmp_path)
     with monkeypatch.context() as paused:
         paused.setattr(Lease, "_beat", lambda *_: None)
-        stuck.take()
+        stuck.acquire()
     moved(tmp_path)
     # What it says of the time does not matter, only that it says nothing more.
     os.utime(tmp_path / "owners" / "00000001.json", (2**31, 2**31))
     later = Lease(tmp_path)
-    later.take()
+    later.acquire()
     with pytest.raises(StateProblem, match=rf"has lost its checkpoint to process {os.getpid()} on \S+ since"):
         stuck.fence.check()
     with pytest.raises(StateProblem, match="has lost its checkpoint"):
-        stuck.take()
+        stuck.acquire()
     later.fence.check()
     stuck.release()
     with pytest.raises(StateProblem, match="in use"):
-        stuck.take()
+        stuck.acquire()
     later.release()
 
 
@@ -132,7 +132,7 @@ def test_of_many_who_come_at_once_one_gets_it(tmp_path: Path) -> None:
 
     def take(lease: Lease) -> None:
         try:
-            lease.take()
+            lease.acquire()
         except StateProblem as problem:
             refused.append(problem)
 
@@ -147,13 +147,13 @@ def test_of_many_who_come_at_once_one_gets_it(tmp_path: Path) -> None:
 
 def test_an_owner_stays_fenced_off_when_its_successor_is_forgotten(tmp_path: Path) -> None:
     first = Lease(tmp_path)
-    first.take()
+    first.acquire()
     first.release()
-    for _ in range(2 * module.RECORDED):
+    for _ in range(2 * module.KEPT_OWNERS):
         later = Lease(tmp_path)
-        later.take()
+        later.acquire()
         later.release()
-    assert len(list((tmp_path / "owners").glob("*.json"))) == module.RECORDED
+    assert len(list((tmp_path / "owners").glob("*.json"))) == module.KEPT_OWNERS
     with pytest.raises(StateProblem, match="has lost its checkpoint"):
         first.fence.check()
 
@@ -161,4 +161,4 @@ def test_an_owner_stays_fenced_off_when_its_successor_is_forgotten(tmp_path: Pat
 def test_a_checkpoint_that_cannot_be_written_is_not_said_to_be_damaged(tmp_path: Path) -> None:
     (tmp_path / "owners").write_text("not a folder")
     with pytest.raises(StateProblem, match=r"cannot be written: .*; check space and permissions"):
-        Checkpoint(tmp_path).lease.take()
+        Checkpoint(tmp_path).lease.acquire()

@@ -161,16 +161,16 @@ def test_one_query_over_a_file(folder: Path, kind: str, name: str) -> None:
     ],
 )
 def test_time_is_guessed_from_types_values_and_names(columns: dict[str, list[str]], guess: str, reason: str) -> None:
-    from panewise.cli.querying import guessed_time, timed
+    from panewise.cli.querying import guess_time, with_timestamps
 
     table = pa.table(columns)
     if guess is None:
         with pytest.raises(PanewiseError) as problem:
-            guessed_time(table)
+            guess_time(table)
         assert str(problem.value) == reason
         return
-    assert guessed_time(table) == (guess, reason)
-    assert pw.Stream(timed(table, guess), guess).arrow.num_rows == 1
+    assert guess_time(table) == (guess, reason)
+    assert pw.Stream(with_timestamps(table, guess), guess).arrow.num_rows == 1
 
 
 GOOD, BAD = "2026-01-31 07:00:01", "31st of January"

@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 
 import panewise as pw
 from panewise.cli.app import app
-from panewise.cli.controlling import absolute, results_of
+from panewise.cli.controlling import absolute_address, results_of
 from panewise.errors import PanewiseError
 from panewise.runtime.checkpoint import Checkpoint
-from panewise.runtime.dead_letters import Letter
+from panewise.runtime.dead_letters import DeadLetter
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
 SUMS = "SELECT k, SUM(v) AS s FROM S [RANGE 4 SLIDE 2] GROUP BY k"
@@ -29,10 +29,10 @@ def checkpoint(tmp_path: Path) -> Checkpoint:
     """A pipeline with three queries: one has a folder of its own, two share theirs, one of which is suspended."""
     made = Checkpoint(tmp_path / "ck")
     made.create(pw.Pool({"S": pw.StreamSchema(SCHEMA, "t")}), (0,), "rocksdb")
-    made.control.command(
+    made.control.append_commands(
         [{"op": "register", "name": name, "text": SUMS, "start": "backfill"} for name in ("own", "peak", "bad")]
     )
-    made.control.command([FAILED | {"name": "bad"}])
+    made.control.append_commands([FAILED | {"name": "bad"}])
     made.targets.write_text(json.dumps({"own": f"parquet:{tmp_path / 'out'}", "*": "memory:"}))
     write(tmp_path / "out" / "batch=2", [{"k": "b", "s": 2}])
     write(tmp_path / "out" / "batch=10", [{"k": "c", "s": 3}])
@@ -97,7 +97,7 @@ def test_list_and_status_tell_of_suspended_queries_with_reason_and_row(checkpoin
         "bad": "suspended",
     }
     assert queries["bad"]["row"] == {"k": "'x'"}
-    checkpoint.letters.suspend_sink(Letter("own", "its sink fails: no"))
+    checkpoint.dead_letters.suspend_sink(DeadLetter("own", "its sink fails: no"))
     assert json.loads(command("list", checkpoint.folder, "--json")[1])["queries"]["own"]["state"] == "suspended"
 
 
@@ -106,9 +106,9 @@ def test_the_exit_code_of_status_tells_health(checkpoint: Checkpoint) -> None:
     code, told = command("status", checkpoint.folder)
     assert code == 1
     assert "stopped" in told
-    checkpoint.control.command([{"op": "revoke", "name": "bad"}])
+    checkpoint.control.append_commands([{"op": "revoke", "name": "bad"}])
     assert command("status", checkpoint.folder)[0] == 1
-    checkpoint.lease.take()
+    checkpoint.lease.acquire()
     metrics = {"batch": 4, "at": "2026-01-01T00:00:00Z", "watermark": 9, "lag_seconds": 3.0, "rows_in": 5, "used": 3}
     metrics |= {"late": 1, "rejected": 1, "rows_out": 7}
     checkpoint.metrics.write_text(json.dumps(metrics) + '\n{"batch": 5, "cut')
@@ -117,7 +117,7 @@ def test_the_exit_code_of_status_tells_health(checkpoint: Checkpoint) -> None:
     assert code == 0
     assert "5 rows in = 3 used + 1 late + 1 rejected; 7 rows out" in told
     assert "3 s behind" in told
-    checkpoint.control.command([{"op": "finish"}])
+    checkpoint.control.append_commands([{"op": "finish"}])
     code, told = command("status", checkpoint.folder, "--json")
     assert (code, json.loads(told)["health"]) == (0, "finished")
 
@@ -128,9 +128,9 @@ def test_register_and_resume_leave_requests_for_the_pipeline(checkpoint: Checkpo
     assert "more is registered, once the pipeline runs" in told
     assert "panewise results" in told
     command("resume", checkpoint.folder, "bad", "--wait", "0")
-    asked = [(each["op"], each["name"], each.get("into")) for each in checkpoint.control.pending()]
+    asked = [(each["op"], each["name"], each.get("into")) for each in checkpoint.control.pending_requests()]
     assert asked == [("register", "more", f"csv:{tmp_path / 'x'}"), ("resume", "bad", None)]
     with pytest.raises(PanewiseError, match="query 'own' is not suspended"):
         command("resume", checkpoint.folder, "own")
-    assert absolute("parquet:out") == f"parquet:{Path('out').absolute()}"
-    assert absolute("kafka:server/out") == "kafka:server/out"
+    assert absolute_address("parquet:out") == f"parquet:{Path('out').absolute()}"
+    assert absolute_address("kafka:server/out") == "kafka:server/out"

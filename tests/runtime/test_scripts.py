@@ -13,7 +13,7 @@ import pytest
 from panewise.errors import BindProblem, PanewiseError
 from panewise.lang import parse_script, render
 from panewise.runtime.local import HOST
-from panewise.runtime.local.script import answer, found_columns, load, shared
+from panewise.runtime.local.script import answer, describe_inferred_columns, load, shared_pool
 
 TRIPS = pa.table(
     {
@@ -59,7 +59,7 @@ def test_columns_that_are_not_declared_are_those_of_the_files(trips: Path, sourc
 def test_inferred_columns_are_told(trips: Path) -> None:
     script = load(written(trips, f"CREATE STREAM trips TIME ts DELAY 1min FROM 'trips.parquet'; {COUNTED}"), HOST)
     told = "stream trips: ts TIMESTAMP, fare DOUBLE, riders INT, zone STRING, as in 'parquet:trips.parquet'"
-    assert found_columns(script) == [told]
+    assert describe_inferred_columns(script) == [told]
     assert script.streams["trips"].delay_ticks == 60_000_000
 
 
@@ -130,7 +130,7 @@ def test_a_script_says_which_end_of_windows_is_in(trips: Path, said: str) -> Non
     wanted = answers(trips, text, boundary="[)")
     assert answers(trips, f"{said}; {text}") == wanted != answers(trips, text)
     assert answers(trips, f"{said}; {text}", boundary="[)") == wanted
-    assert shared(load(written(trips, f"{said}; {text}"), HOST), HOST).boundary.value == "[)"
+    assert shared_pool(load(written(trips, f"{said}; {text}"), HOST), HOST).boundary.value == "[)"
 
 
 def test_the_usual_boundary_can_be_said_too(trips: Path) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 import panewise as pw
-from panewise.engine.pane_log import Tap
+from panewise.engine.pane_log import PaneCollector
 from panewise.runtime.pane_log import Header, PaneLog
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
@@ -49,14 +49,14 @@ class Writer:
         pool.register(self.name, self.text)
         self.engine, self.log = pw.Engine(pool), PaneLog(self.folder)
         self.log.claim(Header.of(pool.queries[self.name], pool, "the test"))
-        self.tap = Tap(self.engine, [self.name])
+        self.tap = PaneCollector(self.engine, [self.name])
 
     def write(self, table: pa.Table) -> Writer:
         self.engine.feed("S", table)
         self.fed.append(table)
         self.tap.open()
         self.said.append(self.engine.advance()[self.name])
-        self.log.write(self.tap.drawn()[self.name], self.batch)
+        self.log.write(self.tap.collect()[self.name], self.batch)
         self.batch += 1
         return self
 

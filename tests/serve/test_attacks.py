@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
-from panewise.errors import TooMuch
+from panewise.errors import LimitExceeded
 from panewise.runtime.local.sandbox import Sandbox
 from panewise.scalar import Scalar
 from panewise.serve import Limits
@@ -333,11 +333,11 @@ def evaluated(sandbox: Sandbox, sql: str, kind: pa.DataType, seconds: float = 5)
 def test_a_sandbox_answers_and_is_there_again_after_it_was_ended(sandbox: Sandbox) -> None:
     lengths = [len(f"k{n}") for n in range(3000)]
     assert evaluated(sandbox, "LENGTH(`k`)", pa.int32()) == lengths
-    with pytest.raises(TooMuch, match=r"longer than 0\.5 seconds"):
+    with pytest.raises(LimitExceeded, match=r"longer than 0\.5 seconds"):
         evaluated(sandbox, exchanged("`k`", 300_000), pa.int32(), 0.5)
-    with pytest.raises(TooMuch, match="too much memory"):
+    with pytest.raises(LimitExceeded, match="too much memory"):
         evaluated(sandbox, "LENGTH(REPEAT(`k`, 2000000000))", pa.int32())
-    with pytest.raises(TooMuch, match="more than 1,048,576 bytes"):
+    with pytest.raises(LimitExceeded, match="more than 1,048,576 bytes"):
         evaluated(sandbox, "REPEAT(`k`, 1000)", pa.string())
     sandbox.kill()
     assert evaluated(sandbox, "LENGTH(`k`)", pa.int32()) == lengths
@@ -347,6 +347,6 @@ def test_anybody_may_end_a_sandbox_that_is_at_work(sandbox: Sandbox) -> None:
     sandbox.start()
     threading.Timer(0.3, sandbox.kill).start()
     start = time.monotonic()
-    with pytest.raises(TooMuch):
+    with pytest.raises(LimitExceeded):
         evaluated(sandbox, exchanged("`k`", 300_000), pa.int32(), 60)
     assert time.monotonic() - start < 5

@@ -13,7 +13,7 @@ from rich.console import Console
 
 import panewise as pw
 from panewise.cli.output import Output
-from panewise.cli.serving import looked_up, served, token_of
+from panewise.cli.serving import show_lookup, serve_logs, read_token
 from panewise.errors import PanewiseError, SourceProblem
 
 from .logs import QUERY, TOKEN, Writer, ask, ordered
@@ -45,7 +45,7 @@ def test_lookup_with_a_server_and_without(
     found = []
     for place in (url, url + "/", str(writer.folder)):
         for output in (Output.JSON, Output.ARROW):
-            looked_up(Console(), place, query, ["60", "70"], None, [], output, None)
+            show_lookup(Console(), place, query, ["60", "70"], None, [], output, None)
             data = capsysbinary.readouterr().out
             found.append(json.loads(data) if output is Output.JSON else pa.ipc.open_stream(data).read_all().to_pylist())
     body = {"query": query or "q", "at": [60, 70]}
@@ -55,7 +55,7 @@ def test_lookup_with_a_server_and_without(
 def test_lookup_prints_a_table(writer: Writer, url: str) -> None:
     for place in (url, str(writer.folder)):
         console = Console(file=io.StringIO(), width=100)
-        looked_up(console, place, "q", ["70"], "20", ["k1"], Output.TABLE, None)
+        show_lookup(console, place, "q", ["70"], "20", ["k1"], Output.TABLE, None)
         assert isinstance(console.file, io.StringIO)
         assert "k1" in console.file.getvalue()
         assert "k2" not in console.file.getvalue()
@@ -64,7 +64,7 @@ def test_lookup_prints_a_table(writer: Writer, url: str) -> None:
 def test_what_goes_wrong_is_said(writer: Writer, url: str, tmp_path: Path) -> None:
     def refused(place: str, query: str | None = None, key: str | None = None) -> str:
         with pytest.raises(PanewiseError) as problem:
-            looked_up(Console(), place, query, [], None, [key] if key else [], Output.JSON, None)
+            show_lookup(Console(), place, query, [], None, [key] if key else [], Output.JSON, None)
         return str(problem.value)
 
     assert refused(url, "none").startswith("the server refuses: there is no query 'none'; GET /queries")
@@ -72,22 +72,22 @@ def test_what_goes_wrong_is_said(writer: Writer, url: str, tmp_path: Path) -> No
     assert refused(str(tmp_path)) == f"'{tmp_path}' is no pane log; name the folder that PANES INTO writes"
     assert refused(url, TEXT, "k1").startswith("--key goes with the name of a query")
     with pytest.raises(PanewiseError, match="there is no token"):
-        served(Console(), [writer.folder], "0.0.0.0", 0, None, None, 0.5)
+        serve_logs(Console(), [writer.folder], "0.0.0.0", 0, None, None, 0.5)
 
 
 def test_the_token_comes_from_a_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "token").write_text(f"{TOKEN}\n")
-    assert token_of(tmp_path / "token") == TOKEN
+    assert read_token(tmp_path / "token") == TOKEN
     monkeypatch.setenv("PANEWISE_TOKEN", TOKEN)
-    assert token_of(None) == TOKEN
+    assert read_token(None) == TOKEN
     with pytest.raises(SourceProblem, match="cannot be read"):
-        token_of(tmp_path / "nothing")
+        read_token(tmp_path / "nothing")
 
 
 def test_the_token_reaches_the_server(writer: Writer, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     with pw.serve.LookupServer(writer.folder, host="0.0.0.0", token=TOKEN) as server:
         url = server.url.replace("0.0.0.0", "127.0.0.1")
-        looked_up(Console(), url, None, [], None, ["k1"], Output.JSON, TOKEN)
+        show_lookup(Console(), url, None, [], None, ["k1"], Output.JSON, TOKEN)
         assert len(json.loads(capsysbinary.readouterr().out)) == 1
         with pytest.raises(PanewiseError, match="the token is missing or wrong"):
-            looked_up(Console(), url, None, [], None, [], Output.JSON, None)
+            show_lookup(Console(), url, None, [], None, [], Output.JSON, None)

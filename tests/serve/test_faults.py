@@ -62,7 +62,7 @@ def test_a_batch_is_replaced_and_a_log_is_begun_anew(folder: Path) -> None:
     writer = Writer(folder).write(rows(0, 40)).write(rows(40, 80))
     with pw.serve.LookupServer(folder, poll=0.02) as server:
         before = ask(server.url, "/queries/q/lookup", at=[35, 75]).rows
-        batch = writer.log.batches()[1].read(writer.tap._rows("q").schema)
+        batch = writer.log.batches()[1].read(writer.tap._format_of("q").schema)
         writer.log.write(batch, 1)
         (folder / ".draft-of-somebody").mkdir()
         time.sleep(0.2)

@@ -13,7 +13,7 @@ import pytest
 import panewise as pw
 from panewise.runtime.json_text import json_rows
 from panewise.serve.encoding import ARROW
-from panewise.serve.pages import OFTEN
+from panewise.serve.pages import MIN_REQUESTS
 
 from .logs import SCHEMA, TOKEN, Writer, ask, ordered, rows
 
@@ -47,7 +47,7 @@ def test_groups_are_chosen_the_same_from_a_page_and_without(writer: Writer, url:
     """When an instant is asked for often, all groups are looked up at once."""
     for keys in (["k1"], ["k2"], ["k2", "k0"], ["nobody"]):
         wanted = [row for row in writer.results() if row["w_end"] == 60 and row["k"] in keys]
-        for _ in range(OFTEN):
+        for _ in range(MIN_REQUESTS):
             assert ordered(ask(url, "/queries/q/lookup", at=60, key=keys).rows) == ordered(wanted)
 
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import panewise as pw
 from panewise.engine.keys import Keys
-from panewise.engine.pane_log import PaneRows, Tap
+from panewise.engine.pane_log import PaneLogFormat, PaneCollector
 from panewise.engine.pane_lookups import PaneLookups
-from panewise.engine.pool import Standing
+from panewise.engine.pool import RegisteredQuery
 from panewise.errors import BindProblem, PanewiseError, SourceProblem, StateProblem
 from panewise.lang import bind_script
 from panewise.runtime.local import HOST
@@ -49,8 +49,8 @@ ROWS = st.lists(
 
 
 @cache
-def understood() -> Standing:
-    return pw.Pool({"S": pw.StreamSchema(SCHEMA, time="t", delay=3)}).understood("q", EVERYTHING)
+def understood() -> RegisteredQuery:
+    return pw.Pool({"S": pw.StreamSchema(SCHEMA, time="t", delay=3)}).prepare_query("q", EVERYTHING)
 
 
 @settings(max_examples=20)
@@ -60,9 +60,9 @@ def test_what_is_read_from_a_log_answers_like_the_engine(
 ) -> None:
     """Every kind of state, in any order of arrival: late rows are parts of panes that are there already."""
     pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, time="t", delay=3)}, boundary)
-    pool.adopt(understood())
-    engine, log = pw.Engine(pool, keep=1000), PaneRows(pool.queries["q"].aggregation, pa.int64())
-    tap, read = Tap(engine, ["q", "nobody"]), PaneLookups(pool)
+    pool.add_query(understood())
+    engine, log = pw.Engine(pool, keep=1000), PaneLogFormat(pool.queries["q"].aggregation, pa.int64())
+    tap, read = PaneCollector(engine, ["q", "nobody"]), PaneLookups(pool)
     assert log.keys == ["pane_start", "odd"]
     assert {"pane_start_", "pane_end", "count"} < set(log.schema.names)
     for number, batch in enumerate(batches):
@@ -70,7 +70,7 @@ def test_what_is_read_from_a_log_answers_like_the_engine(
         engine.feed("S", pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA))
         tap.open()
         _ = engine.advance() if number < len(batches) - 1 else engine.finish()
-        panes = tap.drawn()["q"]
+        panes = tap.collect()["q"]
         keys, found = log.read(panes)
         again = Keys(log.types)
         again.encode(keys, len(keys[0]))
@@ -141,11 +141,11 @@ def test_a_script_in_one_process_logs_its_panes(tmp_path: Path) -> None:
         log = PaneLog(tmp_path / "panes/q")
         header = log.header()
         assert header is not None
-        columns = rows_of(header.read(), "q")
+        columns = rows_of(header.build_pool(), "q")
         panes = log.batches()[0].read(columns.schema)
         assert panes is not None
         assert sum(panes["count"].to_pylist()) == table.num_rows
-        found = PaneLookups(header.read())
+        found = PaneLookups(header.build_pool())
         found.take("q", *columns.read(panes))
         wanted = pa.parquet.read_table(tmp_path / "out/q.parquet").to_pylist()
         assert ordered(found.lookup("q", 15).to_pylist()) == ordered([row for row in wanted if row["w_end"] == 15])
@@ -155,16 +155,16 @@ def test_two_queries_of_a_family_and_one_that_leaves() -> None:
     writer = pw.Engine(pool := pw.Pool({"S": pw.StreamSchema(SCHEMA, time="t", delay=0)}))
     for name, length in (("a", 10), ("b", 20)):
         pool.register(name, f"SELECT k, SUM(v) AS s FROM S [RANGE {length} SLIDE 5] GROUP BY k")
-    tap = Tap(writer, ["a", "b"])
+    tap = PaneCollector(writer, ["a", "b"])
     tap.open()
     writer.feed("S", rows_of_schema(11))
     writer.advance()
-    drawn = tap.drawn()
+    drawn = tap.collect()
     assert drawn["a"].equals(drawn["b"])
     assert sum(drawn["a"]["count"].to_pylist()) == 6
-    assert not any(table.num_rows for table in tap.drawn().values())
+    assert not any(table.num_rows for table in tap.collect().values())
     pool.revoke("a")
-    assert list(tap.drawn()) == ["b"]
+    assert list(tap.collect()) == ["b"]
     with pytest.raises(PanewiseError):
         pool.revoke("a")
 

@@ -7,10 +7,10 @@ import json
 import pyarrow as pa
 
 import panewise as pw
-from panewise.engine.sealed import unsealed_table
+from panewise.engine.sealed import unseal_table
 from panewise.runtime.pane_log import rows_of
-from panewise.runtime.spark.course import Channel, Course
-from panewise.runtime.spark.shard import Shard, kept, ordered, restored, work
+from panewise.runtime.spark.course import Channel, RunContext
+from panewise.runtime.spark.shard import Shard, state_change, order_messages, restore_shard, process_messages
 from tests.spark.shards import Shards
 
 from .logs import QUERY, SCHEMA, rows
@@ -22,8 +22,8 @@ def test_a_batch_that_is_done_again_logs_the_same_panes() -> None:
     pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, time="t", delay=0)})
     pool.register("q", QUERY)
     pipeline = Shards(pool, 2)
-    course = Course.of("run", pool, 2, [Channel("q", rows_of(pool, "q").schema, panes=True)])
-    shards = [Shard(course.engine()) for _ in range(2)]
+    course = RunContext.of("run", pool, 2, [Channel("q", rows_of(pool, "q").schema, panes=True)])
+    shards = [Shard(course.build_engine()) for _ in range(2)]
     commands: list[dict[str, object]] = [{"op": "register", "name": "q", "text": QUERY, "start": "backfill"}]
     late = pa.table({"t": [2, 51], "k": ["k0", "k1"], "v": [100, 1]}, schema=SCHEMA)
     logged: list[pa.Table] = []
@@ -36,9 +36,9 @@ def test_a_batch_that_is_done_again_logs_the_same_panes() -> None:
         for shard, place, payload in pipeline._sliced("S", batch) if batch is not None else ():
             sent[shard].append((place, payload))
         for label in range(2):
-            change = kept(shards[label])
+            change = state_change(shards[label])
             stores[label].update(change.fresh)
-            again = [restored(course, change.head, stores[label].get) for _ in range(2)]
+            again = [restore_shard(course, change.head, stores[label].get) for _ in range(2)]
             said = [panes(shard, course, label, sent[label]) for shard in again]
             assert said[0].equals(said[1])
             logged.append(panes(shards[label], course, label, sent[label]))
@@ -50,7 +50,7 @@ def test_a_batch_that_is_done_again_logs_the_same_panes() -> None:
     assert len(sorted_rows(times)) == len(set(sorted_rows(times))) + 1, "the late row is a second part of its pane"
 
 
-def panes(shard: Shard, course: Course, label: int, sent: list[tuple[int, bytes]]) -> pa.Table:
-    said = (payload for frame in work(shard, course, label, ordered(sent)) for payload in frame["payload"])
-    found = [unsealed_table(payload, "what a shard says", "") for payload in said]
+def panes(shard: Shard, course: RunContext, label: int, sent: list[tuple[int, bytes]]) -> pa.Table:
+    said = (payload for frame in process_messages(shard, course, label, order_messages(sent)) for payload in frame["payload"])
+    found = [unseal_table(payload, "what a shard says", "") for payload in said]
     return pa.concat_tables([course.channels[0].schema.empty_table(), *found])

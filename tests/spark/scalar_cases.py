@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from panewise.lang.coercion import common
+from panewise.lang.coercion import common_type
 from panewise.lang.data_types import (
     BINARY,
     BOOLEAN,
@@ -30,8 +30,8 @@ from panewise.lang.data_types import (
     is_array,
     is_moment,
 )
-from panewise.lang.functions import FUNCTIONS, Function
-from panewise.lang.functions.casts import castable
+from panewise.lang.functions import FUNCTIONS, ScalarFunction
+from panewise.lang.functions.casts import is_castable
 from panewise.lang.functions.kinds import ATOMS
 from panewise.schema import is_number, type_name
 
@@ -62,11 +62,11 @@ def cases(seed: int, combinations: int) -> Iterator[Case]:
         rng = random.Random(f"{seed} {entry.names} {[kind.name for kind in entry.takes]}")
         yield from _of(entry, rng, combinations)
     for given, to in product(ATOMS, ATOMS):
-        if castable(given, to):
+        if is_castable(given, to):
             yield from _cast(given, to)
 
 
-def _of(entry: Function, rng: random.Random, combinations: int) -> Iterator[Case]:
+def _of(entry: ScalarFunction, rng: random.Random, combinations: int) -> Iterator[Case]:
     for shape in _shapes(entry):
         open_places = [n for n, text in enumerate(shape) if text == "?"]
         kinds = entry.kinds(len(shape))
@@ -78,13 +78,13 @@ def _of(entry: Function, rng: random.Random, combinations: int) -> Iterator[Case
             columns = [kind for kind in types if kind not in INTERVALS]
             names, given = iter(f"a{n}" for n in range(len(columns))), iter(spelt)
             texts = [next(given) if text == "?" else text for text in shape]
-            text = entry.written([next(names) if text == "?" else text for text in texts])
+            text = entry.call_text([next(names) if text == "?" else text for text in texts])
             if entry.gives == MONTHS:
                 text = f"(DATE'2024-01-31' + {text})"  # Spark does not hand over months
             yield Case(entry.names[0], text, tuple(columns), _rows(columns, rng), entry.ulps, entry.stricter)
 
 
-def _shapes(entry: Function) -> list[tuple[str, ...]]:
+def _shapes(entry: ScalarFunction) -> list[tuple[str, ...]]:
     """Lists of arguments: texts as they are, and ? for one that is made up."""
     counts = {entry.least, len(entry.takes), len(entry.takes) + entry.rest}
     plain = not any(kind.constant for kind in entry.takes)
@@ -111,7 +111,7 @@ def _combinations(
 
 
 def _meet(types: Sequence[pa.DataType]) -> bool:
-    return common(types) is not None
+    return common_type(types) is not None
 
 
 def _rows(types: Sequence[pa.DataType], rng: random.Random) -> tuple[tuple[Any, ...], ...]:

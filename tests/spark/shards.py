@@ -12,12 +12,12 @@ import pyarrow as pa
 
 import panewise as pw
 from panewise.accounting import Accounting
-from panewise.engine.sealed import unsealed_table
+from panewise.engine.sealed import unseal_table
 from panewise.runtime.local import HOST
 from panewise.runtime.spark import slicing as slicing_module
-from panewise.runtime.spark.course import Channel, Course, result_schemas
-from panewise.runtime.spark.shard import ITSELF, Shard, kept, ordered, restored, work
-from panewise.runtime.spark.slicing import Slicing
+from panewise.runtime.spark.course import Channel, RunContext, result_schemas
+from panewise.runtime.spark.shard import STATUS_CHANNEL, Shard, state_change, order_messages, restore_shard, process_messages
+from panewise.runtime.spark.slicing import SlicingStage
 from panewise.scalar import Scalar
 
 
@@ -36,8 +36,8 @@ class Shards:
     def __post_init__(self) -> None:
         schemas = result_schemas(self.pool)
         channels = [Channel(name, schema) for name, schema in schemas.items()]
-        self.course = Course.of("run", self.pool, self.count, channels, self.always)
-        self.shards = [Shard(self.course.engine()) for _ in range(self.count)]
+        self.course = RunContext.of("run", self.pool, self.count, channels, self.always)
+        self.shards = [Shard(self.course.build_engine()) for _ in range(self.count)]
         self.kept: list[dict[str, bytes]] = [{} for _ in range(self.count)]
         self.heads: list[bytes | None] = [None] * self.count
         self.said = {name: [schema.empty_table()] for name, schema in schemas.items()}
@@ -88,7 +88,7 @@ class Shards:
         self.course = replace(self.course, suspensions=suspensions)
         kept = zip(self.heads, self.kept, strict=True)
         self.shards = [
-            restored(self.course, head, store.get) if head else Shard(self.course.engine()) for head, store in kept
+            restore_shard(self.course, head, store.get) if head else Shard(self.course.build_engine()) for head, store in kept
         ]
 
     def results(self, name: str) -> pa.Table:
@@ -115,7 +115,7 @@ class Shards:
         asked = [Scalar(sql, tuple(rows.column_names), HOST.describe(sql, types)) for _, sql in crossing.select]
         names = [name for name, _ in crossing.select]
         found = pa.table(HOST.evaluate(asked, rows), names)
-        slicing = Slicing(self.course.layout, crossing, tuple(range(self.count)))
+        slicing = SlicingStage(self.course.layout, crossing, tuple(range(self.count)))
         for out in slicing(iter(found.to_batches())):
             yield from zip(*(out[name].to_pylist() for name in ("shard", "place", "payload")), strict=True)
 
@@ -124,18 +124,18 @@ class Shards:
         entry = self.entry(self._numbers, commands)
         names = list(self.said)
         for number in range(self.count):
-            for frame in work(self.shards[number], self.course, number, ordered([entry, *sent[number]])):
+            for frame in process_messages(self.shards[number], self.course, number, order_messages([entry, *sent[number]])):
                 for channel, payload in zip(frame["channel"], frame["payload"], strict=True):
-                    assert channel != ITSELF
-                    self.said[names[channel]].append(unsealed_table(payload, "what a shard says", ""))
+                    assert channel != STATUS_CHANNEL
+                    self.said[names[channel]].append(unseal_table(payload, "what a shard says", ""))
             self._keep(number)
 
     def _keep(self, number: int) -> None:
-        change = kept(self.shards[number])
+        change = state_change(self.shards[number])
         store = self.kept[number]
         store.update(change.fresh)
         for name in change.gone:
             del store[name]
         self.heads[number] = change.head
         if self.restarts:
-            self.shards[number] = restored(self.course, change.head, store.get)
+            self.shards[number] = restore_shard(self.course, change.head, store.get)

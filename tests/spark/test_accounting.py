@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import panewise as pw
 from panewise.accounting import Accounting
 from panewise.runtime.checkpoint import Checkpoint
-from panewise.runtime.spark.metrics import COUNTED, Listener
-from panewise.runtime.spark.wants import Wants, tallied
+from panewise.runtime.spark.metrics import COUNTED_COLUMNS, ProgressListener
+from panewise.runtime.spark.wants import FilterCombinations, count_by_pane
 
 from .shards import Shards
 
@@ -93,29 +93,29 @@ def test_rows_that_are_all_rejected_are_counted_too() -> None:
 
 @given(st.lists(st.lists(st.booleans(), min_size=4, max_size=4), max_size=150), st.lists(st.integers(0, 5), min_size=4))
 def test_combinations_of_filters_are_numbered(passing: list[list[bool]], ends: list[int]) -> None:
-    wants = Wants()
-    numbers = wants.numbered([np.array(flags) for flags in passing], 4)
-    again = wants.numbered([np.array(flags[::-1]) for flags in passing], 4)
+    wants = FilterCombinations()
+    numbers = wants.number_rows([np.array(flags) for flags in passing], 4)
+    again = wants.number_rows([np.array(flags[::-1]) for flags in passing], 4)
     for place in range(4):
         expected = [filter_ for filter_, flags in enumerate(passing) if flags[place]]
         assert wants.combinations[numbers[place]] == expected
         assert again[3 - place] == numbers[place]
-    entries = zip(*(column.tolist() for column in tallied(np.array(ends[:4]), numbers)), strict=True)
+    entries = zip(*(column.tolist() for column in count_by_pane(np.array(ends[:4]), numbers)), strict=True)
     pairs = list(zip(ends[:4], numbers.tolist(), strict=True))
     assert {(end, who): count for end, who, count in entries} == {pair: pairs.count(pair) for pair in pairs}
 
 
-def heard(listener: Listener, batch: int, **said: Any) -> None:
-    row = dict.fromkeys(COUNTED, 0) | {"mark": None} | said
+def heard(listener: ProgressListener, batch: int, **said: Any) -> None:
+    row = dict.fromkeys(COUNTED_COLUMNS, 0) | {"mark": None} | said
     observed = {"panewise": SimpleNamespace(asDict=lambda: row)}
-    listener.hear(SimpleNamespace(batchId=batch, timestamp="now", durationMs={"x": 1}, observedMetrics=observed))
+    listener.record_progress(SimpleNamespace(batchId=batch, timestamp="now", durationMs={"x": 1}, observedMetrics=observed))
 
 
 @pytest.mark.parametrize("damage", ["cut", "gone", "foreign"])
 def test_totals_are_right_whatever_happens_to_the_file_of_metrics(tmp_path: Path, damage: str) -> None:
     checkpoint = Checkpoint(tmp_path)
-    checkpoint.lease.take()
-    listener = Listener(checkpoint, timed=False)
+    checkpoint.lease.acquire()
+    listener = ProgressListener(checkpoint, timed=False)
     heard(listener, 0, rows_in=10, late=2, rejected=1, rows_out=5, rows=5)
     heard(listener, 1, rows_in=30, late=2, rejected=3, rows_out=9, rows=4)
     text = checkpoint.metrics.read_bytes()
@@ -126,11 +126,11 @@ def test_totals_are_right_whatever_happens_to_the_file_of_metrics(tmp_path: Path
             checkpoint.metrics.unlink()
         case "foreign":
             checkpoint.metrics.write_bytes(b'[1]\n{"batch": 99}\n\xff\xfe\n')
-    again = Listener(checkpoint, timed=False)
+    again = ProgressListener(checkpoint, timed=False)
     heard(again, 2, rows_in=50, late=4, rejected=3, rows_out=12, rows=3)
     # A batch that brought no shard anything tells nothing.
-    heard(again, 3, **dict.fromkeys(COUNTED))
-    again.answered(4, {})
+    heard(again, 3, **dict.fromkeys(COUNTED_COLUMNS))
+    again.record_batch(4, {})
     last = again.last
     assert (last.batch, last.rows_in, last.used, last.late, last.rejected, last.rows_out) == (2, 50, 43, 4, 3, 12)
     assert json.loads(checkpoint.metrics.read_bytes().splitlines()[-1])["rows_in"] == 50
@@ -139,12 +139,12 @@ def test_totals_are_right_whatever_happens_to_the_file_of_metrics(tmp_path: Path
 
 def test_late_rows_by_query_are_told_by_shards(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path)
-    checkpoint.lease.take()
+    checkpoint.lease.acquire()
     checkpoint.lateness.mkdir()
     (checkpoint.lateness / "0.json").write_text('{"a": 1, "b": 2}')
     (checkpoint.lateness / "1.json").write_text('{"b": 3}')
     (checkpoint.lateness / "2.json").write_text('{"b"')
-    listener = Listener(checkpoint, timed=False)
+    listener = ProgressListener(checkpoint, timed=False)
     heard(listener, 0, rows_in=10, late=5)
     assert listener.last.late_by_query == {"a": 1, "b": 5}
     checkpoint.lease.release()

@@ -17,7 +17,7 @@ import panewise as pw
 from panewise.errors import BindProblem, SourceProblem, StateProblem
 from panewise.runtime.checkpoint import Checkpoint
 from panewise.runtime.control import ControlLog
-from panewise.runtime.spark.outlets import Outlets
+from panewise.runtime.spark.outlets import SinkRouting
 
 from .streams import parts, plain, pooled, reader, stream, written
 
@@ -179,26 +179,26 @@ def test_the_control_log_is_ordered_and_idempotent(tmp_path: Path) -> None:
     log.prepare()
     first = log.request("register", name="a", text="A", start="backfill")
     second = other.request("register", name="b", text="B", start="now")
-    assert [request["id"] for request in log.pending()] == [first, second]
-    assert log.command([{"op": "register", "name": "a", "text": "A", "start": "backfill", "id": first}]) == 1
-    assert other.command([{"op": "register", "name": "a", "text": "other", "start": "now"}]) == 2
+    assert [request["id"] for request in log.pending_requests()] == [first, second]
+    assert log.append_commands([{"op": "register", "name": "a", "text": "A", "start": "backfill", "id": first}]) == 1
+    assert other.append_commands([{"op": "register", "name": "a", "text": "other", "start": "now"}]) == 2
     other.refuse(second, "no")
-    assert log.pending() == []
-    assert (log.fate(first), log.fate(second), log.fate("?")) == ("", "no", None)
-    assert {name: query.text for name, query in other.standing().items()} == {"a": "A"}
+    assert log.pending_requests() == []
+    assert (log.request_status(first), log.request_status(second), log.request_status("?")) == ("", "no", None)
+    assert {name: query.text for name, query in other.active_queries().items()} == {"a": "A"}
     (log.commands / "00000002.json").write_text('{"number": 2, "comm')
     with pytest.raises(StateProblem, match="the control log is damaged"):
-        ControlLog(tmp_path).standing()
+        ControlLog(tmp_path).active_queries()
 
 
 def test_a_query_may_not_join_with_a_sink_that_another_one_has_or_that_nobody_knows(tmp_path: Path) -> None:
     pool = pooled(stream().schema, {"sums": SUMS})
     targets = {"sums": "parquet:out", "loud": "kafka:server/topic"}
-    outlets = Outlets(targets, Checkpoint(tmp_path / "ck"), tmp_path, {})
-    wide = pool.understood("wide", WIDE)
-    outlets.with_own("wide", f"parquet:{tmp_path / 'other'}").admit(wide, pool)
-    outlets.with_own("wide", "kafka:server/topic").admit(wide, pool)
+    outlets = SinkRouting(targets, Checkpoint(tmp_path / "ck"), tmp_path, {})
+    wide = pool.prepare_query("wide", WIDE)
+    outlets.with_target("wide", f"parquet:{tmp_path / 'other'}").refuse_conflicts(wide, pool)
+    outlets.with_target("wide", "kafka:server/topic").refuse_conflicts(wide, pool)
     with pytest.raises(BindProblem, match="is where 'sums' writes; give each a folder of its own"):
-        outlets.with_own("wide", f"parquet:{tmp_path / 'out'}").admit(wide, pool)
+        outlets.with_target("wide", f"parquet:{tmp_path / 'out'}").refuse_conflicts(wide, pool)
     with pytest.raises(SourceProblem, match="'ftp:out' is no sink Panewise knows"):
-        outlets.with_own("wide", "ftp:out").admit(wide, pool)
+        outlets.with_target("wide", "ftp:out").refuse_conflicts(wide, pool)

@@ -64,7 +64,7 @@ def test_panes_are_logged_once(spark: SparkSession, tmp_path: Path) -> None:
     log = PaneLog(tmp_path / "panes")
     header = log.header()
     assert header is not None
-    rows = rows_of(header.read(), "q")
+    rows = rows_of(header.build_pool(), "q")
     panes = pa.concat_tables([t for batch in log.batches().values() if (t := batch.read(rows.schema)) is not None])
     assert len(log.batches()) > 2
     assert log.batches()[1].version != before

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 import panewise as pw
 from panewise.lang import bind_script
 from panewise.runtime.local import HOST
-from panewise.runtime.spark.script import pooled
+from panewise.runtime.spark.script import script_pool
 
 from .streams import parts, plain, reader, stream, written
 
@@ -51,7 +51,7 @@ def test_an_endless_query_of_a_script_is_refused_where_it_stands() -> None:
         HOST.describe,
     )
     with pytest.raises(pw.PanewiseError, match=r"^line 2, column 1: .* grows for ever: DISTINCT .* ALLOW UNBOUNDED$"):
-        pooled(script)
+        script_pool(script)
 
 
 def test_bounded(spark: SparkSession) -> None:

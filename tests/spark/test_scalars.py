@@ -21,8 +21,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from panewise.errors import PanewiseError
-from panewise.lang import inlined
-from panewise.lang.data_types import stored
+from panewise.lang import inline_columns
+from panewise.lang.data_types import exchange_type
 from panewise.runtime.local import HOST
 from panewise.scalar import Scalar
 
@@ -160,7 +160,7 @@ def _ask(
 
 def _renamed(case: Case, number: int) -> str:
     """The text as Spark gets it from us, over columns of its own."""
-    return inlined(case.text, {f"a{n}": f"c{number}_{n}" for n in range(len(case.types))})
+    return inline_columns(case.text, {f"a{n}": f"c{number}_{n}" for n in range(len(case.types))})
 
 
 def _one_by_one(spark: SparkSession, case: Case, answers: Answers) -> Iterator[str]:
@@ -179,7 +179,7 @@ def _one_by_one(spark: SparkSession, case: Case, answers: Answers) -> Iterator[s
 
 
 def _compared(case: Case, answers: Answers, kind: pa.DataType, values: list[Any], first: int = 0) -> Iterator[str]:
-    if stored(kind) != stored(answers.kind) or (pa.types.is_timestamp(kind) and kind != answers.kind):
+    if exchange_type(kind) != exchange_type(answers.kind) or (pa.types.is_timestamp(kind) and kind != answers.kind):
         yield f"{case.text} over {list(map(str, case.types))} is {answers.kind}, Spark: {kind}"
         return
     for number, theirs in enumerate(values, first):

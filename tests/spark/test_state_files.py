@@ -13,14 +13,14 @@ import pyarrow.compute as pc
 import pytest
 
 import panewise as pw
-from panewise.engine.parts import parts_of
-from panewise.engine.sealed import unsealed_table
+from panewise.engine.parts import part_names
+from panewise.engine.sealed import unseal_table
 from panewise.errors import StateProblem
 from panewise.runtime.lease import Fence, Lease
-from panewise.runtime.spark.course import Course
-from panewise.runtime.spark.metrics import COUNTED
-from panewise.runtime.spark.shard import ITSELF, REMEMBERED
-from panewise.runtime.spark.state_files import PATIENCE, Agenda, Folder, StateFiles, last_batch
+from panewise.runtime.spark.course import RunContext
+from panewise.runtime.spark.metrics import COUNTED_COLUMNS
+from panewise.runtime.spark.shard import STATUS_CHANNEL, SHARD_CACHE
+from panewise.runtime.spark.state_files import REPLAYABLE_BATCHES, BatchCommands, ShardFolder, FileStateStage, last_batch
 
 from .shards import Shards
 from .streams import parts, plain, stream
@@ -45,8 +45,8 @@ class Driver:
             pool.register(query, text)
         self.told = Shards(pool, COUNT)
         course = self.told.course
-        self.course = Course(
-            f"plan/{name}", *(getattr(course, field) for field in list(Course.__dataclass_fields__)[1:])
+        self.course = RunContext(
+            f"plan/{name}", *(getattr(course, field) for field in list(RunContext.__dataclass_fields__)[1:])
         )
         self.folder, self.fence = folder, fence
         #: What shards said in each batch, and what they all together told of themselves.
@@ -69,26 +69,26 @@ class Driver:
     def do(self, batch: int) -> None:
         results: list[str] = []
         account: Counter[str] = Counter()
-        for said in StateFiles(self.course, str(self.folder), batch, self.fence)(self.messages(batch)):
+        for said in FileStateStage(self.course, str(self.folder), batch, self.fence)(self.messages(batch)):
             for channel, payload in zip(said["channel"].to_pylist(), said["payload"].to_pylist(), strict=True):
-                if channel != ITSELF:
-                    results += [f"{channel} {row}" for row in plain(unsealed_table(payload, "said", ""))]
+                if channel != STATUS_CHANNEL:
+                    results += [f"{channel} {row}" for row in plain(unseal_table(payload, "said", ""))]
                 else:
-                    account.update(said.select(COUNTED[:-1]).to_pylist()[0])
+                    account.update(said.select(COUNTED_COLUMNS[:-1]).to_pylist()[0])
         self.said[batch], self.accounts[batch] = sorted(results), account
 
 
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
-    REMEMBERED.clear()
+    SHARD_CACHE.clear()
     yield
-    REMEMBERED.clear()
+    SHARD_CACHE.clear()
 
 
 def alone(folder: Path) -> Driver:
     """One driver whom nobody disturbs."""
     lease = Lease(folder)
-    lease.take()
+    lease.acquire()
     driver = Driver(folder / "state", lease.fence, "alone")
     for batch in range(len(BATCHES) + 1):
         driver.do(batch)
@@ -129,7 +129,7 @@ def test_rivals_that_ignore_the_lease_do_not_damage_what_the_owner_needs(
             assert rival.said.get(old, expected.said[old]) == expected.said[old]
         if choice.random() < 0.3:
             # Killed before Spark has noted the batch, it does it again, from files.
-            REMEMBERED.clear()
+            SHARD_CACHE.clear()
             owner.do(batch)
     assert (owner.said, owner.accounts) == (expected.said, expected.accounts)
     account = owner.accounts[len(BATCHES)]
@@ -142,22 +142,22 @@ def test_a_batch_that_fails_between_shards_is_done_again_with_the_same_answers(
 ) -> None:
     driver = Driver(tmp_path / "state", ignoring(Fence("", 1), tmp_path), "driver")
     for batch in range(len(BATCHES) + 1):
-        half = StateFiles(driver.course, str(driver.folder), batch, driver.fence)(driver.messages(batch))
+        half = FileStateStage(driver.course, str(driver.folder), batch, driver.fence)(driver.messages(batch))
         list(zip(half, range(2), strict=False))
-        REMEMBERED.clear()
+        SHARD_CACHE.clear()
         driver.do(batch)
     assert (driver.said, driver.accounts) == (expected.said, expected.accounts)
 
 
 def test_whoever_has_lost_the_checkpoint_keeps_nothing(tmp_path: Path) -> None:
     lease = Lease(tmp_path)
-    lease.take()
+    lease.acquire()
     driver = Driver(tmp_path / "state", lease.fence, "first")
     driver.do(0)
     before = sorted(path.name for path in (tmp_path / "state").rglob("head-*"))
     lease.release()
     later = Lease(tmp_path)
-    later.take()
+    later.acquire()
     with pytest.raises(StateProblem, match="has lost its checkpoint to process"):
         driver.do(1)
     assert sorted(path.name for path in (tmp_path / "state").rglob("head-*")) == before
@@ -172,7 +172,7 @@ def test_batches_without_rows_leave_the_state_before_them(tmp_path: Path) -> Non
     driver.do(1)
     driver.do(9)
     once = driver.said[9]
-    REMEMBERED.clear()
+    SHARD_CACHE.clear()
     driver.do(9)
     assert driver.said[9] == once
 
@@ -180,16 +180,16 @@ def test_batches_without_rows_leave_the_state_before_them(tmp_path: Path) -> Non
 def test_only_what_the_last_batches_need_is_kept(tmp_path: Path) -> None:
     alone(tmp_path)
     for label in range(COUNT):
-        folder = Folder(tmp_path / "state" / str(label))
+        folder = ShardFolder(tmp_path / "state" / str(label))
         heads = folder.heads()
-        assert [head.batch for head in heads] == list(range(len(BATCHES) - PATIENCE - 1, len(BATCHES) + 1))
-        needed = {name for head in heads for name in parts_of((folder.path / head.name).read_bytes())}
-        last = [file.name for file in folder.files() if file.batch >= len(BATCHES) - PATIENCE]
-        assert {file.name for file in folder.files() if not file.head} <= needed | set(last)
+        assert [head.batch for head in heads] == list(range(len(BATCHES) - REPLAYABLE_BATCHES - 1, len(BATCHES) + 1))
+        needed = {name for head in heads for name in part_names((folder.path / head.name).read_bytes())}
+        last = [file.name for file in folder.files() if file.batch >= len(BATCHES) - REPLAYABLE_BATCHES]
+        assert {file.name for file in folder.files() if not file.is_head} <= needed | set(last)
 
 
 def test_a_batch_follows_the_same_commands_when_it_is_done_again(tmp_path: Path) -> None:
-    agenda = Agenda(tmp_path / "agenda")
+    agenda = BatchCommands(tmp_path / "agenda")
     assert agenda.last_command(0, 3) == 3
     assert agenda.last_command(0, 5) == 3
     assert agenda.last_command(1, 5) == 5

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import panewise as pw
 from panewise.errors import BindProblem, StateProblem
-from panewise.runtime.spark.drafts import laid_out
+from panewise.runtime.spark.drafts import plan_transfer
 from panewise.runtime.spark.failures import failing_queries
-from panewise.runtime.spark.native import aggregated
+from panewise.runtime.spark.native import plan_native_panes
 
 from .shards import Shards
 from .streams import parts, plain, pooled, reader, written
@@ -175,10 +175,10 @@ def test_a_stream_is_read_on_when_the_last_query_over_it_is_suspended() -> None:
     """Spark does not go on with other sources, and its rows are still accounted for."""
     table = rows()
     pool = pooled(table.schema, {})
-    layout = laid_out(pool, 2, always=["S"])
+    layout = plan_transfer(pool, 2, always=["S"])
     (crossing,) = layout.crossings
     assert crossing.lanes == ()
-    assert aggregated(layout, crossing, (0, 1)) is None
+    assert plan_native_panes(layout, crossing, (0, 1)) is None
     shards = Shards(pool, 2, always=["S"])
     for piece in parts(table, 2):
         shards.batch(S=[piece])

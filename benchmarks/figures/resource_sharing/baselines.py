@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar, cast
 import numba
 import numpy as np
 
-from panewise.aggregate import Columns, Longs, Words
+from panewise.aggregate import StateArrays, Int64Array, StateWords
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,15 +24,15 @@ class Baseline(ABC):
 
     name: ClassVar[str]
 
-    def __init__(self, column: Columns, reach: int) -> None:
+    def __init__(self, column: StateArrays, reach: int) -> None:
         self.column, self.reach, self.length = column, reach, 0
 
     @abstractmethod
-    def append(self, words: Words) -> None:
+    def append(self, words: StateWords) -> None:
         """Add the states of the next positions."""
 
     @abstractmethod
-    def lookup(self, firsts: Longs, lasts: Longs) -> Words:
+    def lookup(self, firsts: Int64Array, lasts: Int64Array) -> StateWords:
         """The states over each window."""
 
 
@@ -45,21 +45,21 @@ class SearchTree(Baseline):
 
     name = "PSoup"
 
-    def __init__(self, column: Columns, reach: int) -> None:
+    def __init__(self, column: StateArrays, reach: int) -> None:
         super().__init__(column, reach)
         self._trees = column.identity(2 << (reach - 1).bit_length())
 
-    def append(self, words: Words) -> None:
+    def append(self, words: StateWords) -> None:
         for tree, word in zip(self._trees, words, strict=True):
             _replace_leaves(tree, word, self.length)
         self.length += len(words[0])
 
-    def lookup(self, firsts: Longs, lasts: Longs) -> Words:
+    def lookup(self, firsts: Int64Array, lasts: Int64Array) -> StateWords:
         return tuple(_climb(tree, firsts, lasts) for tree in self._trees)
 
 
 @_compiled
-def _replace_leaves(tree: Longs, values: Longs, length: int) -> None:
+def _replace_leaves(tree: Int64Array, values: Int64Array, length: int) -> None:
     size = len(tree) >> 1
     for i in range(len(values)):
         node = size + ((length + i) & (size - 1))
@@ -71,7 +71,7 @@ def _replace_leaves(tree: Longs, values: Longs, length: int) -> None:
 
 
 @_compiled
-def _climb(tree: Longs, firsts: Longs, lasts: Longs) -> Longs:
+def _climb(tree: Int64Array, firsts: Int64Array, lasts: Int64Array) -> Int64Array:
     size, out = len(tree) >> 1, np.zeros(len(firsts), np.int64)
     for i in range(len(firsts)):
         low, high = (firsts[i] - 1) & (size - 1), lasts[i] & (size - 1)
@@ -95,22 +95,22 @@ class MaterialiseAll(Baseline):
 
     name = "materialise all"
 
-    def __init__(self, column: Columns, reach: int) -> None:
+    def __init__(self, column: StateArrays, reach: int) -> None:
         super().__init__(column, reach)
         self._states, self._answers = column.identity(reach + 1), column.identity(reach + 1)
 
-    def append(self, words: Words) -> None:
+    def append(self, words: StateWords) -> None:
         for states, answers, word in zip(self._states, self._answers, words, strict=True):
             _bring_up_to_date(states, answers, word, self.length)
         self.length += len(words[0])
 
-    def lookup(self, firsts: Longs, lasts: Longs) -> Words:
+    def lookup(self, firsts: Int64Array, lasts: Int64Array) -> StateWords:
         assert (lasts == self.length).all(), "only suffix windows are kept"
         return tuple(answers[lasts - firsts + 1] for answers in self._answers)
 
 
 @_compiled
-def _bring_up_to_date(states: Longs, answers: Longs, values: Longs, length: int) -> None:
+def _bring_up_to_date(states: Int64Array, answers: Int64Array, values: Int64Array, length: int) -> None:
     """Each answer takes the newest state in and lets that go which is now further back than its window is wide."""
     for i in range(len(values)):
         place = (length + i) % len(states)
@@ -125,21 +125,21 @@ class MaterialiseNone(Baseline):
 
     name = "materialise none"
 
-    def __init__(self, column: Columns, reach: int) -> None:
+    def __init__(self, column: StateArrays, reach: int) -> None:
         super().__init__(column, reach)
         self._states = column.identity(1 << (reach - 1).bit_length())
 
-    def append(self, words: Words) -> None:
+    def append(self, words: StateWords) -> None:
         for states, word in zip(self._states, words, strict=True):
             states[np.arange(self.length, self.length + len(word)) & (len(states) - 1)] = word
         self.length += len(words[0])
 
-    def lookup(self, firsts: Longs, lasts: Longs) -> Words:
+    def lookup(self, firsts: Int64Array, lasts: Int64Array) -> StateWords:
         return tuple(_add_up(states, firsts, lasts) for states in self._states)
 
 
 @_compiled
-def _add_up(states: Longs, firsts: Longs, lasts: Longs) -> Longs:
+def _add_up(states: Int64Array, firsts: Int64Array, lasts: Int64Array) -> Int64Array:
     mask, out = len(states) - 1, np.zeros(len(firsts), np.int64)
     for i in range(len(firsts)):
         for position in range(firsts[i] - 1, lasts[i]):

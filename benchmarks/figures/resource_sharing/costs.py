@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from benchmarks.harness.figure import Figure, Finding, Points, Row
 from benchmarks.harness.timing import rate
-from panewise.aggregate import Max, Sum, Words
+from panewise.aggregate import Max, Sum, StateWords
 from panewise.stores.arrays import ArrayStore, BaseArrays, LandmarkArrays, QuantileArrays, RunningArrays
 
 START = 1000
@@ -42,22 +42,22 @@ class Costs:
 
     settings: Settings
 
-    def running(self, reach: int) -> tuple[ArrayStore, Words]:
+    def running(self, reach: int) -> tuple[ArrayStore, StateWords]:
         ones = np.ones(self.settings.batch, np.int64)
-        return RunningArrays(Sum(pa.int64()).columns(), reach), (ones, 0 * ones, self._values())
+        return RunningArrays(Sum(pa.int64()).state_arrays(), reach), (ones, 0 * ones, self._values())
 
-    def base(self, reach: int) -> tuple[ArrayStore, Words]:
+    def base(self, reach: int) -> tuple[ArrayStore, StateWords]:
         words = (self._values(), np.ones(self.settings.batch, bool))
-        return BaseArrays(Max(pa.int64()).columns(), reach), words
+        return BaseArrays(Max(pa.int64()).state_arrays(), reach), words
 
-    def landmarks(self, gamma: int) -> tuple[LandmarkArrays, Words]:
+    def landmarks(self, gamma: int) -> tuple[LandmarkArrays, StateWords]:
         """Widths of which each is a quarter of the one before, so that each needs a partition of its own."""
         reach = START * self.settings.factors[-1]
         widths = [max(reach >> 2 * part, 1) for part in range(gamma)]
         words = (self._values(), np.ones(self.settings.batch, bool))
-        return LandmarkArrays(Max(pa.int64()).columns(), reach, widths=widths), words
+        return LandmarkArrays(Max(pa.int64()).state_arrays(), reach, widths=widths), words
 
-    def update(self, store: ArrayStore, words: Words) -> float:
+    def update(self, store: ArrayStore, words: StateWords) -> float:
         fill(store, words)
         return self._time(lambda: store.append(words))
 
@@ -67,11 +67,11 @@ class Costs:
             store.append(ones, values)
         return self._time(lambda: store.append(ones, values))
 
-    def lookup(self, store: ArrayStore, words: Words, widths: list[int]) -> float:
+    def lookup(self, store: ArrayStore, words: StateWords, widths: list[int]) -> float:
         fill(store, words)
         random = np.random.default_rng(1)
         wide = random.choice(widths, self.settings.windows)
-        lasts = random.integers(store.forgotten + wide, store.length + 1)
+        lasts = random.integers(store.forgotten_until + wide, store.length + 1)
         return self._time(lambda: store.lookup(lasts - wide + 1, lasts))
 
     def lookup_quantiles(self, width: int) -> float:
@@ -100,7 +100,7 @@ class Costs:
         return 1 / rate(work, self.settings.seconds, self.settings.repeats)
 
 
-def fill(store: ArrayStore, words: Words) -> ArrayStore:
+def fill(store: ArrayStore, words: StateWords) -> ArrayStore:
     while store.length < 2 * store.reach:
         store.append(words)
     return store

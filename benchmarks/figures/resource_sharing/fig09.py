@@ -15,7 +15,7 @@ import pyarrow as pa
 from benchmarks.figures.resource_sharing.baselines import Baseline, MaterialiseAll, MaterialiseNone, SearchTree
 from benchmarks.harness.figure import Figure, Finding, Points, Row
 from benchmarks.harness.timing import rate
-from panewise.aggregate import Columns, Sum
+from panewise.aggregate import StateArrays, Sum
 from panewise.stores.arrays import ArrayStore, BaseArrays, RunningArrays
 
 
@@ -28,7 +28,7 @@ class Settings:
     repeats: int
 
 
-SERIES: dict[str, Callable[[Columns, int], ArrayStore | Baseline]] = {
+SERIES: dict[str, Callable[[StateArrays, int], ArrayStore | Baseline]] = {
     "R-INT": RunningArrays,
     "B-INT": BaseArrays,
     "PSoup": SearchTree,
@@ -39,7 +39,7 @@ SERIES: dict[str, Callable[[Columns, int], ArrayStore | Baseline]] = {
 
 def measure(settings: Settings) -> Iterator[Row]:
     for name, build in SERIES.items():
-        store = build(Sum(pa.int64()).columns(), settings.operators)
+        store = build(Sum(pa.int64()).state_arrays(), settings.operators)
         for share in settings.shares:
             work = mixture(store, share, settings)
             work(2 * settings.operators)

@@ -45,10 +45,10 @@ def _quantiles(store: QuantileArrays, batch: int) -> Callable[[], None]:
 
 #: What appends one batch to a store of some reach. L-INT for widths between half the reach and the reach.
 SERIES: dict[str, Callable[[int, int], Callable[[], None]]] = {
-    "R-INT, SUM": lambda reach, batch: _sums(RunningArrays(Sum(pa.int64()).columns(), reach), batch),
-    "B-INT, MAX": lambda reach, batch: _greatest(BaseArrays(Max(pa.int64()).columns(), reach), batch),
+    "R-INT, SUM": lambda reach, batch: _sums(RunningArrays(Sum(pa.int64()).state_arrays(), reach), batch),
+    "B-INT, MAX": lambda reach, batch: _greatest(BaseArrays(Max(pa.int64()).state_arrays(), reach), batch),
     "L-INT, MAX": lambda reach, batch: _greatest(
-        LandmarkArrays(Max(pa.int64()).columns(), reach, widths=((reach + 1) // 2, reach)), batch
+        LandmarkArrays(Max(pa.int64()).state_arrays(), reach, widths=((reach + 1) // 2, reach)), batch
     ),
     "B-INT-QNT": lambda reach, batch: _quantiles(QuantileArrays(reach), batch),
 }

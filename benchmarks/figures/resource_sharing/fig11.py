@@ -18,11 +18,11 @@ import pyarrow as pa
 from benchmarks.figures.resource_sharing.baselines import MaterialiseNone
 from benchmarks.harness.figure import Figure, Finding, Points, Row
 from benchmarks.harness.timing import rate
-from panewise.aggregate import Longs, Max, Sum
+from panewise.aggregate import Int64Array, Max, Sum
 from panewise.stores.arrays import BaseArrays, LandmarkArrays, QuantileArrays, RunningArrays
 
 #: Asks for some windows at once.
-Ask: TypeAlias = Callable[[Longs, Longs], object]
+Ask: TypeAlias = Callable[[Int64Array, Int64Array], object]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def series(settings: Settings) -> dict[str, Ask]:
     """What answers windows after one and a half times the reach has come in."""
     reach, length = settings.reach, 3 * settings.reach // 2
     values, ones = np.random.default_rng(1).integers(0, 10**6, length), np.ones(length, np.int64)
-    sums, greatest = Sum(pa.int64()).columns(), Max(pa.int64()).columns()
+    sums, greatest = Sum(pa.int64()).state_arrays(), Max(pa.int64()).state_arrays()
     running, none = RunningArrays(sums, reach), MaterialiseNone(sums, reach)
     landmarks, base = LandmarkArrays(greatest, reach, widths=settings.widths), BaseArrays(greatest, reach)
     quantiles = QuantileArrays(reach)
@@ -49,9 +49,9 @@ def series(settings: Settings) -> dict[str, Ask]:
     quantiles.append(ones, values)
     percents, hundred = np.random.default_rng(2).integers(1, 101, settings.batch), np.array([100])
 
-    def one_by_one(firsts: Longs, lasts: Longs) -> None:
+    def one_by_one(firsts: Int64Array, lasts: Int64Array) -> None:
         for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
-            running.one(first, last)
+            running.lookup_one(first, last)
 
     return {
         "R-INT, SUM": running.lookup,

@@ -21,7 +21,7 @@ from benchmarks.data.trades import LONGEST, Questions, Trades
 from benchmarks.harness.figure import Figure, Finding, Points, Row
 from benchmarks.harness.timing import rate
 from panewise.filters import CICount, Exact
-from panewise.filters.base import Answers
+from panewise.filters.base import LookupAnswers
 from panewise.filters.running import RunningTotals
 from panewise.kernels.rings import NEXT, OLDEST, ROOM, START
 
@@ -75,7 +75,7 @@ class Naive:
     def update(self, codes: Longs, times: Longs) -> None:
         self.running.update(codes, times, None, self.before)
 
-    def above_many(self, now: int, lengths: Longs, thresholds: Longs) -> Answers:
+    def above_many(self, now: int, lengths: Longs, thresholds: Longs) -> LookupAnswers:
         offsets, codes = _each(self.running.rings, now - lengths, thresholds, self.backwards)
         return offsets, codes
 

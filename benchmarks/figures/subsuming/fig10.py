@@ -9,7 +9,7 @@ from statistics import median
 from benchmarks.data.windows import CLASSES, random_frames
 from benchmarks.harness.figure import Figure, Finding, Points, Row
 from benchmarks.harness.timing import timed
-from panewise.slicing import Frame, Policy, WindowManager
+from panewise.slicing import WindowShape, GroupingPolicy, WindowManager
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ def measure(settings: Settings) -> Iterator[Row]:
     for count in settings.windows:
         workloads = {name: random_frames(count, slide) for name, slide in CLASSES.items()}
         yield Row(DIFFERENT, count, len(set(workloads["abrupt"])))
-        for policy in Policy:
+        for policy in GroupingPolicy:
             times = []
             for name, frames in workloads.items():
                 yield Row(f"{name}, {policy.value}", count, len(WindowManager(policy, frames).groups))
@@ -33,28 +33,28 @@ def measure(settings: Settings) -> Iterator[Row]:
             yield Row(f"ms, {policy.value}", count, 1000 * max(times))
 
 
-def grouping(policy: Policy, frames: list[Frame], repeats: int) -> float:
+def grouping(policy: GroupingPolicy, frames: list[WindowShape], repeats: int) -> float:
     """Seconds to group windows from nothing."""
     return median(timed(lambda _: WindowManager(policy, frames), 1) for _ in range(repeats))
 
 
 def findings(points: Points) -> Iterator[Finding]:
-    groups = {(name, p): points.of(f"{name}, {p.value}") for name in CLASSES for p in Policy}
-    paper = [count for (_, policy), counts in groups.items() if policy is Policy.PAPER for count in counts]
-    cost = [count for (_, policy), counts in groups.items() if policy is Policy.COST for count in counts]
+    groups = {(name, p): points.of(f"{name}, {p.value}") for name in CLASSES for p in GroupingPolicy}
+    paper = [count for (_, policy), counts in groups.items() if policy is GroupingPolicy.PAPER for count in counts]
+    cost = [count for (_, policy), counts in groups.items() if policy is GroupingPolicy.COST for count in counts]
     yield Finding(
         "Few groups hold all windows, in any setting",
         f"{min(paper):.0f} to {max(paper):.0f} by Algorithm 1, {min(cost):.0f} to {max(cost):.0f} by cost",
         max(paper) <= 50,
     )
-    smooth, abrupt = (groups[name, Policy.PAPER] for name in ("smooth", "abrupt"))
+    smooth, abrupt = (groups[name, GroupingPolicy.PAPER] for name in ("smooth", "abrupt"))
     yield Finding(
         "The number depends on how much slides vary",
         f"by Algorithm 1, abrupt windows make {min(a / s for a, s in zip(abrupt, smooth, strict=True)):.1f} to "
         f"{max(a / s for a, s in zip(abrupt, smooth, strict=True)):.1f} times as many groups as smooth ones",
         all(a >= s for a, s in zip(abrupt, smooth, strict=True)),
     )
-    slowest = {policy.value: max(points.of(f"ms, {policy.value}")) for policy in Policy}
+    slowest = {policy.value: max(points.of(f"ms, {policy.value}")) for policy in GroupingPolicy}
     yield Finding(
         "Grouping takes hardly any time, however many windows there are",
         "at most " + ", ".join(f"{ms:.1f} ms by {name}" for name, ms in slowest.items()),

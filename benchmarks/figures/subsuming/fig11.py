@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchmarks.data.windows import CLASSES, LONGEST, random_frames
 from benchmarks.harness.figure import Figure, Finding, Points, Row
 from benchmarks.harness.ticking import Run
-from panewise.slicing import Frame, Policy, WindowManager
+from panewise.slicing import WindowShape, GroupingPolicy, WindowManager
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,17 @@ def measure(settings: Settings) -> Iterator[Row]:
         frames = random_frames(count, CLASSES["medium"])
         yield Row(UNSHARED, count, sum(alone(frame) for frame in frames))
         yield Row(DISTINCT, count, sum(alone(frame) for frame in set(frames)))
-        for policy in Policy:
+        for policy in GroupingPolicy:
             yield Row(f"shared, {policy.value}", count, WindowManager(policy, frames).cost)
         yield Row(RUNNING, count, running(frames, settings.looks))
 
 
-def alone(frame: Frame) -> int:
+def alone(frame: WindowShape) -> int:
     """The panes that one window keeps on its own."""
     return frame.range // frame.granule
 
 
-def running(frames: list[Frame], looks: int) -> float:
+def running(frames: list[WindowShape], looks: int) -> float:
     """The most panes an engine holds that groups by cost. Queries with equal windows share one, so each runs once."""
     run = Run(f"[RANGE {frame.range} SLIDE {frame.slide}]" for frame in sorted(set(frames)))
     run.fill(1)

@@ -3,7 +3,7 @@
 from panewise.aggregate.aged import AgedAvg, AgedCount, AgedSum
 from panewise.aggregate.average import Avg
 from panewise.aggregate.base import AGGREGATES, Aggregate, Invertible, Laws
-from panewise.aggregate.columns import Columns, Fused, Items, Longs, Objects, Words, bytes_of, joined, placed, put, runs
+from panewise.aggregate.columns import StateArrays, FusedOperation, Items, Int64Array, ObjectStates, StateWords, bytes_of, concat_states, states_at, put, runs
 from panewise.aggregate.count import Count, CountAll
 from panewise.aggregate.count_distinct import CountDistinct
 from panewise.aggregate.ends import First, Last
@@ -15,7 +15,7 @@ from panewise.aggregate.regression import RegrForecast, RegrIntercept, RegrR2, R
 from panewise.aggregate.sketches import ApproxDistinct, TopK
 from panewise.aggregate.total import Sum
 from panewise.aggregate.variance import StddevPop, StddevSamp, VarPop, VarSamp
-from panewise.aggregate.view import View
+from panewise.aggregate.view import LevelView
 
 __all__ = [
     "AGGREGATES",
@@ -25,21 +25,21 @@ __all__ = [
     "Aggregate",
     "ApproxDistinct",
     "Avg",
-    "Columns",
+    "StateArrays",
     "Count",
     "CountAll",
     "CountDistinct",
     "First",
-    "Fused",
+    "FusedOperation",
     "Invertible",
     "Items",
     "Last",
     "Laws",
-    "Longs",
+    "Int64Array",
     "Max",
     "Median",
     "Min",
-    "Objects",
+    "ObjectStates",
     "Positional",
     "Quantile",
     "Recurring",
@@ -54,11 +54,11 @@ __all__ = [
     "TopK",
     "VarPop",
     "VarSamp",
-    "View",
-    "Words",
+    "LevelView",
+    "StateWords",
     "bytes_of",
-    "joined",
-    "placed",
+    "concat_states",
+    "states_at",
     "put",
     "runs",
 ]

@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from panewise.aggregate.base import Invertible, Laws, numeric
-from panewise.aggregate.columns.aged import AgedCounts, AgedMeans, AgedSums
+from panewise.aggregate.base import Invertible, Laws, numeric_type
+from panewise.aggregate.columns.aged import AgedCountStates, AgedAvgStates, AgedSumStates
 from panewise.aggregate.positional import Positional
-from panewise.aggregate.total import nearest
-from panewise.aggregate.view import View
+from panewise.aggregate.total import nearest_double
+from panewise.aggregate.view import LevelView
 from panewise.errors import AggregateProblem, TimeProblem
 from panewise.time import Domain, Duration
 
@@ -27,7 +27,7 @@ State = tuple[int, Fraction, int, int, int]
 
 
 @dataclass(frozen=True)
-class Weighing:
+class Weighting:
     """How much items count, by tier or by age: halved with each tier unless said otherwise.
 
     weights: one for each level, finest first. half_life: the age that halves a weight, as written; it is known in
@@ -43,7 +43,7 @@ class Weighing:
         """Whether granules of one tier weigh differently."""
         return self.half_life is not None or self.power is not None
 
-    def weight(self, view: View, tier: int, age: int) -> float:
+    def weight(self, view: LevelView, tier: int, age: int) -> float:
         """What an item weighs in a tier, in a granule of some age."""
         if self.half_life is not None:
             return math.exp2(-age / self.half_life.ticks(view.domain))
@@ -68,20 +68,20 @@ class Weighing:
                 raise AggregateProblem(f"half-life {self.half_life} of {name} is not positive", fix="use a longer one")
 
 
-def weighing(name: str, given: Sequence[str]) -> Weighing:
+def parse_weights(name: str, given: Sequence[str]) -> Weighting:
     """Weights as written: none, one a level, or the name of a decay and its parameter."""
     kind = given[0].upper() if given else ""
     if kind not in ("EXPONENTIAL", "POLYNOMIAL"):
-        return Weighing(tuple(_number(name, "weight", text) for text in given))
+        return Weighting(tuple(_number(name, "weight", text) for text in given))
     if len(given) != 2:
         wanted = "'EXPONENTIAL', half-life" if kind == "EXPONENTIAL" else "'POLYNOMIAL', power"
         raise AggregateProblem(
             f"{kind} decay of {name} has {len(given) - 1} parameters", fix=f"write {name}(column, {wanted})"
         )
     if kind == "POLYNOMIAL":
-        return Weighing(power=_number(name, "power", given[1]))
+        return Weighting(power=_number(name, "power", given[1]))
     try:
-        return Weighing(half_life=Duration.parse(given[1]))
+        return Weighting(half_life=Duration.parse(given[1]))
     except TimeProblem as problem:
         raise AggregateProblem(f"half-life of {name}: {problem.message}", fix=problem.fix) from None
 
@@ -110,26 +110,26 @@ class Aged(Positional[State], Invertible[State]):
     def __init__(self, *types: pa.DataType, weights: Sequence[str] = ()) -> None:
         super().__init__(*types)
         self.given = tuple(weights)
-        self.weighing = weighing(self.names[0], self.given)
+        self.weighting = parse_weights(self.names[0], self.given)
 
     def result_type(self) -> pa.DataType:
-        numeric(self)
+        numeric_type(self)
         return pa.float64()
 
     def check(self, levels: int, domain: Domain) -> None:
-        self.weighing.check(self.names[0], levels, domain)
+        self.weighting.check(self.names[0], levels, domain)
 
-    def seen(self, items: Sequence[tuple[int, Any]], view: View) -> float | None:
+    def meaning_in_view(self, items: Sequence[tuple[int, Any]], view: LevelView) -> float | None:
         total, weights, odd = Fraction(0), Fraction(0), 0.0
         for position, value in items:
             tier = view.tier(position)
-            weight = Fraction(self.weighing.weight(view, tier, view.age(position, tier)))
+            weight = Fraction(self.weighting.weight(view, tier, view.age(position, tier)))
             if weight and isinstance(value, float) and not math.isfinite(value):
                 odd += value
             elif weight:
                 total += weight * Fraction(value)
             weights += weight
-        return self._answer(len(items), odd if odd else nearest(total), nearest(weights))
+        return self._answer(len(items), odd if odd else nearest_double(total), nearest_double(weights))
 
     def identity(self) -> State:
         return 0, Fraction(0), 0, 0, 0
@@ -150,7 +150,7 @@ class Aged(Positional[State], Invertible[State]):
     def lower(self, state: State) -> float | None:
         count, total, nans, ups, downs = state
         odd = math.nan if nans or (ups and downs) else math.inf * (bool(ups) - bool(downs)) if ups or downs else 0.0
-        return self._answer(count, odd if odd else nearest(total), float(count))
+        return self._answer(count, odd if odd else nearest_double(total), float(count))
 
     @abstractmethod
     def _answer(self, count: int, total: float, weights: float) -> float | None: ...
@@ -170,8 +170,8 @@ class AgedSum(Aged):
     def _answer(self, count: int, total: float, weights: float) -> float | None:
         return total if count else None
 
-    def columns(self) -> AgedSums:
-        return AgedSums(self.weighing)
+    def state_arrays(self) -> AgedSumStates:
+        return AgedSumStates(self.weighting)
 
 
 class AgedAvg(Aged):
@@ -182,8 +182,8 @@ class AgedAvg(Aged):
     def _answer(self, count: int, total: float, weights: float) -> float | None:
         return total / weights if weights else None
 
-    def columns(self) -> AgedSums:
-        return AgedMeans(self.weighing)
+    def state_arrays(self) -> AgedSumStates:
+        return AgedAvgStates(self.weighting)
 
 
 class AgedCount(Aged):
@@ -194,8 +194,8 @@ class AgedCount(Aged):
     def result_type(self) -> pa.DataType:
         return pa.float64()
 
-    def seen(self, items: Sequence[tuple[int, Any]], view: View) -> float | None:
-        return super().seen([(position, 0) for position, _ in items], view)
+    def meaning_in_view(self, items: Sequence[tuple[int, Any]], view: LevelView) -> float | None:
+        return super().meaning_in_view([(position, 0) for position, _ in items], view)
 
     def lift(self, value: Any) -> State:
         return super().lift(0)
@@ -203,5 +203,5 @@ class AgedCount(Aged):
     def _answer(self, count: int, total: float, weights: float) -> float | None:
         return weights
 
-    def columns(self) -> AgedSums:
-        return AgedCounts(self.weighing)
+    def state_arrays(self) -> AgedSumStates:
+        return AgedCountStates(self.weighting)

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from panewise.aggregate import pairs
-from panewise.aggregate.base import numeric
-from panewise.aggregate.columns import Columns, Objects
-from panewise.aggregate.columns.sums import FloatMeans, IntegerMeans
-from panewise.aggregate.total import State, Sum, carried, exact_sum, float_sum
+from panewise.aggregate.base import numeric_type
+from panewise.aggregate.columns import StateArrays, ObjectStates
+from panewise.aggregate.columns.sums import FloatAvgStates, IntegerAvgStates
+from panewise.aggregate.total import State, Sum, is_int64, exact_sum, float_sum
 
 
 class Avg(Sum):
@@ -21,25 +21,25 @@ class Avg(Sum):
     names = ("AVG", "MEAN")
 
     def result_type(self) -> pa.DataType:
-        kind = numeric(self)
+        kind = numeric_type(self)
         return pa.decimal128(38, min(kind.scale + 4, 38)) if pa.types.is_decimal(kind) else pa.float64()
 
     def meaning(self, values: Sequence[Any]) -> Any:
         if not values:
             return None
         total = float_sum(values) if self.floating else exact_sum(values)
-        return self._divided(total, len(values))
+        return self._divide(total, len(values))
 
     def lower(self, state: State) -> Any:
         count, total = state
-        return self._divided(pairs.value(total) if self.floating else total, count) if count else None
+        return self._divide(pairs.value(total) if self.floating else total, count) if count else None
 
-    def columns(self) -> Columns:
+    def state_arrays(self) -> StateArrays:
         if self.floating:
-            return FloatMeans(self)
-        return IntegerMeans(self) if carried(self.types[0]) else Objects(self)
+            return FloatAvgStates(self)
+        return IntegerAvgStates(self) if is_int64(self.types[0]) else ObjectStates(self)
 
-    def _divided(self, total: Any, count: int) -> Any:
+    def _divide(self, total: Any, count: int) -> Any:
         if not isinstance(total, Decimal):
             return total / count
         with localcontext(prec=200):

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import pyarrow as pa
 
-from panewise.aggregate.columns import Columns, Objects
-from panewise.aggregate.columns.objects import folded
+from panewise.aggregate.columns import StateArrays, ObjectStates
+from panewise.aggregate.columns.objects import fold_values
 from panewise.errors import AggregateProblem
 from panewise.schema import type_name
 
@@ -117,12 +117,12 @@ class Aggregate(ABC, Generic[S]):
 
     def gather(self, values: Sequence[Any]) -> S:
         """The state of many values at once."""
-        state: S = folded(self, values)
+        state: S = fold_values(self, values)
         return state
 
-    def columns(self) -> Columns:
+    def state_arrays(self) -> StateArrays:
         """The same states for many groups at once, in arrays."""
-        return Objects(self)
+        return ObjectStates(self)
 
     def text(self, arguments: Sequence[str]) -> str:
         """The call as a person writes it."""
@@ -160,7 +160,7 @@ class Invertible(Aggregate[S]):
 AGGREGATES: dict[str, type[Aggregate[Any]]] = {}
 
 
-def numeric(aggregate: Aggregate[Any], position: int = 0) -> pa.DataType:
+def numeric_type(aggregate: Aggregate[Any], position: int = 0) -> pa.DataType:
     """The type of a numeric argument, or a clear refusal."""
     kind = aggregate.types[position]
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
@@ -171,7 +171,7 @@ def numeric(aggregate: Aggregate[Any], position: int = 0) -> pa.DataType:
     )
 
 
-def orderable(aggregate: Aggregate[Any]) -> pa.DataType:
+def orderable_type(aggregate: Aggregate[Any]) -> pa.DataType:
     """The type of an argument whose values can be compared, or a clear refusal."""
     kind = aggregate.types[0]
     if pa.types.is_nested(kind):

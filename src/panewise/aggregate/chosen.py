@@ -7,7 +7,7 @@ from typing import Any
 from panewise.aggregate.base import Aggregate
 
 
-class Chosen(Aggregate[Any]):
+class PickAggregate(Aggregate[Any]):
     """Base of the aggregates whose answer is one of the values. None is the identity, since no type has a spare one."""
 
     def identity(self) -> Any:

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from panewise.aggregate.base import Invertible, Laws
-from panewise.aggregate.columns import Columns
-from panewise.aggregate.columns.counts import Counts
+from panewise.aggregate.columns import StateArrays
+from panewise.aggregate.columns.counts import CountStates
 
 
 class Count(Invertible[int]):
@@ -39,8 +39,8 @@ class Count(Invertible[int]):
     def lower(self, state: int) -> int:
         return state
 
-    def columns(self) -> Columns:
-        return Counts()
+    def state_arrays(self) -> StateArrays:
+        return CountStates()
 
 
 class CountAll(Count):

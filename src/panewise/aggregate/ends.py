@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 
 from panewise.aggregate.base import Laws
-from panewise.aggregate.chosen import Chosen
-from panewise.aggregate.columns import Columns
-from panewise.aggregate.columns.chosen import Ends
+from panewise.aggregate.chosen import PickAggregate
+from panewise.aggregate.columns import StateArrays
+from panewise.aggregate.columns.chosen import FirstLastStates
 
 
-class First(Chosen):
+class First(PickAggregate):
     """Ordered: parts must be combined in time order. NULLs are skipped like everywhere else."""
 
     names = ("FIRST", "FIRST_VALUE")
@@ -26,8 +26,8 @@ class First(Chosen):
     def meaning(self, values: Sequence[Any]) -> Any:
         return values[self.place] if values else None
 
-    def columns(self) -> Columns:
-        return Ends(self.result, first=self.place == 0)
+    def state_arrays(self) -> StateArrays:
+        return FirstLastStates(self.result, first=self.place == 0)
 
 
 class Last(First):

@@ -7,15 +7,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from panewise.aggregate.base import Laws, orderable
-from panewise.aggregate.chosen import Chosen
-from panewise.aggregate.columns import Columns
-from panewise.aggregate.columns.chosen import Extremes
-from panewise.aggregate.columns.longs import fits
+from panewise.aggregate.base import Laws, orderable_type
+from panewise.aggregate.chosen import PickAggregate
+from panewise.aggregate.columns import StateArrays
+from panewise.aggregate.columns.chosen import MinMaxStates
+from panewise.aggregate.columns.longs import fits_int64
 from panewise.aggregate.multiset import order_key
 
 
-class Max(Chosen):
+class Max(PickAggregate):
     """Idempotent and not invertible: once the maximum leaves, only the rest can say what follows it.
 
     "Consistent results" section 4.2, retrospective.
@@ -25,13 +25,13 @@ class Max(Chosen):
     laws = Laws(idempotent=True)
 
     def result_type(self) -> pa.DataType:
-        return orderable(self)
+        return orderable_type(self)
 
     def meaning(self, values: Sequence[Any]) -> Any:
         return max(values, key=order_key, default=None)
 
-    def columns(self) -> Columns:
-        return Extremes(self.result, least=self.names == Min.names) if fits(self.result) else super().columns()
+    def state_arrays(self) -> StateArrays:
+        return MinMaxStates(self.result, least=self.names == Min.names) if fits_int64(self.result) else super().state_arrays()
 
 
 class Min(Max):

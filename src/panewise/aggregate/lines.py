@@ -38,7 +38,7 @@ class Line:
         return self.slope * self.xy / self.yy if self.yy else Fraction(1)
 
 
-def line(points: Sequence[tuple[Fraction, Fraction]]) -> Line | None:
+def fit_line(points: Sequence[tuple[Fraction, Fraction]]) -> Line | None:
     """The line through points (y, x); None where they do not have two different x."""
     if len({x for _, x in points}) < 2:
         return None
@@ -49,12 +49,12 @@ def line(points: Sequence[tuple[Fraction, Fraction]]) -> Line | None:
     return Line(mean_x, mean_y, xx, xy, yy)
 
 
-def finite(value: Any) -> bool:
+def is_finite(value: Any) -> bool:
     """Whether a number counts as finite."""
     return math.isfinite(value) and abs(value) < HUGE
 
 
-def plain(value: Any) -> Fraction:
+def as_fraction(value: Any) -> Fraction:
     """A finite number as it counts."""
     exact = Fraction(value)
     return exact if abs(exact) >= TINY else Fraction(0)

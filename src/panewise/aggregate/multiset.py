@@ -33,7 +33,7 @@ class Multiset(Invertible["Counter[Any]"]):
         return self.meaning(list(state.elements()))
 
 
-def ascending(values: Sequence[Any]) -> list[Any]:
+def sort_values(values: Sequence[Any]) -> list[Any]:
     """Values in SQL order: NaN is the largest number, as in Spark."""
     return sorted(values, key=order_key)
 

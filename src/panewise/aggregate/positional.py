@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from panewise.aggregate.base import Aggregate, S
-from panewise.aggregate.columns.positional import PositionalColumns
-from panewise.aggregate.view import ALONE, View
+from panewise.aggregate.columns.positional import PositionalStates
+from panewise.aggregate.view import SINGLE_GRANULE, LevelView
 from panewise.time import Domain
 
 
@@ -22,11 +22,11 @@ class Positional(Aggregate[S]):
     positional: ClassVar[bool] = True
 
     @abstractmethod
-    def seen(self, items: Sequence[tuple[int, Any]], view: View) -> Any:
+    def meaning_in_view(self, items: Sequence[tuple[int, Any]], view: LevelView) -> Any:
         """The answer by definition, from (position, value) of all items of the window, in time order."""
 
     def meaning(self, values: Sequence[Any]) -> Any:
-        return self.seen([(ALONE.front, value) for value in values], ALONE)
+        return self.meaning_in_view([(SINGLE_GRANULE.front, value) for value in values], SINGLE_GRANULE)
 
     def check(self, levels: int, domain: Domain) -> None:
         """Refuse a window with that many levels, or such a time, that the literal parameters do not fit."""
@@ -36,4 +36,4 @@ class Positional(Aggregate[S]):
         return None
 
     @abstractmethod
-    def columns(self) -> PositionalColumns: ...
+    def state_arrays(self) -> PositionalStates: ...

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from panewise.aggregate.base import numeric, orderable
-from panewise.aggregate.multiset import Multiset, ascending
+from panewise.aggregate.base import numeric_type, orderable_type
+from panewise.aggregate.multiset import Multiset, sort_values
 from panewise.errors import AggregateProblem
 
 
@@ -36,10 +36,10 @@ class Quantile(Multiset):
         super().__init__(*types)
 
     def result_type(self) -> pa.DataType:
-        return orderable(self)
+        return orderable_type(self)
 
     def meaning(self, values: Sequence[Any]) -> Any:
-        return ascending(values)[max(floor(self.phi * len(values)), 1) - 1] if values else None
+        return sort_values(values)[max(floor(self.phi * len(values)), 1) - 1] if values else None
 
     def text(self, arguments: Sequence[str]) -> str:
         return f"QUANTILE({', '.join(arguments)}, {float(self.phi):g})"
@@ -54,12 +54,12 @@ class Median(Multiset):
     names = ("MEDIAN",)
 
     def result_type(self) -> pa.DataType:
-        numeric(self)
+        numeric_type(self)
         return pa.float64()
 
     def meaning(self, values: Sequence[Any]) -> float | None:
         if not values:
             return None
-        ordered = ascending(values)
+        ordered = sort_values(values)
         low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
         return float(low) if low == high else float(low) / 2 + float(high) / 2

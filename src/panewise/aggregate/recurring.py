@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from panewise.aggregate.base import Laws, orderable
-from panewise.aggregate.columns.bitmaps import Bitmaps
-from panewise.aggregate.columns.tallies import Tallies
-from panewise.aggregate.multiset import Multiset, ascending, order_key
+from panewise.aggregate.base import Laws, orderable_type
+from panewise.aggregate.columns.bitmaps import ValueBitmaps
+from panewise.aggregate.columns.tallies import ValueCounts
+from panewise.aggregate.multiset import Multiset, sort_values, order_key
 from panewise.aggregate.positional import Positional
-from panewise.aggregate.view import View
+from panewise.aggregate.view import LevelView
 from panewise.errors import AggregateProblem
 
 
@@ -27,10 +27,10 @@ class Recurring(Positional["frozenset[Any]"]):
     laws = Laws(idempotent=True, bounded=False)
 
     def result_type(self) -> pa.DataType:
-        return pa.list_(orderable(self))
+        return pa.list_(orderable_type(self))
 
-    def seen(self, items: Sequence[tuple[int, Any]], view: View) -> tuple[Any, ...]:
-        return tuple(ascending(list(everywhere(items, view))))
+    def meaning_in_view(self, items: Sequence[tuple[int, Any]], view: LevelView) -> tuple[Any, ...]:
+        return tuple(sort_values(list(values_in_every_tier(items, view))))
 
     def identity(self) -> frozenset[Any]:
         return frozenset()
@@ -45,10 +45,10 @@ class Recurring(Positional["frozenset[Any]"]):
         return left | right
 
     def lower(self, state: frozenset[Any]) -> tuple[Any, ...]:
-        return tuple(ascending(list(state)))
+        return tuple(sort_values(list(state)))
 
-    def columns(self) -> Bitmaps:
-        return Bitmaps(self.types[0])
+    def state_arrays(self) -> ValueBitmaps:
+        return ValueBitmaps(self.types[0])
 
 
 class RecurringCounts(Positional["Counter[Any]"], Multiset):
@@ -69,23 +69,23 @@ class RecurringCounts(Positional["Counter[Any]"], Multiset):
         self.most = None if most is None else int(most)
 
     def result_type(self) -> pa.DataType:
-        return pa.list_(pa.struct([("item", orderable(self)), ("count", pa.int64())]))
+        return pa.list_(pa.struct([("item", orderable_type(self)), ("count", pa.int64())]))
 
-    def seen(self, items: Sequence[tuple[int, Any]], view: View) -> tuple[Any, ...]:
-        counts, common = Counter(value for _, value in items), everywhere(items, view)
-        return self._ranked({value: count for value, count in counts.items() if value in common})
+    def meaning_in_view(self, items: Sequence[tuple[int, Any]], view: LevelView) -> tuple[Any, ...]:
+        counts, common = Counter(value for _, value in items), values_in_every_tier(items, view)
+        return self._rank_entries({value: count for value, count in counts.items() if value in common})
 
     def lower(self, state: Counter[Any]) -> tuple[Any, ...]:
-        return self._ranked(state)
+        return self._rank_entries(state)
 
-    def columns(self) -> Tallies:
-        return Tallies(self.types[0], self.most)
+    def state_arrays(self) -> ValueCounts:
+        return ValueCounts(self.types[0], self.most)
 
     def text(self, arguments: Sequence[str]) -> str:
         given = [] if self.most is None else [str(self.most)]
         return f"{self.names[0]}({', '.join([*arguments, *given])})"
 
-    def _ranked(self, counts: dict[Any, int]) -> tuple[Any, ...]:
+    def _rank_entries(self, counts: dict[Any, int]) -> tuple[Any, ...]:
         ranked = sorted(counts.items(), key=lambda entry: (-entry[1], order_key(entry[0])))
         return tuple((("item", value), ("count", count)) for value, count in ranked[: self.most])
 
@@ -93,7 +93,7 @@ class RecurringCounts(Positional["Counter[Any]"], Multiset):
         return (*super()._key(), self.most)
 
 
-def everywhere(items: Sequence[tuple[int, Any]], view: View) -> set[Any]:
+def values_in_every_tier(items: Sequence[tuple[int, Any]], view: LevelView) -> set[Any]:
     """The values that occur at least once in every tier."""
     tiers: list[set[Any]] = [set() for _ in view.edges]
     for position, value in items:

@@ -13,14 +13,14 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from panewise.aggregate.base import Aggregate, Invertible, Laws, numeric
-from panewise.aggregate.columns import Columns
-from panewise.aggregate.columns.regression import Anchored, Asked, Forecasts, Question, Real, Whole, whole
-from panewise.aggregate.lines import Line, finite, line, plain
+from panewise.aggregate.base import Aggregate, Invertible, Laws, numeric_type
+from panewise.aggregate.columns import StateArrays
+from panewise.aggregate.columns.regression import AnchoredLineStates, LineProperty, ForecastStates, LineRequest, FloatLineStates, IntegerLineStates, is_whole
+from panewise.aggregate.lines import Line, is_finite, fit_line, as_fraction
 from panewise.aggregate.positional import Positional
-from panewise.aggregate.series import Length, Series, SeriesForecast, SeriesIntercept, SeriesR2, SeriesSlope
-from panewise.aggregate.total import nearest
-from panewise.aggregate.view import View
+from panewise.aggregate.series import DurationLiteral, SeriesLine, SeriesForecast, SeriesIntercept, SeriesR2, SeriesSlope
+from panewise.aggregate.total import nearest_double
+from panewise.aggregate.view import LevelView
 from panewise.schema import tick_size
 from panewise.time import UNITS, Domain
 
@@ -38,12 +38,12 @@ class Regression(Invertible[State]):
     arity = 2
     laws = Laws(invertible=True)
     #: What a call with a literal means: the same over a series.
-    series: ClassVar[type[Series]]
+    series: ClassVar[type[SeriesLine]]
 
     def result_type(self) -> pa.DataType:
-        numeric(self, 0)
+        numeric_type(self, 0)
         if not pa.types.is_timestamp(self.types[1]):
-            numeric(self, 1)
+            numeric_type(self, 1)
         return pa.float64()
 
     @property
@@ -51,31 +51,31 @@ class Regression(Invertible[State]):
         """Ticks to the unit of the answer: to a second on timestamps."""
         return UNITS["SECOND"] if pa.types.is_timestamp(self.types[1]) else 1
 
-    def _question(self) -> Question:
-        return Question(self.series.asked, self.unit, tick_size(self.types[1]))
+    def _line_request(self) -> LineRequest:
+        return LineRequest(self.series.asked, self.unit, tick_size(self.types[1]))
 
     def _abscissa(self, x: Any) -> Fraction:
         """A finite x in the unit of the answer; timestamps count what their type counts."""
-        return plain(x) * tick_size(self.types[1]) / self.unit
+        return as_fraction(x) * tick_size(self.types[1]) / self.unit
 
     def meaning(self, values: Sequence[tuple[Any, Any]]) -> float | None:
         found = self._line(values)
-        return found if found is None or isinstance(found, float) else nearest(self._shaped(found))
+        return found if found is None or isinstance(found, float) else nearest_double(self._answer_from(found))
 
     def _line(self, values: Sequence[tuple[Any, Any]]) -> Line | float | None:
         """The line through points; NaN where some are not finite."""
-        if not all(finite(y) and finite(x) for y, x in values):
+        if not all(is_finite(y) and is_finite(x) for y, x in values):
             return math.nan
-        return line([(plain(y), self._abscissa(x)) for y, x in values])
+        return fit_line([(as_fraction(y), self._abscissa(x)) for y, x in values])
 
     def identity(self) -> State:
         return _NOTHING
 
     def lift(self, value: tuple[Any, Any]) -> State:
         y, x = value
-        if not (finite(y) and finite(x)):
+        if not (is_finite(y) and is_finite(x)):
             return (1, *_NOTHING[1:6], 1)
-        fy, fx = plain(y), self._abscissa(x)
+        fy, fx = as_fraction(y), self._abscissa(x)
         return 1, fx, fy, fx * fx, fx * fy, fy * fy, 0
 
     def combine(self, left: State, right: State) -> State:
@@ -93,23 +93,23 @@ class Regression(Invertible[State]):
         if count < 2 or count * xx == x * x:
             return None
         found = Line(x / count, y / count, xx - x * x / count, xy - x * y / count, yy - y * y / count)
-        return nearest(self._shaped(found))
+        return nearest_double(self._answer_from(found))
 
-    def columns(self) -> Columns:
-        question = self._question()
+    def state_arrays(self) -> StateArrays:
+        question = self._line_request()
         y, x = self.types
-        if question.asked is not Asked.FIT and whole(x):
-            if whole(y):
-                return Whole(question)
+        if question.asked is not LineProperty.FIT and is_whole(x):
+            if is_whole(y):
+                return IntegerLineStates(question)
             if pa.types.is_floating(y):
-                return Real(question)
+                return FloatLineStates(question)
         # Also where a y that does not vary must be told from one that varies little.
-        if all(whole(kind) or pa.types.is_floating(kind) for kind in self.types):
-            return Anchored(y, x, question)
-        return super().columns()
+        if all(is_whole(kind) or pa.types.is_floating(kind) for kind in self.types):
+            return AnchoredLineStates(y, x, question)
+        return super().state_arrays()
 
     @abstractmethod
-    def _shaped(self, found: Line) -> Fraction:
+    def _answer_from(self, found: Line) -> Fraction:
         """What is asked of a line."""
 
 
@@ -118,13 +118,13 @@ class RegrSlope(Regression):
 
     names = ("REGR_SLOPE",)
     options = ("series", "step")
-    series: ClassVar[type[Series]] = SeriesSlope
+    series: ClassVar[type[SeriesLine]] = SeriesSlope
 
     @classmethod
     def variant(cls, literals: Sequence[str]) -> type[Aggregate[Any]]:
         return cls.series if literals else cls
 
-    def _shaped(self, found: Line) -> Fraction:
+    def _answer_from(self, found: Line) -> Fraction:
         return found.slope
 
 
@@ -134,7 +134,7 @@ class RegrIntercept(RegrSlope):
     names = ("REGR_INTERCEPT",)
     series = SeriesIntercept
 
-    def _shaped(self, found: Line) -> Fraction:
+    def _answer_from(self, found: Line) -> Fraction:
         return found.value(Fraction(0))
 
 
@@ -144,7 +144,7 @@ class RegrR2(RegrSlope):
     names = ("REGR_R2",)
     series = SeriesR2
 
-    def _shaped(self, found: Line) -> Fraction:
+    def _answer_from(self, found: Line) -> Fraction:
         return found.fit
 
 
@@ -159,7 +159,7 @@ class RegrForecast(Positional[State], Regression):
 
     def __init__(self, *types: pa.DataType, ahead: str) -> None:
         super().__init__(*types)
-        self.ahead = Length.parse(self.names[0], "horizon", ahead)
+        self.ahead = DurationLiteral.parse(self.names[0], "horizon", ahead)
 
     @classmethod
     def variant(cls, literals: Sequence[str]) -> type[Aggregate[Any]]:
@@ -168,16 +168,16 @@ class RegrForecast(Positional[State], Regression):
     def check(self, levels: int, domain: Domain) -> None:
         self.ahead.check(self.names[0], "horizon", domain)
 
-    def seen(self, items: Sequence[tuple[int, Any]], view: View) -> float | None:
+    def meaning_in_view(self, items: Sequence[tuple[int, Any]], view: LevelView) -> float | None:
         found = self._line([value for _, value in items])
         at = Fraction(view.front + self.ahead.ticks, self.unit)
-        return found if found is None or isinstance(found, float) else nearest(found.value(at))
+        return found if found is None or isinstance(found, float) else nearest_double(found.value(at))
 
-    def columns(self) -> Forecasts:
-        question = self._question()
-        return Forecasts(Whole(question) if whole(self.types[0]) else Real(question), self.ahead.ticks)
+    def state_arrays(self) -> ForecastStates:
+        question = self._line_request()
+        return ForecastStates(IntegerLineStates(question) if is_whole(self.types[0]) else FloatLineStates(question), self.ahead.ticks)
 
-    def _shaped(self, found: Line) -> Fraction:
+    def _answer_from(self, found: Line) -> Fraction:
         return found.value(Fraction(self.ahead.ticks, self.unit))
 
     def text(self, arguments: Sequence[str]) -> str:

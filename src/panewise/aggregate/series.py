@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from panewise.aggregate.base import Laws, numeric
-from panewise.aggregate.columns.regression import Asked, Question
-from panewise.aggregate.columns.series import SeriesSums
-from panewise.aggregate.lines import Line, finite, line, plain
+from panewise.aggregate.base import Laws, numeric_type
+from panewise.aggregate.columns.regression import LineProperty, LineRequest
+from panewise.aggregate.columns.series import SeriesStates
+from panewise.aggregate.lines import Line, is_finite, fit_line, as_fraction
 from panewise.aggregate.positional import Positional
-from panewise.aggregate.total import nearest
-from panewise.aggregate.view import View
+from panewise.aggregate.total import nearest_double
+from panewise.aggregate.view import LevelView
 from panewise.errors import AggregateProblem, TimeProblem
 from panewise.time import UNITS, Domain, Duration
 
@@ -31,13 +31,13 @@ FORMS = ("SKIPPED", "FILLED")
 
 
 @dataclass(frozen=True)
-class Length:
+class DurationLiteral:
     """A length of time as written after the column: a number of ticks, or on timestamps a duration with a unit."""
 
     duration: Duration
 
     @classmethod
-    def parse(cls, name: str, what: str, text: str) -> Length:
+    def parse(cls, name: str, what: str, text: str) -> DurationLiteral:
         try:
             return cls(Duration.parse(text))
         except TimeProblem as problem:
@@ -59,7 +59,7 @@ class Length:
             raise AggregateProblem(f"{what} of {name}: {problem.message}", fix=problem.fix) from None
 
 
-class Series(Positional[State]):
+class SeriesLine(Positional[State]):
     """Base of the lines over series. Items lie in steps of time; each step with items is an instant.
 
     x of an instant is the last tick of its step. Before its first item a window holds no instant; FILLED repeats the
@@ -69,7 +69,7 @@ class Series(Positional[State]):
     parameters: ClassVar[tuple[str, ...]] = ("series",)
     options: ClassVar[tuple[str, ...]] = ("step",)
     laws: ClassVar[Laws] = Laws()
-    asked: ClassVar[Asked]
+    asked: ClassVar[LineProperty]
 
     def __init__(self, *types: pa.DataType, series: str, step: str = "1") -> None:
         super().__init__(*types)
@@ -80,12 +80,12 @@ class Series(Positional[State]):
                 fix="write 'SKIPPED' to leave instants without items out, or 'FILLED' to repeat the value before them",
             )
         self.filled = series.upper() == "FILLED"
-        self.step = Length.parse(name, "step", step)
+        self.step = DurationLiteral.parse(name, "step", step)
         if self.step.duration.count <= 0:
             raise AggregateProblem(f"step {step} of {name} is not positive", fix="use a longer one")
 
     def result_type(self) -> pa.DataType:
-        numeric(self)
+        numeric_type(self)
         return pa.float64()
 
     def check(self, levels: int, domain: Domain) -> None:
@@ -104,7 +104,7 @@ class Series(Positional[State]):
         """Ticks to the unit of x: seconds on timestamps."""
         return UNITS["SECOND"] if self.step.domain is Domain.TIMESTAMP else 1
 
-    def seen(self, items: Sequence[tuple[int, Any]], view: View) -> float | None:
+    def meaning_in_view(self, items: Sequence[tuple[int, Any]], view: LevelView) -> float | None:
         step = self.step.ticks
         instants: dict[int, list[Any]] = {}
         for position, value in items:
@@ -118,16 +118,16 @@ class Series(Positional[State]):
             for instant in range(min(values), max(max(values), view.front // step) + 1):
                 values[instant] = values.get(instant, values.get(instant - 1, Fraction(0)))
         points = [(value, Fraction(instant * step - view.shift, self.unit)) for instant, value in values.items()]
-        found = line(points)
-        return None if found is None else nearest(self._answer(found, view))
+        found = fit_line(points)
+        return None if found is None else nearest_double(self._answer(found, view))
 
-    def _answer(self, found: Line, view: View) -> Fraction:
+    def _answer(self, found: Line, view: LevelView) -> Fraction:
         match self.asked:
-            case Asked.SLOPE:
+            case LineProperty.SLOPE:
                 return found.slope
-            case Asked.FIT:
+            case LineProperty.FIT:
                 return found.fit
-            case Asked.VALUE:
+            case LineProperty.VALUE:
                 return found.value(Fraction(0))
 
     def identity(self) -> State:
@@ -143,11 +143,11 @@ class Series(Positional[State]):
         """No line goes through one instant."""
         return math.nan if state[2] else None
 
-    def columns(self) -> SeriesSums:
-        return SeriesSums(self._question(), self.filled, None)
+    def state_arrays(self) -> SeriesStates:
+        return SeriesStates(self._line_request(), self.filled, None)
 
-    def _question(self) -> Question:
-        return Question(self.asked, self.unit, Fraction(self.step.ticks))
+    def _line_request(self) -> LineRequest:
+        return LineRequest(self.asked, self.unit, Fraction(self.step.ticks))
 
     def text(self, arguments: Sequence[str]) -> str:
         return f"{self.names[0]}({', '.join([*arguments, *self._literals()])})"
@@ -162,40 +162,40 @@ class Series(Positional[State]):
 # Their names stand for the lines through items, which `regression` defines next and which choose these by literals.
 
 
-class SeriesSlope(Series):
+class SeriesSlope(SeriesLine):
     names = ("REGR_SLOPE",)
-    asked = Asked.SLOPE
+    asked = LineProperty.SLOPE
 
 
-class SeriesIntercept(Series):
+class SeriesIntercept(SeriesLine):
     names = ("REGR_INTERCEPT",)
-    asked = Asked.VALUE
+    asked = LineProperty.VALUE
 
 
-class SeriesR2(Series):
+class SeriesR2(SeriesLine):
     names = ("REGR_R2",)
-    asked = Asked.FIT
+    asked = LineProperty.FIT
 
 
-class SeriesForecast(Series):
+class SeriesForecast(SeriesLine):
     """Where the line is some time after the window's end."""
 
     names = ("REGR_FORECAST",)
     parameters = ("ahead", "series")
-    asked = Asked.VALUE
+    asked = LineProperty.VALUE
 
     def __init__(self, *types: pa.DataType, ahead: str, series: str, step: str = "1") -> None:
         super().__init__(*types, series=series, step=step)
-        self.ahead = Length.parse(self.names[0], "horizon", ahead)
+        self.ahead = DurationLiteral.parse(self.names[0], "horizon", ahead)
 
     def check(self, levels: int, domain: Domain) -> None:
         super().check(levels, domain)
         self.ahead.check(self.names[0], "horizon", domain)
 
-    def columns(self) -> SeriesSums:
-        return SeriesSums(self._question(), self.filled, self.ahead.ticks)
+    def state_arrays(self) -> SeriesStates:
+        return SeriesStates(self._line_request(), self.filled, self.ahead.ticks)
 
-    def _answer(self, found: Line, view: View) -> Fraction:
+    def _answer(self, found: Line, view: LevelView) -> Fraction:
         return found.value(Fraction(view.front + self.ahead.ticks, self.unit))
 
     def _literals(self) -> list[str]:
@@ -210,4 +210,4 @@ def _mean(values: Sequence[Any]) -> Fraction | None:
     if not all(map(math.isfinite, values)):
         return None
     mean = sum(map(Fraction, values), Fraction(0)) / len(values)
-    return plain(mean) if finite(mean) else None
+    return as_fraction(mean) if is_finite(mean) else None

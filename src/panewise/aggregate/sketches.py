@@ -15,40 +15,40 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from panewise.aggregate.base import Aggregate, Laws, orderable
-from panewise.aggregate.columns import Columns
-from panewise.aggregate.columns.sketches import Sketches
+from panewise.aggregate.base import Aggregate, Laws, orderable_type
+from panewise.aggregate.columns import StateArrays
+from panewise.aggregate.columns.sketches import SketchStates
 from panewise.aggregate.multiset import order_key
-from panewise.errors import AggregateProblem, extra
-from panewise.values import one_nan
+from panewise.errors import AggregateProblem, require_extra
+from panewise.values import normalize_float
 
 
-class Sketched(Aggregate[bytes]):
+class SketchAggregate(Aggregate[bytes]):
     """Base of both. No items are no bytes."""
 
     def __init__(self, *types: pa.DataType) -> None:
         super().__init__(*types)
-        with extra("sketches", self.names[0]):
+        with require_extra("sketches", self.names[0]):
             _sketches()
 
     def identity(self) -> bytes:
         return b""
 
     def lift(self, value: Any) -> bytes:
-        return self.counted({value: 1})
+        return self.sketch_of({value: 1})
 
     def gather(self, values: Sequence[Any]) -> bytes:
-        return self.counted(Counter(values))
+        return self.sketch_of(Counter(values))
 
     @abstractmethod
-    def counted(self, counts: Mapping[Any, int]) -> bytes:
+    def sketch_of(self, counts: Mapping[Any, int]) -> bytes:
         """The sketch of values that occur so often."""
 
-    def columns(self) -> Columns:
-        return Sketches(self)
+    def state_arrays(self) -> StateArrays:
+        return SketchStates(self)
 
 
-class ApproxDistinct(Sketched):
+class ApproxDistinct(SketchAggregate):
     """How many different values there are, by HyperLogLog with 2**lg_k registers of a byte. O(1) space.
 
     The relative standard error is 1.04 / sqrt(2**lg_k), 1.6 % unless said otherwise; up to 2**lg_k / 16 values are
@@ -65,13 +65,13 @@ class ApproxDistinct(Sketched):
         super().__init__(*types)
 
     def result_type(self) -> pa.DataType:
-        orderable(self)
+        orderable_type(self)
         return pa.int64()
 
     def meaning(self, values: Sequence[Any]) -> int:
         return len(set(values))
 
-    def counted(self, counts: Mapping[Any, int]) -> bytes:
+    def sketch_of(self, counts: Mapping[Any, int]) -> bytes:
         sketch = _sketches().hll_sketch(self.lg_k, _sketches().HLL_8)
         for value in counts:
             sketch.update(_hashable(value))
@@ -100,7 +100,7 @@ class ApproxDistinct(Sketched):
         return (*super()._key(), self.lg_k)
 
 
-class TopK(Sketched):
+class TopK(SketchAggregate):
     """The k most frequent values with how often each occurs, most frequent first, equals by value. O(1) space.
 
     A frequent-items sketch with room for 0.75 * 2**lg_size values. While no more than that are different, counts are
@@ -119,15 +119,15 @@ class TopK(Sketched):
         super().__init__(*types)
 
     def result_type(self) -> pa.DataType:
-        return pa.list_(pa.struct([("item", orderable(self)), ("count", pa.int64())]))
+        return pa.list_(pa.struct([("item", orderable_type(self)), ("count", pa.int64())]))
 
     def meaning(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        return self._ranked(Counter(values).items())
+        return self._rank_entries(Counter(values).items())
 
-    def counted(self, counts: Mapping[Any, int]) -> bytes:
+    def sketch_of(self, counts: Mapping[Any, int]) -> bytes:
         sketch = _sketches().frequent_strings_sketch(self.lg_size)
         for value, count in counts.items():
-            sketch.update(_written(value), count)
+            sketch.update(_to_text(value), count)
         return bytes(sketch.serialize())
 
     def combine(self, left: bytes, right: bytes) -> bytes:
@@ -145,9 +145,9 @@ class TopK(Sketched):
         sketch = _sketches().frequent_strings_sketch.deserialize(state)
         entries = sketch.get_frequent_items(_sketches().NO_FALSE_NEGATIVES)
         least = nlargest(self.k, (count for _, count, _, _ in entries))[-1]
-        return self._ranked((read(text), count) for text, count, _, _ in entries if count >= least)
+        return self._rank_entries((read(text), count) for text, count, _, _ in entries if count >= least)
 
-    def _ranked(self, counts: Any) -> tuple[Any, ...]:
+    def _rank_entries(self, counts: Any) -> tuple[Any, ...]:
         ranked = sorted(counts, key=lambda entry: (-entry[1], order_key(entry[0])))
         return tuple((("item", value), ("count", count)) for value, count in ranked[: self.k])
 
@@ -177,10 +177,10 @@ def _hashable(value: Any) -> int | float | str:
     """A value as a sketch hashes it, the same in every process. It would not count an empty text."""
     if isinstance(value, int):
         return (value + 2**63) % 2**64 - 2**63
-    return value if isinstance(value, float) else _written(value) or -1
+    return value if isinstance(value, float) else _to_text(value) or -1
 
 
-def _written(value: Any) -> str:
+def _to_text(value: Any) -> str:
     """A value as a text that no other value of its column has."""
     return (
         value.decode("latin-1") if isinstance(value, bytes) else str(int(value) if isinstance(value, bool) else value)
@@ -193,7 +193,7 @@ def _reader(kind: pa.DataType) -> Callable[[str], Any]:
     if types.is_boolean(kind):
         return lambda text: text == "1"
     if types.is_floating(kind):
-        return lambda text: one_nan(float(text))
+        return lambda text: normalize_float(float(text))
     if types.is_decimal(kind):
         return Decimal
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):

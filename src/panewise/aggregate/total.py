@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from panewise.aggregate import pairs
-from panewise.aggregate.base import Invertible, Laws, numeric
-from panewise.aggregate.columns import Columns
-from panewise.aggregate.columns.sums import FloatSums, IntegerSums
+from panewise.aggregate.base import Invertible, Laws, numeric_type
+from panewise.aggregate.columns import StateArrays
+from panewise.aggregate.columns.sums import FloatSumStates, IntegerSumStates
 from panewise.errors import AggregateProblem
 
 #: A count of values and their sum; the sum is an int, a Decimal or a compensated Pair.
@@ -27,7 +27,7 @@ class Sum(Invertible[State]):
     laws = Laws(invertible=True)
 
     def result_type(self) -> pa.DataType:
-        kind = numeric(self)
+        kind = numeric_type(self)
         if pa.types.is_integer(kind):
             return pa.int64()
         return pa.decimal128(38, kind.scale) if pa.types.is_decimal(kind) else pa.float64()
@@ -39,7 +39,7 @@ class Sum(Invertible[State]):
     def meaning(self, values: Sequence[Any]) -> Any:
         if not values:
             return None
-        return float_sum(values) if self.floating else self._checked(exact_sum(values))
+        return float_sum(values) if self.floating else self._check_range(exact_sum(values))
 
     def identity(self) -> State:
         return 0, pairs.Pair() if self.floating else 0
@@ -57,21 +57,21 @@ class Sum(Invertible[State]):
     def lower(self, state: State) -> Any:
         if not state[0]:
             return None
-        return pairs.value(state[1]) if self.floating else self._checked(state[1])
+        return pairs.value(state[1]) if self.floating else self._check_range(state[1])
 
     @property
     def exact(self) -> bool:
         return not self.floating
 
-    def columns(self) -> Columns:
+    def state_arrays(self) -> StateArrays:
         if self.floating:
-            return FloatSums(self)
-        return IntegerSums(self) if carried(self.types[0]) else super().columns()
+            return FloatSumStates(self)
+        return IntegerSumStates(self) if is_int64(self.types[0]) else super().state_arrays()
 
     def _add(self, left: Any, right: Any) -> Any:
         return pairs.add(left, right) if self.floating else exact_sum((left, right))
 
-    def _checked(self, total: Any) -> Any:
+    def _check_range(self, total: Any) -> Any:
         """Sums widen to BIGINT or DECIMAL(38); past that there is no honest answer."""
         if isinstance(total, int) and pa.types.is_integer(self.types[0]) and not -(2**63) <= total < 2**63:
             raise AggregateProblem(f"SUM overflows BIGINT with {total}", fix="cast the argument to DECIMAL(38, 0)")
@@ -80,7 +80,7 @@ class Sum(Invertible[State]):
         return total
 
 
-def carried(kind: pa.DataType) -> bool:
+def is_int64(kind: pa.DataType) -> bool:
     """Whether values are int64 as they stand."""
     return bool(pa.types.is_integer(kind) and kind != pa.uint64())
 
@@ -97,14 +97,14 @@ def float_sum(values: Sequence[float]) -> float:
     """The sum of floats, rounded once."""
     finite = [v for v in values if math.isfinite(v)]
     if len(finite) < len(values):
-        return math.fsum(v for v in values if not math.isfinite(v)) if not _opposed(values) else math.nan
+        return math.fsum(v for v in values if not math.isfinite(v)) if not _has_both_infinities(values) else math.nan
     try:
         return math.fsum(finite)
     except OverflowError:
-        return nearest(sum(map(Fraction, finite), Fraction(0)))
+        return nearest_double(sum(map(Fraction, finite), Fraction(0)))
 
 
-def nearest(exact: Fraction) -> float:
+def nearest_double(exact: Fraction) -> float:
     """The nearest double; what is too large for one is infinite."""
     try:
         return float(exact)
@@ -112,5 +112,5 @@ def nearest(exact: Fraction) -> float:
         return math.inf if exact > 0 else -math.inf
 
 
-def _opposed(values: Sequence[float]) -> bool:
+def _has_both_infinities(values: Sequence[float]) -> bool:
     return math.inf in values and -math.inf in values

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from panewise.aggregate.base import Invertible, Laws, numeric
-from panewise.aggregate.total import nearest
+from panewise.aggregate.base import Invertible, Laws, numeric_type
+from panewise.aggregate.total import nearest_double
 
 #: Count, sum and sum of squares of the finite values, and how many were not finite.
 State = tuple[int, Fraction, Fraction, int]
@@ -24,7 +24,7 @@ class VarSamp(Invertible[State]):
     freedom = 1
 
     def result_type(self) -> pa.DataType:
-        numeric(self)
+        numeric_type(self)
         return pa.float64()
 
     def meaning(self, values: Sequence[Any]) -> float | None:
@@ -34,7 +34,7 @@ class VarSamp(Invertible[State]):
             return math.nan
         exact = [Fraction(v) for v in values]
         mean = sum(exact, Fraction(0)) / len(exact)
-        return self._shaped(sum(((v - mean) ** 2 for v in exact), Fraction(0)) / (len(exact) - self.freedom))
+        return self._answer_from(sum(((v - mean) ** 2 for v in exact), Fraction(0)) / (len(exact) - self.freedom))
 
     def identity(self) -> State:
         return 0, Fraction(0), Fraction(0), 0
@@ -55,10 +55,10 @@ class VarSamp(Invertible[State]):
         count, total, squares, odd = state
         if count <= self.freedom:
             return None
-        return math.nan if odd else self._shaped((squares - total * total / count) / (count - self.freedom))
+        return math.nan if odd else self._answer_from((squares - total * total / count) / (count - self.freedom))
 
-    def _shaped(self, variance: Fraction) -> float:
-        return nearest(variance)
+    def _answer_from(self, variance: Fraction) -> float:
+        return nearest_double(variance)
 
 
 class VarPop(VarSamp):
@@ -73,10 +73,10 @@ class StddevSamp(VarSamp):
 
     names: ClassVar[tuple[str, ...]] = ("STDDEV_SAMP", "STDDEV", "STD")
 
-    def _shaped(self, variance: Fraction) -> float:
+    def _answer_from(self, variance: Fraction) -> float:
         # Scaled by a power of four, because the square of a large double is not a double.
         half = (variance.numerator.bit_length() - variance.denominator.bit_length()) // 2
-        return nearest(Fraction(math.sqrt(variance / Fraction(4) ** half)) * Fraction(2) ** half)
+        return nearest_double(Fraction(math.sqrt(variance / Fraction(4) ** half)) * Fraction(2) ** half)
 
 
 class StddevPop(StddevSamp):

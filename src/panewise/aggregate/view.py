@@ -13,7 +13,7 @@ from panewise.time import Domain
 
 
 @dataclass(frozen=True)
-class View:
+class LevelView:
     """A window of level k at an instant: the ranges and slides of its levels 0 to k, and the newest position it holds.
 
     Positions are those of the engine: an item's time, one tick later under the boundary `[)`. Levels move on the grids
@@ -47,4 +47,4 @@ class View:
 
 
 #: A window of one granule, which everything lies in: what an aggregate means where nothing is said about places.
-ALONE = View(0, (1,), (1,))
+SINGLE_GRANULE = LevelView(0, (1,), (1,))

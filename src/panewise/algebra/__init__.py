@@ -1,7 +1,7 @@
 """Queries as trees, their update patterns, and the equivalences between them."""
 
 from panewise.algebra.host import Host, default_host
-from panewise.algebra.patterns import announced, pattern
+from panewise.algebra.patterns import known_expiry, pattern
 from panewise.algebra.rewrites import REWRITES, Rewrite
 from panewise.algebra.tree import (
     Call,
@@ -46,7 +46,7 @@ __all__ = [
     "Unary",
     "Union",
     "Windowed",
-    "announced",
+    "known_expiry",
     "default_host",
     "pattern",
 ]

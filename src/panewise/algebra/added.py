@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TypeVar
 
-from panewise.algebra.patterns import announced
+from panewise.algebra.patterns import known_expiry
 from panewise.algebra.tree import Emit, Query
 from panewise.window import MultiGranular
 
 T = TypeVar("T")
 
 #: What added columns say.
-MEANINGS = {
+COLUMN_MEANINGS = {
     "ts": "the instant of a result",
     "w_start": "the start of its window",
     "w_end": "the end of its window",
@@ -31,8 +31,8 @@ MEANINGS = {
 
 def added_columns(query: Query) -> list[str]:
     """The names of the columns that results of a query get."""
-    if query.framed is not None:
-        missing = ["missing"] if query.framed.frame.schedule else []
+    if query.framed_node is not None:
+        missing = ["missing"] if query.framed_node.frame.schedule else []
         return ["frame_id", "w_start", "w_end", "duration", "count", *missing, "final"]
     found = ["w_start", "w_end"] if query.emit is Emit.RSTREAM and query.periodic else ["ts"]
     if any(isinstance(node.window, MultiGranular) for node in query.windows):
@@ -40,7 +40,7 @@ def added_columns(query: Query) -> list[str]:
     if query.emit is Emit.CHANGES:
         found.append("sign")
     if query.emit in (Emit.CHANGES, Emit.ISTREAM):
-        by_time, orders = announced(query.root)
+        by_time, orders = known_expiry(query.root)
         found += ["expires_at"] * by_time + ["expires_order"] * bool(orders)
     return [*found, "revision"] if query.revise is not None else found
 
@@ -53,7 +53,7 @@ def free_name(name: str, taken: Collection[str]) -> str:
     return name
 
 
-def beside(selected: Mapping[str, T], added: Mapping[str, T]) -> dict[str, T]:
+def combine_columns(selected: Mapping[str, T], added: Mapping[str, T]) -> dict[str, T]:
     """Selected columns first, then the added ones; an added name that is taken gets an underscore."""
     found = dict(selected)
     for name, values in added.items():
@@ -61,12 +61,12 @@ def beside(selected: Mapping[str, T], added: Mapping[str, T]) -> dict[str, T]:
     return found
 
 
-def renamed(query: Query) -> str | None:
+def renamed_columns_hint(query: Query) -> str | None:
     """Which added columns are called otherwise, since a selected one has their name; None where none is."""
     selected = {column.name: None for column in query.root.columns}
-    names = beside(selected, dict.fromkeys(added_columns(query)))
+    names = combine_columns(selected, dict.fromkeys(added_columns(query)))
     pairs = zip(added_columns(query), list(names)[len(selected) :], strict=True)
-    moved = [f"{MEANINGS[name]} is called {shown!r}" for name, shown in pairs if name != shown]
+    moved = [f"{COLUMN_MEANINGS[name]} is called {shown!r}" for name, shown in pairs if name != shown]
     if not moved:
         return None
     return f"selected columns have the names of added ones, so that {', '.join(moved)}; give such columns an alias"

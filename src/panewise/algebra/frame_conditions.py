@@ -9,7 +9,7 @@ from panewise.time import Domain, duration_text
 
 
 @dataclass(frozen=True)
-class Length:
+class FrameLength:
     """A duration in ticks, or a number of rows."""
 
     amount: int
@@ -38,7 +38,7 @@ class Scheme(Enum):
     UNCONSTRAINED = "UNCONSTRAINED"
 
 
-class Choice(Enum):
+class Saturation(Enum):
     """Of sets of frames that satisfy all conditions: one to which nothing can be added, or nothing taken from."""
 
     SATURATED = "SATURATED"

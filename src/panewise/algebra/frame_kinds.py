@@ -12,17 +12,17 @@ from panewise.time import Domain, duration_text
 
 
 @dataclass(frozen=True)
-class While:
+class WhileFrames:
     """Threshold frames: a predicate holds for every item; unknown does not hold."""
 
     condition: Scalar
 
     def text(self, domain: Domain) -> str:
-        return f"WHILE {plain(self.condition)}"
+        return f"WHILE {plain_sql(self.condition)}"
 
 
 @dataclass(frozen=True)
-class Boundary:
+class BoundaryFrames:
     """A value stays between two neighbouring boundaries: multiples of `step`, or those listed in `marks`.
 
     A boundary belongs to what is above it. An item without a value stays with the one before it.
@@ -34,13 +34,13 @@ class Boundary:
 
     def text(self, domain: Domain) -> str:
         lines = (
-            f"EVERY {_number(self.step)}" if self.step is not None else f"AT ({', '.join(map(_number, self.marks))})"
+            f"EVERY {_number_text(self.step)}" if self.step is not None else f"AT ({', '.join(map(_number_text, self.marks))})"
         )
-        return f"{lines} OF {plain(self.value)}"
+        return f"{lines} OF {plain_sql(self.value)}"
 
 
 @dataclass(frozen=True)
-class Delta:
+class DeltaFrames:
     """The greatest and the least value are no more than `limit` apart; `open` where they must be less apart.
 
     An item without a value stays with the one before it.
@@ -51,11 +51,11 @@ class Delta:
     open: bool = False
 
     def text(self, domain: Domain) -> str:
-        return f"DELTA {plain(self.value)} {'>=' if self.open else '>'} {_number(self.limit)}"
+        return f"DELTA {plain_sql(self.value)} {'>=' if self.open else '>'} {_number_text(self.limit)}"
 
 
 @dataclass(frozen=True)
-class Reach:
+class ReachFrames:
     """An aggregate over the items of the frame compares with a value: `operator` is one of <, <=, >, >=.
 
     `argument` is None for COUNT(*).
@@ -72,8 +72,8 @@ class Reach:
         return self.operator in (">", ">=")
 
     def text(self, domain: Domain) -> str:
-        called = self.aggregate.text([plain(self.argument)] if self.argument else [])
-        return f"{called} {self.operator} {_number(self.limit)}"
+        called = self.aggregate.text([plain_sql(self.argument)] if self.argument else [])
+        return f"{called} {self.operator} {_number_text(self.limit)}"
 
 
 class Direction(Enum):
@@ -83,7 +83,7 @@ class Direction(Enum):
 
 
 @dataclass(frozen=True)
-class Trend:
+class TrendFrames:
     """Each value is above, below or within `tolerance` of the one before it; at least two items.
 
     An item without a value ends a trend and belongs to none.
@@ -94,12 +94,12 @@ class Trend:
     tolerance: float = 0.0
 
     def text(self, domain: Domain) -> str:
-        within = f" WITHIN {_number(self.tolerance)}" if self.tolerance else ""
-        return f"{self.direction.value} {plain(self.value)}{within}"
+        within = f" WITHIN {_number_text(self.tolerance)}" if self.tolerance else ""
+        return f"{self.direction.value} {plain_sql(self.value)}{within}"
 
 
 @dataclass(frozen=True)
-class Density:
+class DensityFrames:
     """At least `count` items in any stretch of `per` ticks, and all stretches that share items with it.
 
     With `chance`, only frames whose number of items is at most that likely where `expected` items come, on average, in
@@ -115,10 +115,10 @@ class Density:
         words = f"DENSITY {self.count} PER {duration_text(self.per, domain)}"
         if self.chance is None or self.expected is None:
             return words
-        return f"{words} CHANCE {_number(self.chance)} EXPECTED {_number(self.expected)}"
+        return f"{words} CHANCE {_number_text(self.chance)} EXPECTED {_number_text(self.expected)}"
 
 
-class Policy(Enum):
+class StartPolicy(Enum):
     """What a start inside an open frame does."""
 
     CLOSE = "CLOSE"  # the open frame ends before it and is reported
@@ -127,36 +127,36 @@ class Policy(Enum):
 
 
 @dataclass(frozen=True)
-class Between:
+class BetweenFrames:
     """From an item at which `start` holds to the next one at which `end` does, both included."""
 
     start: Scalar
     end: Scalar
-    policy: Policy = Policy.CLOSE
+    policy: StartPolicy = StartPolicy.CLOSE
 
     def text(self, domain: Domain) -> str:
-        words = f"START WHEN {plain(self.start)} END WHEN {plain(self.end)}"
-        return words if self.policy is Policy.CLOSE else f"{words} ON START {self.policy.value}"
+        words = f"START WHEN {plain_sql(self.start)} END WHEN {plain_sql(self.end)}"
+        return words if self.policy is StartPolicy.CLOSE else f"{words} ON START {self.policy.value}"
 
 
 @dataclass(frozen=True)
-class Custom:
+class CustomFrames:
     """A framing function that somebody else wrote, by the name under which it can be imported or was registered."""
 
     name: str
     value: Scalar
 
     def text(self, domain: Domain) -> str:
-        return f"USING '{self.name}' OF {plain(self.value)}"
+        return f"USING '{self.name}' OF {plain_sql(self.value)}"
 
 
-def plain(scalar: Scalar) -> str:
+def plain_sql(scalar: Scalar) -> str:
     return scalar.sql.replace("`", "")
 
 
-def _number(value: float) -> str:
+def _number_text(value: float) -> str:
     """The shortest way to write a number that loses nothing of it."""
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)
 
 
-Kind = While | Boundary | Delta | Reach | Trend | Density | Between | Custom
+FrameKind = WhileFrames | BoundaryFrames | DeltaFrames | ReachFrames | TrendFrames | DensityFrames | BetweenFrames | CustomFrames

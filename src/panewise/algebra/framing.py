@@ -12,45 +12,45 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from panewise.algebra.contradictions import contradictions
-from panewise.algebra.frame_conditions import Choice, Duplicates, Length, Missing, Schedule, Scheme, Span
+from panewise.algebra.frame_conditions import Saturation, Duplicates, FrameLength, Missing, Schedule, Scheme, Span
 from panewise.algebra.frame_kinds import (
-    Between,
-    Boundary,
-    Custom,
-    Delta,
-    Density,
+    BetweenFrames,
+    BoundaryFrames,
+    CustomFrames,
+    DeltaFrames,
+    DensityFrames,
     Direction,
-    Kind,
-    Policy,
-    Reach,
-    Trend,
-    While,
-    plain,
+    FrameKind,
+    StartPolicy,
+    ReachFrames,
+    TrendFrames,
+    WhileFrames,
+    plain_sql,
 )
 from panewise.errors import WindowProblem
 from panewise.scalar import Scalar
 from panewise.time import Domain, duration_text
 
 __all__ = [
-    "Between",
-    "Boundary",
-    "Choice",
-    "Custom",
-    "Delta",
-    "Density",
+    "BetweenFrames",
+    "BoundaryFrames",
+    "Saturation",
+    "CustomFrames",
+    "DeltaFrames",
+    "DensityFrames",
     "Direction",
     "Duplicates",
     "Frame",
-    "Kind",
-    "Length",
+    "FrameKind",
+    "FrameLength",
     "Missing",
-    "Policy",
-    "Reach",
+    "StartPolicy",
+    "ReachFrames",
     "Schedule",
     "Scheme",
     "Span",
-    "Trend",
-    "While",
+    "TrendFrames",
+    "WhileFrames",
 ]
 
 
@@ -58,15 +58,15 @@ __all__ = [
 class Frame:
     """`[FRAME ...]`: what makes a frame, and how it is reported."""
 
-    kind: Kind
+    kind: FrameKind
     partition_by: tuple[str, ...] = ()
     #: At least one item must satisfy this.
     some: Scalar | None = None
-    least: Length | None = None
-    most: Length | None = None
+    least: FrameLength | None = None
+    most: FrameLength | None = None
     span: Span | None = None
     scheme: Scheme | None = None
-    choice: Choice | None = None
+    choice: Saturation | None = None
     #: For ADJACENT: how many ticks before the end of a frame the next one begins.
     overlap: int = 0
     #: Whether a frame reaches to the items beside it, where the truth may have changed earlier or later.
@@ -76,7 +76,7 @@ class Frame:
     schedule: Schedule | None = None
     duplicates: Duplicates = Duplicates.KEEP
     #: Long frames are reported again whenever they have grown by so much.
-    fragments: Length | None = None
+    fragments: FrameLength | None = None
 
     def __post_init__(self) -> None:
         for problem, fix in contradictions(self):
@@ -88,7 +88,7 @@ class Frame:
 
     def _conditions(self, domain: Domain) -> Iterator[str]:
         if self.some:
-            yield f"WITH SOME {plain(self.some)}"
+            yield f"WITH SOME {plain_sql(self.some)}"
         for words, length in (("FOR AT LEAST", self.least), ("FOR AT MOST", self.most)):
             yield from (f"{words} {length.text(domain)}",) if length else ()
         for said in (self.span, self.scheme):
@@ -105,20 +105,20 @@ class Frame:
         yield from (f"FRAGMENTS EVERY {self.fragments.text(domain)}",) if self.fragments else ()
 
     @property
-    def spans(self) -> Span:
+    def effective_span(self) -> Span:
         """The span that was asked for, or the one that suits the kind."""
-        grows = isinstance(self.kind, Reach) and self.kind.grows
+        grows = isinstance(self.kind, ReachFrames) and self.kind.grows
         return self.span or (Span.MINIMAL if grows else Span.MAXIMAL)
 
     @property
-    def schemes(self) -> Scheme:
+    def effective_scheme(self) -> Scheme:
         """The scheme that was asked for, or the one that suits the kind and the conditions."""
         return self.scheme or (Scheme.PARTITION if self.dividing and not self.selective else Scheme.DISJOINT)
 
     @property
     def dividing(self) -> bool:
         """Whether every item is in some stretch of this kind, so that frames may divide the whole stream."""
-        return isinstance(self.kind, Boundary | Delta | Reach)
+        return isinstance(self.kind, BoundaryFrames | DeltaFrames | ReachFrames)
 
     @property
     def selective(self) -> bool:
@@ -126,34 +126,34 @@ class Frame:
         return bool(self.some or self.least or self.most)
 
     @property
-    def bounded(self) -> bool:
+    def known_at_end(self) -> bool:
         """Whether its frames are known only once the stream has ended."""
-        return self.spans is Span.MAXIMUM
+        return self.effective_span is Span.MAXIMUM
 
     @property
     def overlapping(self) -> bool:
         """Whether an item may be in several frames."""
-        if isinstance(self.kind, Between):
-            return self.kind.policy is Policy.CONTINUE
-        every = self.schemes is Scheme.COVER and self.choice is Choice.SATURATED
-        return self.dividing and (every or self.schemes in (Scheme.ADJACENT, Scheme.ADVANCING, Scheme.UNCONSTRAINED))
+        if isinstance(self.kind, BetweenFrames):
+            return self.kind.policy is StartPolicy.CONTINUE
+        every = self.effective_scheme is Scheme.COVER and self.choice is Saturation.SATURATED
+        return self.dividing and (every or self.effective_scheme in (Scheme.ADJACENT, Scheme.ADVANCING, Scheme.UNCONSTRAINED))
 
     @property
-    def sudden(self) -> bool:
+    def certain_at_end(self) -> bool:
         """Whether a stretch becomes a frame only with its last item, and a tail that has none is no frame."""
-        return isinstance(self.kind, Between | Density | Custom) or (isinstance(self.kind, Reach) and self.kind.grows)
+        return isinstance(self.kind, BetweenFrames | DensityFrames | CustomFrames) or (isinstance(self.kind, ReachFrames) and self.kind.grows)
 
     @property
     def scalars(self) -> tuple[Scalar, ...]:
         """The expressions that must be computed for each item."""
         match self.kind:
-            case While(condition):
+            case WhileFrames(condition):
                 own: tuple[Scalar, ...] = (condition,)
-            case Between(start, end):
+            case BetweenFrames(start, end):
                 own = (start, end)
-            case Reach(argument=argument):
+            case ReachFrames(argument=argument):
                 own = (argument,) if argument else ()
-            case Density():
+            case DensityFrames():
                 own = ()
             case _:
                 own = (self.kind.value,)

@@ -30,7 +30,7 @@ def register_framing(name: str, function: Callable[[], FramingFunction]) -> None
 def framing_function(name: str) -> FramingFunction:
     """The function of a name that was registered, or that can be imported as `package.module:Class`."""
     if name in _REGISTERED:
-        return _checked(name, _REGISTERED[name])
+        return _create_function(name, _REGISTERED[name])
     module, _, attribute = name.partition(":")
     if not attribute:
         fix = did_you_mean(name, [*_REGISTERED, "package.module:Class"], "register it, or write {}")
@@ -41,10 +41,10 @@ def framing_function(name: str) -> FramingFunction:
         raise BindProblem(
             f"the framing function {name!r} cannot be imported: {problem}", fix="check its module"
         ) from None
-    return _checked(name, maker)
+    return _create_function(name, maker)
 
 
-def _checked(name: str, maker: Callable[[], FramingFunction]) -> FramingFunction:
+def _create_function(name: str, maker: Callable[[], FramingFunction]) -> FramingFunction:
     """A function that can be asked, or a clear refusal."""
     made: FramingFunction | None = maker() if isinstance(maker, type) else None
     if not all(callable(getattr(made, method, None)) for method in ("open", "update")):

@@ -6,7 +6,7 @@ import re
 
 import pyarrow as pa
 
-from panewise.algebra.added import renamed
+from panewise.algebra.added import renamed_columns_hint
 from panewise.algebra.tree import Emit, Group, Project, Query, Source
 from panewise.time import UNITS
 from panewise.window import Landmark
@@ -14,10 +14,10 @@ from panewise.window import Landmark
 
 def hints(query: Query) -> list[str]:
     """What to tell whoever wrote the query."""
-    return [hint for hint in (renamed(query), _buckets(query)) if hint]
+    return [hint for hint in (renamed_columns_hint(query), _time_bucket_hint(query)) if hint]
 
 
-def _buckets(query: Query) -> str | None:
+def _time_bucket_hint(query: Query) -> str | None:
     """Groups by a part of the time and no window: each arrival then changes a group, and every change is reported."""
     if query.emit is not Emit.CHANGES or any(node.window != Landmark() for node in query.windows):
         return None
@@ -29,7 +29,7 @@ def _buckets(query: Query) -> str | None:
             if found := next(iter(parts), None):
                 return (
                     f"{_plain(found)} groups by time without a window, so that every change of a group is reported; "
-                    f"write {_window(found)} after the stream to hear of each group once"
+                    f"write {_window_text(found)} after the stream to hear of each group once"
                 )
     return None
 
@@ -38,7 +38,7 @@ def _plain(sql: str) -> str:
     return re.sub(r"`(?:[^`.]*\.)?([^`]*)`", r"\1", sql)
 
 
-def _window(sql: str) -> str:
+def _window_text(sql: str) -> str:
     unit = re.match(r"DATE_TRUNC\('(\w+)'", sql, re.IGNORECASE)
     length = f"1 {unit[1].upper()}" if unit and unit[1].upper() in UNITS else "..."
     return f"[RANGE {length} SLIDE {length}]"

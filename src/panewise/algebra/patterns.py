@@ -37,15 +37,15 @@ def pattern(node: Node) -> Pattern:
     raise TypeError(f"no update pattern for {type(node).__name__}")
 
 
-def announced(node: Node) -> tuple[bool, int]:
+def known_expiry(node: Node) -> tuple[bool, int]:
     """How results say beforehand when they leave: by a time, and by how many orders of counted windows.
 
     Monotonic results never leave, and nobody knows when non-monotonic ones do.
     """
-    return (False, 0) if pattern(node) is Pattern.NON_MONOTONIC else _announced(node)
+    return (False, 0) if pattern(node) is Pattern.NON_MONOTONIC else _known_expiry(node)
 
 
-def _announced(node: Node) -> tuple[bool, int]:
+def _known_expiry(node: Node) -> tuple[bool, int]:
     match node:
         case Windowed(window=Rows()):
             return False, 1
@@ -53,6 +53,6 @@ def _announced(node: Node) -> tuple[bool, int]:
             return False, 0
         case Windowed(window=window):
             return window.pattern is not Pattern.MONOTONIC, 0
-    below = [_announced(child) for child in node.children]
+    below = [_known_expiry(child) for child in node.children]
     orders = [count for _, count in below]
     return any(by_time for by_time, _ in below), sum(orders) if isinstance(node, Join) else max(orders, default=0)

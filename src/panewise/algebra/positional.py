@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, cast
 
-from panewise.aggregate import Positional, View
+from panewise.aggregate import Positional, LevelView
 from panewise.algebra.tree import Call, Derived, Group, Node, Project, Query, Select, Source, Windowed
 from panewise.time import Domain
 from panewise.window import MultiGranular, Sliding, Window
@@ -29,11 +29,11 @@ class Views:
         """A position at which granules of every level end."""
         return self.levels[0].start - self.lag
 
-    def at(self, instant: int, level: int) -> View:
+    def at(self, instant: int, level: int) -> LevelView:
         """What is seen at an instant of a level."""
         seen = self.levels[: level + 1]
         ranges, slides = tuple(each.range for each in seen), tuple(each.step for each in seen)
-        return View(instant - self.lag, ranges, slides, self.origin, self.domain, self.shift)
+        return LevelView(instant - self.lag, ranges, slides, self.origin, self.domain, self.shift)
 
 
 def views(window: Window, domain: Domain, shift: int = 0) -> Views | None:
@@ -51,7 +51,7 @@ def positional_calls(group: Group) -> list[tuple[Call, Positional[Any]]]:
     return [(c, cast("Positional[Any]", c.aggregate)) for c in group.calls if c.aggregate.positional]
 
 
-def untiered(child: Node) -> str | None:
+def tier_refusal(child: Node) -> str | None:
     """Why a grouping above a node has no tiers to look at; None where it has."""
     while isinstance(child, Select | Project):
         child = child.child
@@ -65,21 +65,21 @@ def untiered(child: Node) -> str | None:
     return None if isinstance(below, Source) else "only the window of a declared stream has tiers"
 
 
-def misplaced(query: Query) -> str | None:
+def positional_refusal(query: Query) -> str | None:
     """Why a query cannot hold the positional aggregates it holds; None where it can, or holds none."""
     top = query.root
     while isinstance(top, Select | Project):
         top = top.child
     for node in query.root.walk():
-        if _looks(node):
+        if _is_positional(node):
             if node is not top:
                 return "it must be the result itself, not part of another query"
             if query.revise is not None:
                 return "LATE REVISE cannot say it again: tiers have moved on"
-        if isinstance(node, Derived) and any(map(_looks, node.query.root.walk())):
+        if isinstance(node, Derived) and any(map(_is_positional, node.query.root.walk())):
             return "it must be the result itself, not the stream of another query"
     return None
 
 
-def _looks(node: Node) -> bool:
+def _is_positional(node: Node) -> bool:
     return isinstance(node, Group) and bool(positional_calls(node))

@@ -25,7 +25,7 @@ class Rewrite:
 
 def projection_under_window(node: Node) -> Node | None:
     match node:
-        case Project(Windowed(child, window), items) if _looked_at(window) <= _copied(items):
+        case Project(Windowed(child, window), items) if _window_columns(window) <= _copied_names(items):
             return Windowed(Project(child, items), window)
     return None
 
@@ -81,7 +81,7 @@ def projection_into_join(node: Node) -> Node | None:
         case Project(Join(left, right, on, residual) as join, items):
             needed = {name for _, scalar in items for name in scalar.inputs} | {n for pair in on for n in pair}
             needed |= set(residual.inputs) if residual else set()
-            return Project(replace(join, left=_narrowed(left, needed), right=_narrowed(right, needed)), items)
+            return Project(replace(join, left=_keep_columns(left, needed), right=_keep_columns(right, needed)), items)
     return None
 
 
@@ -105,7 +105,7 @@ REWRITES: tuple[Rewrite, ...] = (
 )
 
 
-def _looked_at(window: Window) -> set[str]:
+def _window_columns(window: Window) -> set[str]:
     """Columns without which a window cannot tell its items: partition columns, and those of a predicate window."""
     return {*window.partition_by, *(window.condition.inputs if isinstance(window, Predicate) else ())}
 
@@ -118,9 +118,9 @@ def _copies(node: Node) -> tuple[tuple[str, Scalar], ...]:
     return tuple((c.name, column(c.name, c.type)) for c in node.columns)
 
 
-def _copied(items: tuple[tuple[str, Scalar], ...]) -> set[str]:
+def _copied_names(items: tuple[tuple[str, Scalar], ...]) -> set[str]:
     return {name for name, scalar in items if scalar.column == name}
 
 
-def _narrowed(node: Node, needed: set[str]) -> Node:
+def _keep_columns(node: Node, needed: set[str]) -> Node:
     return Project(node, tuple(item for item in _copies(node) if item[0] in needed))

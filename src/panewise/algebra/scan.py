@@ -24,7 +24,7 @@ def scan_chance(count: int, mean: float, windows: float) -> float:
     if mean > 1e6 * count:
         return 1.0  # there is always a crowd, and the terms below are no numbers any more
     poisson = _Poisson(mean, 2 * count)
-    two, three = _quiet_two(count, poisson), _quiet_three(count, poisson)
+    two, three = _quiet_chance_two(count, poisson), _quiet_chance_three(count, poisson)
     if two <= 0 or three <= 0:
         # Where crowds are all but certain, what is left for quiet is below the rounding of its terms.
         return 1.0
@@ -47,13 +47,13 @@ class _Poisson:
         return self._at_most[number] if number >= 0 else 0.0
 
 
-def _quiet_two(k: int, poisson: _Poisson) -> float:
+def _quiet_chance_two(k: int, poisson: _Poisson) -> float:
     """The chance that no stretch has k items where the whole is two stretches long: Q2 of the paper."""
     p, f = poisson.exactly, poisson.at_most
     return f(k - 1) ** 2 - (k - 1) * p(k) * p(k - 2) - (k - 1 - poisson.mean) * p(k) * f(k - 3)
 
 
-def _quiet_three(k: int, poisson: _Poisson) -> float:
+def _quiet_chance_three(k: int, poisson: _Poisson) -> float:
     """The same for three stretches: Q3, of whose terms A1 to A4 are named below."""
     p, f, mean = poisson.exactly, poisson.at_most, poisson.mean
     a1 = 2 * p(k) * f(k - 1) * ((k - 1) * f(k - 2) - mean * f(k - 3))

@@ -141,7 +141,7 @@ class Filled(Binary):
     offset: int = 0
 
     @property
-    def framed(self) -> Framed:
+    def framed_node(self) -> Framed:
         return self.fillings[0]._frames
 
     @property
@@ -157,14 +157,14 @@ class Filled(Binary):
     @property
     def groups(self) -> tuple[Column, ...]:
         """The columns of the group that a frame belongs to."""
-        found = {c.name: c for c in self.framed.columns}
-        return tuple(found[name] for name in self.framed.frame.partition_by)
+        found = {c.name: c for c in self.framed_node.columns}
+        return tuple(found[name] for name in self.framed_node.frame.partition_by)
 
     @property
     def columns(self) -> tuple[Column, ...]:
         return self.groups + tuple(c for filling in self.fillings for c in filling.right.columns)
 
-    def about(self, names: Iterable[str]) -> tuple[Filled, ...]:
+    def fillings_of(self, names: Iterable[str]) -> tuple[Filled, ...]:
         """The fillings that some columns are from."""
         wanted = set(names)
         return tuple(f for f in self.fillings if wanted & {c.name for c in f.right.columns})
@@ -274,7 +274,7 @@ class Query:
         return tuple(node for node in self.root.walk() if isinstance(node, Windowed))
 
     @property
-    def framed(self) -> Framed | None:
+    def framed_node(self) -> Framed | None:
         """The frames this query reports, if it does."""
         return next((node for node in self.root.walk() if isinstance(node, Framed)), None)
 

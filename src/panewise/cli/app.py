@@ -25,20 +25,20 @@ app = typer.Typer(
 console = Console()
 errors = Console(stderr=True)
 
-Json = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
-Wait = Annotated[float, typer.Option(help="Seconds to wait for the pipeline.")]
-Folder = Annotated[Path, typer.Argument(help="The checkpoint of the pipeline.", show_default=False)]
-TokenFile = Annotated[
+JsonOption = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
+WaitOption = Annotated[float, typer.Option(help="Seconds to wait for the pipeline.")]
+CheckpointArgument = Annotated[Path, typer.Argument(help="The checkpoint of the pipeline.", show_default=False)]
+TokenFileOption = Annotated[
     Path | None, typer.Option(help="A file with the token; without it, the variable PANEWISE_TOKEN is used.")
 ]
-Script = Annotated[Path, typer.Argument(help="A .cql script; - is standard input.", show_default=False)]
-Side = Annotated[str, typer.Option("--boundary", help="'(]' as in the papers, '[)' as in Spark and Flink.")]
-Boundary = Annotated[
+ScriptArgument = Annotated[Path, typer.Argument(help="A .cql script; - is standard input.", show_default=False)]
+BoundaryOption = Annotated[str, typer.Option("--boundary", help="'(]' as in the papers, '[)' as in Spark and Flink.")]
+ScriptBoundaryOption = Annotated[
     str | None, typer.Option(help="'(]' as in the papers, '[)' as in Spark and Flink; the script may say it, too.")
 ]
-Until = Annotated[str | None, typer.Option(help="Stop at this instant.")]
-Rows = Annotated[int, typer.Option(help="Rows to print of a result.", min=0)]
-How = Annotated[Output, typer.Option(help="A table for people, or a document for programs.")]
+UntilOption = Annotated[str | None, typer.Option(help="Stop at this instant.")]
+RowsOption = Annotated[int, typer.Option(help="Rows to print of a result.", min=0)]
+OutputOption = Annotated[Output, typer.Option(help="A table for people, or a document for programs.")]
 
 
 def _version(wanted: bool) -> None:
@@ -58,11 +58,11 @@ def about(
 
 @app.command()
 def run(
-    script: Script,
-    boundary: Boundary = None,
-    until: Until = None,
-    rows: Rows = 20,
-    output: How = Output.TABLE,
+    script: ScriptArgument,
+    boundary: ScriptBoundaryOption = None,
+    until: UntilOption = None,
+    rows: RowsOption = 20,
+    output: OutputOption = Output.TABLE,
     query: Annotated[str | None, typer.Option(help="Print the result of this query only.")] = None,
     spark: Annotated[bool, typer.Option("--spark", help="Run it as a pipeline on Spark.")] = False,
     follow: Annotated[bool, typer.Option("--follow", help="On Spark: go on until interrupted.")] = False,
@@ -81,9 +81,9 @@ def run(
         settings = settings_of(packages, conf or [])
         run_on_spark(console, errors, script, checkpoint, follow, boundary, until, rows, output, query, settings)
     else:
-        from panewise.cli.scripts import run_here
+        from panewise.cli.scripts import run_locally
 
-        run_here(console, errors, script, boundary, until, rows, output, query)
+        run_locally(console, errors, script, boundary, until, rows, output, query)
 
 
 @app.command()
@@ -91,61 +91,61 @@ def query(
     data: Annotated[Path, typer.Argument(help="A .parquet, .csv or .json file.", show_default=False)],
     text: Annotated[str, typer.Argument(help="A SELECT over S, or the file's name without ending.")],
     time: Annotated[str | None, typer.Option(help="The column that orders the data; guessed if not named.")] = None,
-    boundary: Side = "(]",
-    until: Until = None,
-    rows: Rows = 20,
-    output: How = Output.TABLE,
+    boundary: BoundaryOption = "(]",
+    until: UntilOption = None,
+    rows: RowsOption = 20,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Answer one query over a file."""
-    from panewise.cli.querying import queried
+    from panewise.cli.querying import query_file
 
-    queried(console, errors, data, text, time, boundary, until, rows, output)
+    query_file(console, errors, data, text, time, boundary, until, rows, output)
 
 
 @app.command()
-def check(script: Script) -> None:
+def check(script: ScriptArgument) -> None:
     """Say whether a script can be understood and planned, or what is wrong with it; its sources are not read."""
-    from panewise.cli.scripts import checked
+    from panewise.cli.scripts import check_script
 
-    if not checked(console, errors, script):
+    if not check_script(console, errors, script):
         raise typer.Exit(1)
 
 
 @app.command()
 def explain(
-    script: Script,
+    script: ScriptArgument,
     svg: Annotated[Path | None, typer.Option(help="Also draw the groups of windows into this file.")] = None,
-    boundary: Boundary = None,
+    boundary: ScriptBoundaryOption = None,
 ) -> None:
     """Say how the queries of a script are understood and what they share, with reasons."""
-    from panewise.cli.scripts import explained
+    from panewise.cli.scripts import explain_script
 
-    explained(console, script, svg, boundary)
+    explain_script(console, script, svg, boundary)
 
 
 @app.command()
 def register(
-    checkpoint: Folder,
+    checkpoint: CheckpointArgument,
     name: Annotated[str, typer.Argument(help="The name of the query.")],
     query: Annotated[str, typer.Argument(help="The query, in CQL.")],
     start_now: Annotated[bool, typer.Option("--start-now", help="Count only what comes from now on.")] = False,
     into: Annotated[
         str | None, typer.Option(help="Where its results go, such as parquet:FOLDER; else the checkpoint keeps them.")
     ] = None,
-    wait: Wait = 10.0,
+    wait: WaitOption = 10.0,
 ) -> None:
     """Let a query join a pipeline, which may run in another process or not at all yet."""
-    from panewise.cli.controlling import absolute, request
+    from panewise.cli.controlling import absolute_address, request
 
-    start, place = "now" if start_now else "backfill", None if into is None else absolute(into)
+    start, place = "now" if start_now else "backfill", None if into is None else absolute_address(into)
     request(console, checkpoint, "register", wait, name=name, text=query, start=start, into=place)
 
 
 @app.command()
 def revoke(
-    checkpoint: Folder,
+    checkpoint: CheckpointArgument,
     name: Annotated[str, typer.Argument(help="The name of the query.")],
-    wait: Wait = 10.0,
+    wait: WaitOption = 10.0,
 ) -> None:
     """Let a query leave a pipeline; it stays away, also where the script has it, until it is resumed."""
     from panewise.cli.controlling import request
@@ -155,9 +155,9 @@ def revoke(
 
 @app.command()
 def resume(
-    checkpoint: Folder,
+    checkpoint: CheckpointArgument,
     name: Annotated[str, typer.Argument(help="The name of the query.")],
-    wait: Wait = 30.0,
+    wait: WaitOption = 30.0,
 ) -> None:
     """Try a query again that was suspended or revoked, or its sinks."""
     from panewise.cli.controlling import request
@@ -166,17 +166,17 @@ def resume(
 
 
 @app.command(name="list")
-def list_(checkpoint: Folder, as_json: Json = False) -> None:
+def list_(checkpoint: CheckpointArgument, as_json: JsonOption = False) -> None:
     """Show the queries of a pipeline, and why some are suspended."""
-    from panewise.cli.controlling import listed
+    from panewise.cli.controlling import show_queries
 
-    listed(console, checkpoint, as_json)
+    show_queries(console, checkpoint, as_json)
 
 
 @app.command()
-def status(checkpoint: Folder, as_json: Json = False) -> None:
+def status(checkpoint: CheckpointArgument, as_json: JsonOption = False) -> None:
     """Say how a pipeline is; the exit code is 0 when it runs or is finished, and no query is suspended."""
-    from panewise.cli.controlling import status as told
+    from panewise.cli.controlling import show_status as told
 
     if not told(console, checkpoint, as_json):
         raise typer.Exit(1)
@@ -184,11 +184,11 @@ def status(checkpoint: Folder, as_json: Json = False) -> None:
 
 @app.command()
 def results(
-    checkpoint: Folder,
+    checkpoint: CheckpointArgument,
     name: Annotated[str, typer.Argument(help="The name of the query.")],
     follow: Annotated[bool, typer.Option("--follow", help="Go on with results as they come.")] = False,
-    rows: Rows = 20,
-    output: How = Output.TABLE,
+    rows: RowsOption = 20,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Show the results of a query that a pipeline has written as files."""
     from panewise.cli.controlling import show_results
@@ -201,16 +201,16 @@ def serve(
     logs: Annotated[list[Path], typer.Argument(help="Folders that PANES INTO writes.", show_default=False)],
     host: Annotated[str, typer.Option(help="Where to listen; other machines need a token.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0 for any free one.", min=0, max=65535)] = 8765,
-    token_file: TokenFile = None,
+    token_file: TokenFileOption = None,
     keep: Annotated[
         str | None, typer.Option(help="How far back lookups reach, such as '1 day'; all by default.")
     ] = None,
     poll: Annotated[float, typer.Option(help="Seconds between looks at the logs.", min=0.01)] = 0.5,
 ) -> None:
     """Answer lookups over HTTP from the panes that pipelines have finished."""
-    from panewise.cli.serving import served, token_of
+    from panewise.cli.serving import serve_logs, read_token
 
-    served(console, logs, host, port, token_of(token_file), keep, poll)
+    serve_logs(console, logs, host, port, read_token(token_file), keep, poll)
 
 
 @app.command()
@@ -222,13 +222,13 @@ def lookup(
     ] = None,
     window: Annotated[str | None, typer.Option(help="How far back, instead of the query's own window.")] = None,
     key: Annotated[list[str] | None, typer.Option(help="A group; may be given several times.")] = None,
-    output: How = Output.TABLE,
-    token_file: TokenFile = None,
+    output: OutputOption = Output.TABLE,
+    token_file: TokenFileOption = None,
 ) -> None:
     """Look up any window of a query whose panes are logged, with a server or without."""
-    from panewise.cli.serving import looked_up, token_of
+    from panewise.cli.serving import show_lookup, read_token
 
-    looked_up(console, place, query, at or [], window, key or [], output, token_of(token_file))
+    show_lookup(console, place, query, at or [], window, key or [], output, read_token(token_file))
 
 
 @app.command()
@@ -240,12 +240,12 @@ def plot(
     out: Annotated[Path, typer.Option(help="The picture: a .png or .svg file.")],
     title: Annotated[str | None, typer.Option(help="What is written above it.")] = None,
     stream: Annotated[str, typer.Option(help="What queries call the data.")] = "S",
-    boundary: Side = "(]",
+    boundary: BoundaryOption = "(]",
 ) -> None:
     """Draw a series and, under it, the windows or frames of queries over it."""
-    from panewise.cli.plotting import plotted
+    from panewise.cli.plotting import plot_file
 
-    for line in plotted(data, time, value, query, out, title=title, stream=stream, boundary=boundary):
+    for line in plot_file(data, time, value, query, out, title=title, stream=stream, boundary=boundary):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 

@@ -15,71 +15,71 @@ from rich.markup import escape
 from panewise.cli.output import Output, write_result
 from panewise.cli.show import show_result
 from panewise.errors import BindProblem, SourceProblem, did_you_mean
-from panewise.runtime.checkpoint import Checkpoint, Plan
-from panewise.runtime.control import Registered
-from panewise.runtime.results import Results
+from panewise.runtime.checkpoint import Checkpoint, PipelinePlan
+from panewise.runtime.control import QueryRecord
+from panewise.runtime.results import ResultFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 #: So many bytes at the end of the metrics hold the last line.
-_TAIL = 1 << 16
-_DONE = {"register": "registered", "revoke": "revoked", "resume": "resumed"}
+_LAST_LINE_BYTES = 1 << 16
+_PAST_TENSE = {"register": "registered", "revoke": "revoked", "resume": "resumed"}
 
 
 def request(console: Console, folder: Path, op: str, patience: float, **arguments: Any) -> None:
     """Ask the pipeline of a checkpoint for something, and wait for its answer."""
     checkpoint = Checkpoint(folder)
-    _checked(_plan(checkpoint), checkpoint, op, arguments)
+    _refuse_early(_read_plan(checkpoint), checkpoint, op, arguments)
     identity = checkpoint.control.request(op, **arguments)
     waited = 0.0
-    while (fate := checkpoint.control.fate(identity)) is None and waited < patience:
+    while (fate := checkpoint.control.request_status(identity)) is None and waited < patience:
         time.sleep(0.2)
         waited += 0.2
     if fate:
         raise BindProblem(f"the pipeline refuses: {fate}")
     name = escape(str(arguments["name"]))
     after = "" if fate is not None else ", once the pipeline runs"
-    console.print(f"{name} is {_DONE[op]}{after}")
+    console.print(f"{name} is {_PAST_TENSE[op]}{after}")
     if op != "revoke":
         console.print(f"  its results: panewise results {escape(str(folder))} {name}", style="dim", soft_wrap=True)
 
 
-def _plan(checkpoint: Checkpoint) -> Plan:
+def _read_plan(checkpoint: Checkpoint) -> PipelinePlan:
     plan = checkpoint.plan()
     if plan is None:
         raise SourceProblem(f"'{checkpoint.folder}' is no checkpoint of a pipeline", fix="check the path")
     return plan
 
 
-def _checked(plan: Plan, checkpoint: Checkpoint, op: str, arguments: dict[str, Any]) -> None:
+def _refuse_early(plan: PipelinePlan, checkpoint: Checkpoint, op: str, arguments: dict[str, Any]) -> None:
     """Refuse at once what the pipeline would refuse anyway."""
-    known, name = checkpoint.control.known(), arguments["name"]
+    known, name = checkpoint.control.known_queries(), arguments["name"]
     if op == "register":
-        plan.streams().understood(name, arguments["text"])
+        plan.empty_pool().prepare_query(name, arguments["text"])
         other = known.get(name)
-        if other is not None and other.stands and other.text != arguments["text"]:
+        if other is not None and other.is_active and other.text != arguments["text"]:
             raise BindProblem(f"the name {name!r} is taken", fix="revoke it first, or choose another one")
         return
-    asked = any(request.get("name") == name for request in checkpoint.control.pending())
+    asked = any(request.get("name") == name for request in checkpoint.control.pending_requests())
     if op == "revoke":
         known = {other: query for other, query in known.items() if not query.revoked}
     if name not in known and not asked:
         raise BindProblem(f"there is no query {name!r}", fix=did_you_mean(name, known or ["panewise register"]))
-    if op == "resume" and name in known and known[name].stands and checkpoint.letters.sink(name) is None:
+    if op == "resume" and name in known and known[name].is_active and checkpoint.dead_letters.sink_suspension(name) is None:
         raise BindProblem(f"query {name!r} is not suspended", fix="there is nothing to resume")
 
 
 def queries_of(checkpoint: Checkpoint) -> dict[str, dict[str, Any]]:
     """All queries of a pipeline: how each of them is, and why."""
-    sinks = checkpoint.letters.sinks()
+    sinks = checkpoint.dead_letters.sink_suspensions()
     return {
-        name: _told(query, str(sinks[name]) if name in sinks else None)
-        for name, query in checkpoint.control.known().items()
+        name: _query_status(query, str(sinks[name]) if name in sinks else None)
+        for name, query in checkpoint.control.known_queries().items()
     }
 
 
-def _told(query: Registered, sink: str | None) -> dict[str, Any]:
+def _query_status(query: QueryRecord, sink: str | None) -> dict[str, Any]:
     state = "revoked" if query.revoked else "suspended" if query.suspension or sink else "runs"
     told: dict[str, Any] = {"state": state, "text": query.text, "into": query.into}
     if query.suspension is not None:
@@ -94,11 +94,11 @@ def _told(query: Registered, sink: str | None) -> dict[str, Any]:
     return told
 
 
-def listed(console: Console, folder: Path, as_json: bool) -> None:
+def show_queries(console: Console, folder: Path, as_json: bool) -> None:
     """The queries of a pipeline, and what has been asked of it but not followed yet."""
     checkpoint = Checkpoint(folder)
-    _plan(checkpoint)
-    queries, waiting = queries_of(checkpoint), checkpoint.control.pending()
+    _read_plan(checkpoint)
+    queries, waiting = queries_of(checkpoint), checkpoint.control.pending_requests()
     if as_json:
         asked = [{key: request.get(key) for key in ("op", "name", "text")} for request in waiting]
         print(json.dumps({"queries": queries, "waiting": asked}, indent=2))
@@ -106,13 +106,13 @@ def listed(console: Console, folder: Path, as_json: bool) -> None:
     for name, told in queries.items():
         if told["state"] != "revoked":
             console.print(f"[bold]{escape(name)}[/bold]  {escape(told['text'])}", highlight=False, soft_wrap=True)
-            _explain(console, told)
+            _show_suspension(console, told)
     for request in waiting:
-        done = _DONE.get(request["op"], request["op"])
+        done = _PAST_TENSE.get(request["op"], request["op"])
         console.print(f"{escape(str(request.get('name')))}  waits to be {done}", style="dim", soft_wrap=True)
 
 
-def _explain(console: Console, told: dict[str, Any]) -> None:
+def _show_suspension(console: Console, told: dict[str, Any]) -> None:
     """Why a query is suspended, and on which row it failed."""
     if told["state"] == "suspended":
         console.print(f"  [red]suspended[/red]: {escape(told['reason'])}", highlight=False, soft_wrap=True)
@@ -121,11 +121,11 @@ def _explain(console: Console, told: dict[str, Any]) -> None:
             console.print(f"  in batch {told['batch']}, on {escape(row)}", style="dim", highlight=False, soft_wrap=True)
 
 
-def status(console: Console, folder: Path, as_json: bool) -> bool:
+def show_status(console: Console, folder: Path, as_json: bool) -> bool:
     """How a pipeline is, as a whole and query by query; says whether all is well."""
     checkpoint = Checkpoint(folder)
-    _plan(checkpoint)
-    queries, metrics = queries_of(checkpoint), _metrics(checkpoint.metrics)
+    _read_plan(checkpoint)
+    queries, metrics = queries_of(checkpoint), _last_metrics(checkpoint.metrics)
     owner = checkpoint.lease.owner()
     suspended = [name for name, told in queries.items() if told["state"] == "suspended"]
     health = "runs" if owner else "finished" if checkpoint.control.finished else "stopped"
@@ -145,15 +145,15 @@ def status(console: Console, folder: Path, as_json: bool) -> bool:
     for name, told in queries.items():
         into = f"  into {told['into']}" if told["into"] else ""
         console.print(f"[bold]{escape(name)}[/bold]  {told['state']}{escape(into)}", highlight=False, soft_wrap=True)
-        _explain(console, told)
+        _show_suspension(console, told)
     return well
 
 
-def _metrics(path: Path) -> dict[str, Any]:
+def _last_metrics(path: Path) -> dict[str, Any]:
     """What the pipeline counted last; a line that was cut off does not count."""
     try:
         with open(path, "rb") as file:
-            file.seek(max(0, path.stat().st_size - _TAIL))
+            file.seek(max(0, path.stat().st_size - _LAST_LINE_BYTES))
             lines = file.read().decode(errors="replace").splitlines()
     except OSError:
         return {}
@@ -166,7 +166,7 @@ def _metrics(path: Path) -> dict[str, Any]:
     return {}
 
 
-def absolute(address: str) -> str:
+def absolute_address(address: str) -> str:
     """An address as the pipeline finds it, which may have been started elsewhere."""
     scheme, colon, rest = address.partition(":")
     files = scheme in ("parquet", "csv", "json", "delta") and "://" not in rest
@@ -179,17 +179,17 @@ def show_results(console: Console, folder: Path, query: str, follow: bool, rows:
     if follow:
         with suppress(KeyboardInterrupt):
             for table in batches:
-                _show(console, query, table, rows, output)
+                _show_table(console, query, table, rows, output)
         return
     import pyarrow as pa
 
     tables = list(batches)
     if not tables:
         raise SourceProblem(f"{query!r} has no results yet", fix="wait for its first window to end, or use --follow")
-    _show(console, query, pa.concat_tables(tables, promote_options="permissive"), rows, output)
+    _show_table(console, query, pa.concat_tables(tables, promote_options="permissive"), rows, output)
 
 
-def _show(console: Console, query: str, table: pa.Table, rows: int, output: Output) -> None:
+def _show_table(console: Console, query: str, table: pa.Table, rows: int, output: Output) -> None:
     if output is Output.TABLE:
         show_result(console, query, table, rows)
     else:
@@ -199,8 +199,8 @@ def _show(console: Console, query: str, table: pa.Table, rows: int, output: Outp
 def results_of(folder: Path, query: str, follow: bool, poll: float = 0.5) -> Iterator[pa.Table]:
     """The results of a query, batch by batch in their order; with `follow`, on and on as they come."""
     checkpoint = Checkpoint(folder)
-    _plan(checkpoint)
-    results = Results.of(checkpoint, query)
+    _read_plan(checkpoint)
+    results = ResultFiles.of(checkpoint, query)
     seen: set[Path] = set()
     while True:
         for batch in results.batches():

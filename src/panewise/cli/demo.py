@@ -22,7 +22,7 @@ from panewise.cli.network import connections
 from panewise.cli.show import result_table
 from panewise.lang import BoundScript
 from panewise.runtime.local import HOST
-from panewise.runtime.local.script import answer, load, shared
+from panewise.runtime.local.script import answer, load, shared_pool
 
 #: Files that the stream is cut into; Spark takes one after the other.
 PARTS = 10
@@ -39,18 +39,18 @@ def demo(console: Console, rows: int, seed: int, embedded: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="panewise-demo-") as name:
         folder = Path(name)
         console.print(f"[bold]1. A stream[/bold]: {rows:,} network connections in {PARTS} parts, some of them late")
-        _write(connections(rows, seed), folder / "connections")
+        _write_parts(connections(rows, seed), folder / "connections")
         text = files("panewise.cli").joinpath("demo.cql").read_text(encoding="utf-8")
         (folder / "demo.cql").write_text(text, encoding="utf-8")
         console.print("[bold]2. A script[/bold] of standing queries:")
         console.print(text, style="dim", markup=False)
         script = load(folder / "demo.cql", HOST)
         console.print("[bold]3. What they share[/bold]:")
-        console.print(shared(script, HOST).explain(), markup=False, highlight=False, soft_wrap=True)
+        console.print(shared_pool(script, HOST).explain(), markup=False, highlight=False, soft_wrap=True)
         if embedded or find_spec("pyspark") is None:
             _answer_here(console, script, folder)
         else:
-            _answer_on_spark(Answers(console, began), script, folder, rows)
+            _answer_on_spark(LiveResults(console, began), script, folder, rows)
 
 
 def _answer_here(console: Console, script: BoundScript, folder: Path) -> None:
@@ -58,7 +58,7 @@ def _answer_here(console: Console, script: BoundScript, folder: Path) -> None:
     console.print("[bold]4. The answers[/bold], in this process:")
     answers = answer(script, folder, HOST, boundary="[)")
     for each in answers:
-        console.print(result_table(each.query.name, _newest(each.outcome.table).slice(0, 6), clock=True))
+        console.print(result_table(each.query.name, _newest_rows(each.outcome.table).slice(0, 6), clock=True))
     account = answers[0].outcome.accounting["conn"]
     console.print(
         f"[bold]5. In the end[/bold]: {account.rows_in:,} rows in = {account.used:,} used + {account.late:,} late + "
@@ -68,7 +68,7 @@ def _answer_here(console: Console, script: BoundScript, folder: Path) -> None:
         console.print("To watch the answers come on Spark: pip install 'panewise\\[spark]'", highlight=False)
 
 
-def _answer_on_spark(answers: Answers, script: BoundScript, folder: Path, rows: int) -> None:
+def _answer_on_spark(answers: LiveResults, script: BoundScript, folder: Path, rows: int) -> None:
     """Start, watch, let a query join and leave, finish."""
     from panewise import spark
     from panewise.runtime.spark import start_script
@@ -84,19 +84,19 @@ def _answer_on_spark(answers: Answers, script: BoundScript, folder: Path, rows: 
             base=folder,
             boundary="[)",
             per_batch=1,
-            sinks={name: answers.heard(name) for name in (*script.queries, "*")},
+            sinks={name: answers.sink_for(name) for name in (*script.queries, "*")},
         )
     _watch(answers, pipeline)
     pipeline.finish()
-    _tell(console, answers, pipeline, rows)
+    _show_summary(console, answers, pipeline, rows)
 
 
-def _newest(table: pa.Table) -> pa.Table:
+def _newest_rows(table: pa.Table) -> pa.Table:
     """The answers of the last instant."""
     return table.filter(pc.equal(table["w_end"], pc.max(table["w_end"])))
 
 
-def _write(table: pa.Table, folder: Path) -> None:
+def _write_parts(table: pa.Table, folder: Path) -> None:
     """The stream as files, in the order of arrival."""
     folder.mkdir()
     size = -(-table.num_rows // PARTS)
@@ -106,7 +106,7 @@ def _write(table: pa.Table, folder: Path) -> None:
         os.utime(path, (1_767_600_000 + number, 1_767_600_000 + number))
 
 
-class Answers:
+class LiveResults:
     """What the queries said last, shown live where there is a terminal."""
 
     def __init__(self, console: Console, began: float) -> None:
@@ -116,7 +116,7 @@ class Answers:
         self.rows: dict[str, int] = {}
         self._lock = threading.Lock()
 
-    def heard(self, name: str) -> Any:
+    def sink_for(self, name: str) -> Any:
         """The sink of a query."""
 
         def sink(results: Any, batch: int) -> None:
@@ -125,7 +125,7 @@ class Answers:
                 return
             with self._lock:
                 self.first = self.first or time.monotonic() - self.began
-                newest = _newest(table)
+                newest = _newest_rows(table)
                 self.latest["latecomer" if name == "*" else name] = newest.drop_columns(
                     [c for c in ("query",) if c in newest.column_names]
                 )
@@ -133,13 +133,13 @@ class Answers:
 
         return sink
 
-    def shown(self, title: str) -> Group:
+    def render(self, title: str) -> Group:
         with self._lock:
             tables = [result_table(name, table.slice(0, 6), clock=True) for name, table in self.latest.items()]
         return Group(Text(title, style="bold"), *tables)
 
 
-def _watch(answers: Answers, pipeline: Any) -> None:
+def _watch(answers: LiveResults, pipeline: Any) -> None:
     """Show answers until all parts have been read; meanwhile a query joins, and leaves again."""
     with Live(console=answers.console, refresh_per_second=4, vertical_overflow="crop", transient=True) as live:
         while pipeline.metrics.batch < PARTS - 1:
@@ -149,14 +149,14 @@ def _watch(answers: Answers, pipeline: Any) -> None:
             if "*" in answers.rows and "latecomer" in pipeline.list():
                 pipeline.revoke("latecomer")
             watermark = str(pipeline.metrics.watermark or "the beginning").removesuffix("+00:00")
-            live.update(answers.shown(f"part {batch + 1} of {PARTS}, time has come to {watermark}"))
+            live.update(answers.render(f"part {batch + 1} of {PARTS}, time has come to {watermark}"))
             # Raises what went wrong, if something did.
             if pipeline.await_end(timeout=0.25):
                 return
 
 
-def _tell(console: Console, answers: Answers, pipeline: Any, rows: int) -> None:
-    console.print(answers.shown("the last answers of each query"))
+def _show_summary(console: Console, answers: LiveResults, pipeline: Any, rows: int) -> None:
+    console.print(answers.render("the last answers of each query"))
     metrics = pipeline.metrics
     console.print(
         f"[bold]5. In the end[/bold]: {metrics.rows_in:,} rows in = {metrics.used:,} used + {metrics.late:,} late + "

@@ -23,7 +23,7 @@ class Output(StrEnum):
     ARROW = "arrow"
 
 
-def chosen(names: Sequence[str], printed: Sequence[str], query: str | None, output: Output) -> list[str]:
+def choose_queries(names: Sequence[str], printed: Sequence[str], query: str | None, output: Output) -> list[str]:
     """Which of the queries are shown: the one that is asked for, or those that have no other place to go."""
     if query is not None and query not in names:
         raise BindProblem(f"there is no query {query!r}", fix=did_you_mean(query, names))

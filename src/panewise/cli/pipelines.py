@@ -13,10 +13,10 @@ import pyarrow.parquet
 from rich.console import Console
 from rich.markup import escape
 
-from panewise.cli.output import Output, chosen, write_results
+from panewise.cli.output import Output, choose_queries, write_results
 from panewise.cli.preflight import refuse_start
 from panewise.cli.show import result_table, show_result
-from panewise.cli.watching import NewResults, announce, hearing, watch
+from panewise.cli.watching import NewResults, show_start, log_to_console, watch
 from panewise.errors import BindProblem, StateProblem
 from panewise.lang import BoundScript
 from panewise.runtime.local import HOST
@@ -42,7 +42,7 @@ def run_on_spark(
 
     script = load(path, HOST)
     printed = [name for name, each in script.queries.items() if not each.into]
-    names = chosen(printed, printed, query, output)
+    names = choose_queries(printed, printed, query, output)
     told = console if output is Output.TABLE else errors
     if follow and checkpoint is None:
         raise StateProblem("a pipeline that goes on needs a checkpoint", fix="add --checkpoint FOLDER")
@@ -56,7 +56,7 @@ def run_on_spark(
 
     with ExitStack() as stack:
         folder = checkpoint or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="panewise-")))
-        stack.enter_context(hearing(told))
+        stack.enter_context(log_to_console(told))
         coming = NewResults(folder, names if follow else [], show)
         with told.status("starting Spark"):
             session = spark.local_session(folder / "spark.log", **settings)
@@ -68,12 +68,12 @@ def run_on_spark(
                 boundary=boundary,
                 trigger=None if follow else {"availableNow": True},
             )
-        announce(told, script, folder)
-        watch(told, pipeline, None if follow else _total(script, path.parent), coming)
+        show_start(told, script, folder)
+        watch(told, pipeline, None if follow else _total_rows(script, path.parent), coming)
         if not follow:
             pipeline.finish(until)
         pipeline.stop()
-        _tell(told, pipeline, script)
+        _show_summary(told, pipeline, script)
         if follow:
             coming()
         elif output is Output.TABLE:
@@ -94,7 +94,7 @@ def settings_of(packages: str | None, conf: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _total(script: BoundScript, base: Path) -> int | None:
+def _total_rows(script: BoundScript, base: Path) -> int | None:
     """How many rows there are to read, where Parquet files tell it at a glance."""
     total = 0
     for address in script.sources.values():
@@ -110,7 +110,7 @@ def _total(script: BoundScript, base: Path) -> int | None:
     return total
 
 
-def _tell(console: Console, pipeline: Any, script: BoundScript) -> None:
+def _show_summary(console: Console, pipeline: Any, script: BoundScript) -> None:
     """Where results went, and what became of the rows."""
     for name, query in script.queries.items():
         if query.into:

@@ -10,22 +10,22 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from panewise.errors import BindProblem, SchemaProblem, SourceProblem, did_you_mean, extra
+from panewise.errors import BindProblem, SchemaProblem, SourceProblem, did_you_mean, require_extra
 from panewise.runtime.local import run
 from panewise.runtime.local.files import read_undeclared
 from panewise.schema import Stream, ticks_of, type_name
-from panewise.time import FIRST_TICK, LAST_TICK, Domain
+from panewise.time import MIN_TICK, MAX_TICK, Domain
 
 if TYPE_CHECKING:
     from panewise.plot import Panel, Series
 
 #: Columns that every answer may have beside those that its query selects.
-ADDED = {"w_start", "w_end", "w_level", "sign", "expires_at", "expires_order", "revision", "frame_id"}
+RESULT_COLUMNS = {"w_start", "w_end", "w_level", "sign", "expires_at", "expires_order", "revision", "frame_id"}
 #: Columns that only frames add, which is why other queries may select them.
-ADDED_TO_FRAMES = {"duration", "count", "missing", "final"}
+FRAME_RESULT_COLUMNS = {"duration", "count", "missing", "final"}
 
 
-def plotted(
+def plot_file(
     data: Path,
     time: str,
     value: str,
@@ -38,10 +38,10 @@ def plotted(
 ) -> Iterator[str]:
     """Draw the file's series and the windows of each query into `out`; yields what a user should know of it."""
     # matplotlib takes a second to load, which the other commands should not wait for.
-    with extra("plot", "panewise plot"):
+    with require_extra("plot", "panewise plot"):
         from panewise.plot import encoded, figure
 
-    kind = _kind(out)
+    kind = _picture_format(out)
     table = read_undeclared(data)
     if not table.num_rows:
         raise SourceProblem(f"'{data}' has no rows, so there is nothing to draw", fix="check the file")
@@ -64,7 +64,7 @@ def series(source: Stream, value: str, title: str) -> Series:
     table = source.arrow
     if value not in table.column_names:
         raise SchemaProblem(f"there is no column {value!r} to draw", fix=did_you_mean(value, table.column_names))
-    if not _numeric(table.schema.field(value).type):
+    if not _is_numeric(table.schema.field(value).type):
         kind = type_name(table.schema.field(value).type)
         raise SchemaProblem(f"column {value!r} is {kind}, which has no height", fix="draw a column of numbers")
     ticks, usable = ticks_of(table[source.time])
@@ -81,7 +81,7 @@ def panel(text: str, answer: pa.Table, domain: Domain) -> Panel:
     if not {"w_start", "w_end"} <= set(answer.column_names):
         raise BindProblem(f"the answers of {text!r} have no start and end", fix="ask about a window with a SLIDE")
     # A window without a start or an end reaches as far as time does.
-    starts, ends = _edges(answer["w_start"], FIRST_TICK, domain), _edges(answer["w_end"], LAST_TICK, domain)
+    starts, ends = _edges(answer["w_start"], MIN_TICK, domain), _edges(answer["w_end"], MAX_TICK, domain)
     level = next(iter(levels(answer)), None)
     if level is None:
         return Panel(text, starts, ends)
@@ -90,11 +90,11 @@ def panel(text: str, answer: pa.Table, domain: Domain) -> Panel:
 
 def levels(answer: pa.Table) -> list[str]:
     """The numbers that a query selects: each could be the level of its windows."""
-    added = ADDED | (ADDED_TO_FRAMES if "frame_id" in answer.column_names else set())
-    return [field.name for field in answer.schema if field.name not in added and _numeric(field.type)]
+    added = RESULT_COLUMNS | (FRAME_RESULT_COLUMNS if "frame_id" in answer.column_names else set())
+    return [field.name for field in answer.schema if field.name not in added and _is_numeric(field.type)]
 
 
-def _kind(out: Path) -> Literal["png", "svg"]:
+def _picture_format(out: Path) -> Literal["png", "svg"]:
     match out.suffix.lower():
         case ".png":
             return "png"
@@ -103,7 +103,7 @@ def _kind(out: Path) -> Literal["png", "svg"]:
     raise SourceProblem(f"'{out}' is no kind of picture Panewise draws", fix="end its name in .png or .svg")
 
 
-def _numeric(kind: pa.DataType) -> bool:
+def _is_numeric(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 

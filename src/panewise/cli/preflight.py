@@ -50,7 +50,7 @@ def _refuse_checkpoint(script: BoundScript, folder: Path, boundary: str | None) 
     checkpoint = Checkpoint(folder)
     plan = checkpoint.plan()
     if plan is not None:
-        checkpoint.agreed(plan, Pool(script.streams, script.boundary_or(boundary)), None, plan.state)
+        checkpoint.check_compatible(plan, Pool(script.streams, script.boundary_or(boundary)), None, plan.state)
     elif folder.exists() and (not folder.is_dir() or {path.name for path in folder.iterdir()} - _LEFTOVERS):
         raise StateProblem(f"'{folder}' is no checkpoint of Panewise", fix="give an empty folder, or a new one")
 
@@ -59,7 +59,7 @@ def _refuse_connectors(script: BoundScript, settings: Mapping[str, str]) -> None
     targets = [query.into for query in script.queries.values() if query.into]
     for address in (*script.sources.values(), *targets):
         scheme = address.partition(":")[0]
-        if scheme in _CONNECTORS and not _provided(scheme, settings):
+        if scheme in _CONNECTORS and not _has_connector(scheme, settings):
             package = _CONNECTORS[scheme][0].format(version("pyspark"))
             raise SourceProblem(
                 f"{address!r} needs a connector that Spark does not bring along",
@@ -67,7 +67,7 @@ def _refuse_connectors(script: BoundScript, settings: Mapping[str, str]) -> None
             )
 
 
-def _provided(scheme: str, settings: Mapping[str, str]) -> bool:
+def _has_connector(scheme: str, settings: Mapping[str, str]) -> bool:
     """Whether a connector is among the jars of Spark, or may be among those that it is given otherwise."""
     homes = [Path(os.environ["SPARK_HOME"])] if "SPARK_HOME" in os.environ else []
     if (spec := find_spec("pyspark")) is not None and spec.origin is not None:

@@ -17,12 +17,12 @@ from panewise.runtime.local.files import read_undeclared
 from panewise.schema import Stream
 
 #: Integers that are called so are taken for time where nothing looks more like it.
-TIMES = ("t", "ts", "time", "timestamp")
+TIME_NAMES = ("t", "ts", "time", "timestamp")
 #: Values of a text column that are tried before all of them are.
-TRIED = 1000
+SAMPLE_ROWS = 1000
 
 
-def queried(
+def query_file(
     console: Console,
     errors: Console,
     data: Path,
@@ -36,9 +36,9 @@ def queried(
     """Answer a query over a file, which it calls S, or by the file's name without its ending."""
     table = read_undeclared(data)
     if time is None:
-        time, reason = guessed_time(table)
+        time, reason = guess_time(table)
         errors.print(f"time: {escape(time)} ({reason}; --time names another)", highlight=False, soft_wrap=True)
-    source = Stream(timed(table, time), time, delay=None)
+    source = Stream(with_timestamps(table, time), time, delay=None)
     with errors.status("answering"):
         answer = run(text, {"S": source, data.name.partition(".")[0]: source}, boundary=boundary, until=until)
     if output is Output.TABLE:
@@ -47,16 +47,16 @@ def queried(
         write_result(answer, output)
 
 
-def guessed_time(table: pa.Table) -> tuple[str, str]:
+def guess_time(table: pa.Table) -> tuple[str, str]:
     """The column that is probably meant by time, and why: the first timestamp, or what can be read as one."""
     stamps = [field.name for field in table.schema if pa.types.is_timestamp(field.type)]
     if stamps:
         return stamps[0], "the only timestamp" if len(stamps) == 1 else f"the first of {len(stamps)} timestamps"
     for name, column in zip(table.column_names, table.columns, strict=True):
-        if as_stamps(column.slice(0, TRIED)) is not None and as_stamps(column) is not None:
+        if to_timestamps(column.slice(0, SAMPLE_ROWS)) is not None and to_timestamps(column) is not None:
             return name, "it reads as a timestamp"
     for field in table.schema:
-        if pa.types.is_integer(field.type) and field.name.lower() in TIMES:
+        if pa.types.is_integer(field.type) and field.name.lower() in TIME_NAMES:
             return field.name, "an integer of that name"
     for name, column in zip(table.column_names, table.columns, strict=True):
         if mostly_stamps(column):
@@ -64,17 +64,17 @@ def guessed_time(table: pa.Table) -> tuple[str, str]:
     raise SchemaProblem("no column looks like time", fix=f"name one with --time: {', '.join(table.column_names)}")
 
 
-def timed(table: pa.Table, time: str) -> pa.Table:
+def with_timestamps(table: pa.Table, time: str) -> pa.Table:
     """The table with days and text as timestamps in its time column."""
     if time not in table.column_names:
         raise SchemaProblem(f"there is no column {time!r}", fix=did_you_mean(time, table.column_names))
-    stamps = as_stamps(table[time])
+    stamps = to_timestamps(table[time])
     if stamps is None and mostly_stamps(table[time]):
         raise _unreadable(time, table[time])
     return table if stamps is None else table.set_column(table.column_names.index(time), time, stamps)
 
 
-def as_stamps(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+def to_timestamps(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     """Days and text as timestamps, without a zone where they name none; None where values are something else."""
     if pa.types.is_date(column.type):
         return column.cast(pa.timestamp("us"))
@@ -92,8 +92,8 @@ def mostly_stamps(column: pa.ChunkedArray) -> bool:
     """Whether more than half of the first values read as timestamps, so that time is probably meant."""
     if not pa.types.is_string(column.type):
         return False
-    tried = column.slice(0, TRIED).drop_null()
-    return 2 * sum(as_stamps(tried.slice(place, 1)) is not None for place in range(len(tried))) > len(tried)
+    tried = column.slice(0, SAMPLE_ROWS).drop_null()
+    return 2 * sum(to_timestamps(tried.slice(place, 1)) is not None for place in range(len(tried))) > len(tried)
 
 
 def _unreadable(name: str, column: pa.ChunkedArray) -> SchemaProblem:
@@ -104,7 +104,7 @@ def _unreadable(name: str, column: pa.ChunkedArray) -> SchemaProblem:
     readable, beyond = 0, len(values)
     while beyond - readable > 1:
         middle = (readable + beyond) // 2
-        readable, beyond = (readable, middle) if as_stamps(values.slice(0, middle)) is None else (middle, beyond)
+        readable, beyond = (readable, middle) if to_timestamps(values.slice(0, middle)) is None else (middle, beyond)
     value, row = values[readable].as_py(), rows[readable].as_py() + 1
     return SchemaProblem(
         f"column {name!r} looks like time, but row {row:,} has {value!r}, which is no timestamp like the others",

@@ -7,18 +7,18 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from panewise.cli.output import Output, chosen, write_results
+from panewise.cli.output import Output, choose_queries, write_results
 from panewise.cli.show import show_account, show_answer
 from panewise.engine import Pool
-from panewise.engine.pool import answerable
+from panewise.engine.pool import plan_or_refusal
 from panewise.errors import PanewiseError
 from panewise.lang import BoundScript
 from panewise.plan import explain
 from panewise.runtime.local import HOST
-from panewise.runtime.local.script import answer, drawn, found_columns, load, load_with_problems, shared
+from panewise.runtime.local.script import answer, draw_window_groups, describe_inferred_columns, load, load_with_problems, shared_pool
 
 
-def run_here(
+def run_locally(
     console: Console,
     errors: Console,
     path: Path,
@@ -33,7 +33,7 @@ def run_here(
     with told.status("reading the script") as status:
         script = load(path, HOST)
         printed = [name for name, each in script.queries.items() if output is Output.TABLE or not each.into]
-        names = chosen(list(script.queries), printed, query, output)
+        names = choose_queries(list(script.queries), printed, query, output)
         answers = answer(script, path.parent, HOST, boundary=boundary, until=until, progress=status.update)
     if not answers:
         errors.print(f"{escape(str(path))} has no queries, so nothing is answered", highlight=False, soft_wrap=True)
@@ -47,39 +47,39 @@ def run_here(
     write_results({each.query.name: each.outcome.table for each in answers if each.query.name in names}, output)
 
 
-def explained(console: Console, path: Path, svg: Path | None, boundary: str | None = None) -> None:
+def explain_script(console: Console, path: Path, svg: Path | None, boundary: str | None = None) -> None:
     """Say how each query of a script is understood, then what they share."""
     script = load(path, HOST)
-    for line in found_columns(script):
+    for line in describe_inferred_columns(script):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     for query in script.queries.values():
         console.print(query.text, style="dim", markup=False)
         console.print(explain(query.name, query.query), markup=False, highlight=False, soft_wrap=True)
         console.print()
-    pool = shared(script, HOST, boundary)
+    pool = shared_pool(script, HOST, boundary)
     console.print(pool.explain(), markup=False, highlight=False, soft_wrap=True)
     if svg is not None:
-        for target in drawn(pool, svg):
+        for target in draw_window_groups(pool, svg):
             console.print(f"drawn: {target}", markup=False)
 
 
-def checked(console: Console, errors: Console, path: Path) -> bool:
+def check_script(console: Console, errors: Console, path: Path) -> bool:
     """Bind and plan every query of a script without reading its sources; says whether all is well, or what is not."""
     script, problems = load_with_problems(path, HOST)
-    problems += _unplanned(script)
+    problems += _planning_problems(script)
     for problem in problems:
         errors.print(f"{escape(f'{path}: {problem}')}", highlight=False, soft_wrap=True)
     if not problems:
-        console.print(f"ok: {_many(len(script.streams), 'stream')}, {_many(len(script.queries), 'query', 'queries')}")
+        console.print(f"ok: {_count_text(len(script.streams), 'stream')}, {_count_text(len(script.queries), 'query', 'queries')}")
     return not problems
 
 
-def _unplanned(script: BoundScript) -> list[PanewiseError]:
+def _planning_problems(script: BoundScript) -> list[PanewiseError]:
     """Why queries that are understood cannot be planned."""
     problems: list[PanewiseError] = []
     pool = Pool(script.streams, script.boundary_or(None), host=HOST, bounded=True)
     for query in script.queries.values():
-        if not isinstance(answerable(query.query), str):
+        if not isinstance(plan_or_refusal(query.query), str):
             try:
                 pool.register(query.name, query.query)
             except PanewiseError as problem:
@@ -87,5 +87,5 @@ def _unplanned(script: BoundScript) -> list[PanewiseError]:
     return problems
 
 
-def _many(count: int, one: str, many: str | None = None) -> str:
+def _count_text(count: int, one: str, many: str | None = None) -> str:
     return f"{count or 'no'} {one if count == 1 else many or one + 's'}"

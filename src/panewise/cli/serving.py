@@ -20,23 +20,23 @@ from panewise.cli.output import Output, write_result
 from panewise.cli.show import result_table
 from panewise.errors import PanewiseError, SourceProblem
 from panewise.runtime.json_text import json_bytes
-from panewise.runtime.tailing import Tails
-from panewise.serve.asking import Ask, Asked
-from panewise.serve.effort import Effort
+from panewise.runtime.tailing import LogReaders
+from panewise.serve.asking import LookupRequest, ResolvedLookup
+from panewise.serve.effort import RequestBudget
 from panewise.serve.encoding import ARROW
 from panewise.serve.limits import Limits
 
 #: The environment variable that holds the token, so that no list of processes shows it.
-TOKEN = "PANEWISE_TOKEN"
+TOKEN_VARIABLE = "PANEWISE_TOKEN"
 
 #: Whoever reads a log himself may ask for anything.
-_ANYTHING = Limits(windows=1 << 40, keys=1 << 40, cells=1 << 40, rows=1 << 40, bytes=1 << 60)
+_NO_LIMITS = Limits(windows=1 << 40, keys=1 << 40, cells=1 << 40, rows=1 << 40, bytes=1 << 60)
 
 
-def token_of(file: Path | None) -> str | None:
+def read_token(file: Path | None) -> str | None:
     """The token in a file, or else in the environment."""
     if file is None:
-        return os.environ.get(TOKEN)
+        return os.environ.get(TOKEN_VARIABLE)
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as problem:
@@ -44,7 +44,7 @@ def token_of(file: Path | None) -> str | None:
         raise SourceProblem(f"the token in '{file}' cannot be read: {reason}", fix="check the path") from None
 
 
-def served(
+def serve_logs(
     console: Console, logs: Sequence[Path], host: str, port: int, token: str | None, keep: str | None, poll: float
 ) -> None:
     """Serve pane logs until interrupted."""
@@ -55,7 +55,7 @@ def served(
     server.run()
 
 
-def looked_up(
+def show_lookup(
     console: Console,
     place: str,
     query: str | None,
@@ -67,60 +67,60 @@ def looked_up(
 ) -> None:
     """Ask a server, or a log itself, and show what was found."""
     remote = place.startswith(("http://", "https://"))
-    ask = Ask(query or "", list(at) or None, window, texts=list(keys) or None)
-    table = _asked(place, ask, token) if remote else _read(Path(place), ask)
+    ask = LookupRequest(query or "", list(at) or None, window, texts=list(keys) or None)
+    table = _look_up_on_server(place, ask, token) if remote else _look_up_in_log(Path(place), ask)
     if output is Output.TABLE:
         console.print(result_table(query or place, table))
     else:
         write_result(table, output)
 
 
-def _read(folder: Path, ask: Ask) -> pa.Table:
+def _look_up_in_log(folder: Path, ask: LookupRequest) -> pa.Table:
     """What a log holds, without a server."""
-    tails = Tails([folder])
+    tails = LogReaders([folder])
     tails.poll()
     for problem in tails.problems:
         raise problem
     (tail,) = tails.tails
-    if tail.followed is None:
+    if tail.contents is None:
         raise SourceProblem(f"'{folder}' is no pane log", fix="name the folder that PANES INTO writes")
-    named = ask if ask.query else Ask(str(tail.name), ask.at, ask.window, texts=ask.texts)
-    return Asked(named, tails, _ANYTHING).answer(Effort()).table
+    named = ask if ask.query else LookupRequest(str(tail.name), ask.at, ask.window, texts=ask.texts)
+    return ResolvedLookup(named, tails, _NO_LIMITS).answer(RequestBudget()).table
 
 
-def _asked(url: str, ask: Ask, token: str | None) -> pa.Table:
+def _look_up_on_server(url: str, ask: LookupRequest, token: str | None) -> pa.Table:
     """What a server answers."""
-    name = ask.query or _only(url, token)
+    name = ask.query or _only_query(url, token)
     if len(name.split()) > 1:
         if ask.texts is not None:
             raise PanewiseError("--key goes with the name of a query, not with its text", fix="leave one of them out")
-        body = {"query": name, "at": ask.at and [_number(str(each)) for each in ask.at], "window": ask.window}
-        return pa.ipc.open_stream(_fetched(f"{_base(url)}/lookup", token, body)).read_all()
+        body = {"query": name, "at": ask.at and [_number_or_text(str(each)) for each in ask.at], "window": ask.window}
+        return pa.ipc.open_stream(_fetch(f"{_base_url(url)}/lookup", token, body)).read_all()
     asked = {"at": ask.at, "window": ask.window, "key": ask.texts}
     parameters = urlencode({key: value for key, value in asked.items() if value is not None}, doseq=True)
-    path = f"{_base(url)}/queries/{quote(name, safe='')}/lookup{'?' if parameters else ''}{parameters}"
-    return pa.ipc.open_stream(_fetched(path, token)).read_all()
+    path = f"{_base_url(url)}/queries/{quote(name, safe='')}/lookup{'?' if parameters else ''}{parameters}"
+    return pa.ipc.open_stream(_fetch(path, token)).read_all()
 
 
-def _number(text: str) -> int | str:
+def _number_or_text(text: str) -> int | str:
     return int(text) if text.lstrip("-").isdecimal() else text
 
 
-def _only(url: str, token: str | None) -> str:
+def _only_query(url: str, token: str | None) -> str:
     """The query of a server that has one only."""
-    names = [query["name"] for query in json.loads(_fetched(f"{_base(url)}/queries", token))["queries"]]
+    names = [query["name"] for query in json.loads(_fetch(f"{_base_url(url)}/queries", token))["queries"]]
     if len(names) != 1:
         known = ", ".join(names) or "none yet"
         raise PanewiseError(f"the server has {len(names)} queries", fix=f"name one of them with --query: {known}")
     return str(names[0])
 
 
-def _base(url: str) -> str:
+def _base_url(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 
 
-def _fetched(url: str, token: str | None, body: Any = None) -> bytes:
+def _fetch(url: str, token: str | None, body: Any = None) -> bytes:
     headers = {"Accept": f"{ARROW}, application/json"}
     headers |= {"Authorization": f"Bearer {token}"} if token else {}
     headers |= {"Content-Type": "application/json"} if body is not None else {}
@@ -131,16 +131,16 @@ def _fetched(url: str, token: str | None, body: Any = None) -> bytes:
             return found
     except urllib.error.HTTPError as problem:
         with problem:
-            said = _said(problem.read())
+            said = _parse_refusal(problem.read())
         raise PanewiseError(f"the server refuses: {said.get('error', problem.reason)}", fix=said.get("fix")) from None
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "reason", problem)
         raise SourceProblem(
-            f"the server at {_base(url)} cannot be reached: {reason}", fix="check its address"
+            f"the server at {_base_url(url)} cannot be reached: {reason}", fix="check its address"
         ) from None
 
 
-def _said(body: bytes) -> dict[str, Any]:
+def _parse_refusal(body: bytes) -> dict[str, Any]:
     try:
         found = json.loads(body)
     except ValueError:

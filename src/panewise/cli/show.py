@@ -12,10 +12,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from panewise.accounting import Outcome
-from panewise.runtime.local.script import Answer
+from panewise.runtime.local.script import QueryAnswer
 
 
-def show_answer(console: Console, answer: Answer, rows: int) -> None:
+def show_answer(console: Console, answer: QueryAnswer, rows: int) -> None:
     """One query's result: where it went, or its first rows, and the account of its streams."""
     table = answer.outcome.table
     if not rows:

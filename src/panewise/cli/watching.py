@@ -13,31 +13,31 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from panewise.lang import BoundScript
 from panewise.runtime.checkpoint import Checkpoint
-from panewise.runtime.results import Results
+from panewise.runtime.results import ResultFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 #: What is told of a pipeline after a batch.
-Teller: TypeAlias = Callable[[Any], None]
+ProgressCallback: TypeAlias = Callable[[Any], None]
 
 
-def announce(console: Console, script: BoundScript, checkpoint: Path) -> None:
+def show_start(console: Console, script: BoundScript, checkpoint: Path) -> None:
     """One line on what has been started."""
     streams = ", ".join(f"{name} from {script.sources[name]}" for name in script.streams if name in script.sources)
     queries = ", ".join(script.queries)
-    _say(console, f"started: {streams}; queries {queries}; checkpoint {checkpoint}")
+    _print_line(console, f"started: {streams}; queries {queries}; checkpoint {checkpoint}")
 
 
 @contextmanager
-def hearing(console: Console) -> Iterator[None]:
+def log_to_console(console: Console) -> Iterator[None]:
     """Tell meanwhile what pipelines log: queries that join, leave or are suspended, and why."""
 
-    class Handler(logging.Handler):
+    class ConsoleHandler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            _say(console, record.getMessage())
+            _print_line(console, record.getMessage())
 
-    logger, handler = logging.getLogger("panewise"), Handler(logging.INFO)
+    logger, handler = logging.getLogger("panewise"), ConsoleHandler(logging.INFO)
     before = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
@@ -50,7 +50,7 @@ def hearing(console: Console) -> Iterator[None]:
 
 def watch(console: Console, pipeline: Any, total: int | None, arrived: Callable[[], None]) -> None:
     """Wait for the end of a pipeline, and tell of its batches; `arrived` looks for results."""
-    with _bar(console, total) if console.is_terminal else _lines(console) as tell:
+    with _progress_bar(console, total) if console.is_terminal else _progress_lines(console) as tell:
         while not pipeline.await_end(timeout=0.5):
             tell(pipeline.metrics)
             arrived()
@@ -59,7 +59,7 @@ def watch(console: Console, pipeline: Any, total: int | None, arrived: Callable[
 
 
 @contextmanager
-def _bar(console: Console, total: int | None) -> Iterator[Teller]:
+def _progress_bar(console: Console, total: int | None) -> Iterator[ProgressCallback]:
     columns = [
         TextColumn("{task.description}"),
         BarColumn(),
@@ -72,7 +72,7 @@ def _bar(console: Console, total: int | None) -> Iterator[Teller]:
 
 
 @contextmanager
-def _lines(console: Console) -> Iterator[Teller]:
+def _progress_lines(console: Console) -> Iterator[ProgressCallback]:
     last = -1
 
     def tell(metrics: Any) -> None:
@@ -80,7 +80,7 @@ def _lines(console: Console) -> Iterator[Teller]:
         if metrics.batch > last:
             last = metrics.batch
             behind = "" if metrics.lag_seconds is None else f", {metrics.lag_seconds:,.0f} s behind"
-            _say(
+            _print_line(
                 console,
                 f"batch {metrics.batch}: {metrics.rows_in:,} rows in, {metrics.rows_out:,} out; "
                 f"watermark {metrics.watermark}{behind}",
@@ -89,7 +89,7 @@ def _lines(console: Console) -> Iterator[Teller]:
     yield tell
 
 
-def _say(console: Console, line: str) -> None:
+def _print_line(console: Console, line: str) -> None:
     console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -102,11 +102,11 @@ class NewResults:
         self.seen = {batch for name in names for batch in self._batches(name)}
 
     def _batches(self, name: str) -> list[Path]:
-        return Results(name, "parquet", self.checkpoint.results(name), shared=False).batches()
+        return ResultFiles(name, "parquet", self.checkpoint.results(name), shared=False).batches()
 
     def __call__(self) -> None:
         for name in self.names:
             for batch in self._batches(name):
                 if batch not in self.seen:
                     self.seen.add(batch)
-                    self.show(name, Results(name, "parquet", batch.parent, shared=False).read(batch))
+                    self.show(name, ResultFiles(name, "parquet", batch.parent, shared=False).read(batch))

@@ -34,7 +34,7 @@ def with_row(problem: PanewiseError, table: pa.Table, attempt: Callable[[pa.Tabl
 
 
 @contextmanager
-def blaming(queries: Iterable[str]) -> Iterator[None]:
+def blame_queries(queries: Iterable[str]) -> Iterator[None]:
     """Whatever fails meanwhile, these queries asked for it."""
     try:
         yield
@@ -44,7 +44,7 @@ def blaming(queries: Iterable[str]) -> Iterator[None]:
         raise QueryProblem([Failure(name, problem) for name in queries]) from problem
 
 
-def failing(queries: Iterable[str], attempt: Callable[[str], object]) -> list[Failure]:
+def find_failures(queries: Iterable[str], attempt: Callable[[str], object]) -> list[Failure]:
     """Those of some queries for which alone an attempt fails."""
     found = []
     for name in queries:

@@ -6,20 +6,20 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 
-from panewise.aggregate.columns.base import Columns
-from panewise.engine.feeds import Feed
-from panewise.engine.sliders import Sliders
+from panewise.aggregate.columns.base import StateArrays
+from panewise.engine.feeds import Subscription
+from panewise.engine.sliders import ChainEvaluator
 from panewise.engine.snapshot import Tree
-from panewise.plan import Aggregation, frame_of, managers, slider
-from panewise.slicing import Frame, Policy, WindowManager
+from panewise.plan import PanePlan, shape_of, window_managers, sliding_window
+from panewise.slicing import WindowShape, GroupingPolicy, WindowManager
 from panewise.stores.pane import Pane
-from panewise.stores.stairs import NEVER
+from panewise.stores.stairs import MIN_POSITION
 from panewise.time import Boundary
 from panewise.window import Sliding
 
 
 @dataclass(frozen=True, eq=False)
-class Standpoint:
+class FamilyProgress:
     """How far a family has come when a window joins or leaves."""
 
     #: The origin of all sliding windows of the family: windows with another START AT are another family.
@@ -35,61 +35,61 @@ class Standpoint:
 class Chains:
     """Window managers by lag, and for each of their groups a chain."""
 
-    def __init__(self, columns: Sequence[Columns], boundary: Boundary, policy: Policy) -> None:
+    def __init__(self, columns: Sequence[StateArrays], boundary: Boundary, policy: GroupingPolicy) -> None:
         self.columns, self.boundary, self.policy = columns, boundary, policy
         self.managers: dict[int, WindowManager] = {}
-        self.chains: dict[tuple[int, int], Sliders] = {}
+        self.chains: dict[tuple[int, int], ChainEvaluator] = {}
         #: Chains that answer windows until the chain of their group has seen enough.
-        self.standins: list[Sliders] = []
+        self.standins: list[ChainEvaluator] = []
 
     @property
-    def holders(self) -> list[Sliders]:
+    def evaluators(self) -> list[ChainEvaluator]:
         return [*self.chains.values(), *self.standins]
 
-    def begin(self, plans: Iterable[Aggregation], here: Standpoint) -> None:
+    def begin(self, plans: Iterable[PanePlan], here: FamilyProgress) -> None:
         """Group all windows at once."""
-        self.managers = managers(plans, self.policy)
+        self.managers = window_managers(plans, self.policy)
         for lag in self.managers:
-            self._follow(lag, here)
+            self._match_chains(lag, here)
 
-    def serve(self, feed: Feed, window: Sliding) -> None:
+    def serve(self, feed: Subscription, window: Sliding) -> None:
         """Let a window be answered from the beginning."""
         self._chain_of(window).serve(feed)
 
-    def embed(self, feed: Feed, window: Sliding, here: Standpoint) -> None:
+    def embed(self, feed: Subscription, window: Sliding, here: FamilyProgress) -> None:
         """Let a window into a running chain; where panes are not cut for it yet, a stand-in starts half-filled."""
-        self.managers.setdefault(window.lag, WindowManager(self.policy)).embed(frame_of(window))
-        self._follow(window.lag, here)
+        self.managers.setdefault(window.lag, WindowManager(self.policy)).embed(shape_of(window))
+        self._match_chains(window.lag, here)
         chain = self._chain_of(window)
-        since = chain.exact_since(frame_of(window), here.coming)
-        if feed.since > NEVER:
+        since = chain.exact_since(shape_of(window), here.coming)
+        if feed.since > MIN_POSITION:
             since = max(since, feed.since + window.lag + window.range)
         chain.serve(feed, since=since)
         if since > here.passed:
-            standin = self._new(window.lag, [window.range], [frame_of(window).granule], here)
-            straddled = [pane.end for pane in here.coming if standin.straddled(window, pane)]
+            standin = self._new_chain(window.lag, [window.range], [shape_of(window).granule], here)
+            straddled = [pane.end for pane in here.coming if standin.has_edge_inside(window, pane)]
             standin.begins = max([here.closed, feed.since, *straddled])
             standin.serve(feed, until=since)
             self.standins.append(standin)
 
-    def leave(self, feed: Feed, here: Standpoint) -> None:
+    def leave(self, feed: Subscription, here: FamilyProgress) -> None:
         """Let a window go."""
-        for chain in self.holders:
+        for chain in self.evaluators:
             chain.leave(feed.number)
         self.standins = [standin for standin in self.standins if standin.serving]
-        if window := slider(feed.window, feed.revise):
-            self.managers[window.lag].revoke(frame_of(window))
-            self._follow(window.lag, here)
+        if window := sliding_window(feed.window, feed.revise):
+            self.managers[window.lag].revoke(shape_of(window))
+            self._match_chains(window.lag, here)
 
-    def repack(self, here: Standpoint) -> None:
+    def repack(self, here: FamilyProgress) -> None:
         """Group anew what joins and leaves have degraded; old chains answer until the new ones have seen enough."""
         for lag, manager in self.managers.items():
-            if not manager.degraded():
+            if not manager.is_degraded():
                 continue
             old = {key: chain for key, chain in self.chains.items() if key[0] == lag}
             self.chains = {key: chain for key, chain in self.chains.items() if key[0] != lag}
-            self.managers[lag] = manager.repacked()
-            self._follow(lag, here)
+            self.managers[lag] = manager.repack()
+            self._match_chains(lag, here)
             for chain in old.values():
                 for serving in chain.serving.values():
                     assert isinstance(serving.feed.window, Sliding)
@@ -99,11 +99,11 @@ class Chains:
                     serving.until = since
             self.standins += old.values()
 
-    def relieve(self) -> None:
+    def drop_finished_standins(self) -> None:
         """Let stand-ins go that are not needed any more."""
-        self.standins = [standin for standin in self.standins if not standin.over()]
+        self.standins = [standin for standin in self.standins if not standin.is_over()]
 
-    def _follow(self, lag: int, here: Standpoint) -> None:
+    def _match_chains(self, lag: int, here: FamilyProgress) -> None:
         """Give every group of a manager the chain it needs, and no other."""
         groups = {(lag, group.number): group for group in self.managers[lag].groups}
         for key in [key for key in self.chains if key[0] == lag and key not in groups]:
@@ -111,21 +111,21 @@ class Chains:
         for key, group in groups.items():
             ranges, granules = list(group.ranges), list(group.granules)
             if key not in self.chains:
-                self.chains[key] = self._new(lag, ranges, granules, here)
+                self.chains[key] = self._new_chain(lag, ranges, granules, here)
             elif self.chains[key].shape != (ranges, granules):
                 self.chains[key].reshape(ranges, granules)
 
-    def _new(self, lag: int, ranges: Sequence[int], granules: Sequence[int], here: Standpoint) -> Sliders:
-        chain = Sliders(self.columns, self.boundary, lag, here.origin, ranges, granules)
-        if here.closed > NEVER:
+    def _new_chain(self, lag: int, ranges: Sequence[int], granules: Sequence[int], here: FamilyProgress) -> ChainEvaluator:
+        chain = ChainEvaluator(self.columns, self.boundary, lag, here.origin, ranges, granules)
+        if here.closed > MIN_POSITION:
             chain.begins, chain.chain.lost = here.closed, here.closed + chain.shift
         chain.grow(here.keys)
-        if here.passed > NEVER:
-            chain.pass_to(here.passed)
+        if here.passed > MIN_POSITION:
+            chain.skip_to(here.passed)
         return chain
 
-    def _chain_of(self, window: Sliding) -> Sliders:
-        return self.chains[window.lag, self.managers[window.lag].group_of(frame_of(window)).number]
+    def _chain_of(self, window: Sliding) -> ChainEvaluator:
+        return self.chains[window.lag, self.managers[window.lag].group_of(shape_of(window)).number]
 
     # ---- restarts ----------------------------------------------------------------------------------------------
 
@@ -133,8 +133,8 @@ class Chains:
         grouped = [
             {
                 "lag": lag,
-                "groups": [[group.number, [astuple(frame) for frame in group.frames]] for group in manager.groups],
-                "asked": [[*astuple(frame), manager.multiplicity(frame)] for frame in manager.frames],
+                "groups": [[group.number, [astuple(frame) for frame in group.shapes]] for group in manager.groups],
+                "asked": [[*astuple(frame), manager.multiplicity(frame)] for frame in manager.shapes],
             }
             for lag, manager in self.managers.items()
         ]
@@ -144,16 +144,16 @@ class Chains:
             "standins": [[standin.lag, standin.state()] for standin in self.standins],
         }
 
-    def restore(self, state: Tree, feeds: Mapping[int, Feed], here: Standpoint) -> None:
+    def restore(self, state: Tree, feeds: Mapping[int, Subscription], here: FamilyProgress) -> None:
         for saved in state["managers"]:
-            groups = {number: [Frame(*frame) for frame in frames] for number, frames in saved["groups"]}
-            asked = Counter({Frame(length, slide): count for length, slide, count in saved["asked"]})
-            self.managers[saved["lag"]] = WindowManager.restored(self.policy, groups, asked)
-        self.chains = {(lag, n): self._restored(lag, saved, feeds, here) for lag, n, saved in state["chains"]}
-        self.standins = [self._restored(lag, saved, feeds, here) for lag, saved in state["standins"]]
+            groups = {number: [WindowShape(*frame) for frame in frames] for number, frames in saved["groups"]}
+            asked = Counter({WindowShape(length, slide): count for length, slide, count in saved["asked"]})
+            self.managers[saved["lag"]] = WindowManager.restore(self.policy, groups, asked)
+        self.chains = {(lag, n): self._restore_chain(lag, saved, feeds, here) for lag, n, saved in state["chains"]}
+        self.standins = [self._restore_chain(lag, saved, feeds, here) for lag, saved in state["standins"]]
 
-    def _restored(self, lag: int, saved: Tree, feeds: Mapping[int, Feed], here: Standpoint) -> Sliders:
-        chain = Sliders(self.columns, self.boundary, lag, here.origin, *saved["shape"])
+    def _restore_chain(self, lag: int, saved: Tree, feeds: Mapping[int, Subscription], here: FamilyProgress) -> ChainEvaluator:
+        chain = ChainEvaluator(self.columns, self.boundary, lag, here.origin, *saved["shape"])
         chain.grow(here.keys)
         for number, since, until in saved["serving"]:
             chain.serve(feeds[number], since, until)

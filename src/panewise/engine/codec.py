@@ -13,23 +13,23 @@ from panewise.aggregate.pairs import Pair
 
 _MAKERS: dict[str, Callable[[Any], Any]] = {
     "pair": lambda parts: Pair(*parts),
-    "tuple": lambda parts: tuple(map(_made, parts)),
+    "tuple": lambda parts: tuple(map(_from_plain, parts)),
     "fraction": lambda parts: Fraction(*parts),
     "decimal": Decimal,
     "bytes": bytes.fromhex,
-    "counter": lambda pairs: Counter({_made(value): count for value, count in pairs}),
+    "counter": lambda pairs: Counter({_from_plain(value): count for value, count in pairs}),
 }
 
 
 def to_text(state: Any) -> str:
-    return json.dumps(_plain(state), separators=(",", ":"))
+    return json.dumps(_to_plain(state), separators=(",", ":"))
 
 
 def from_text(text: str) -> Any:
-    return _made(json.loads(text))
+    return _from_plain(json.loads(text))
 
 
-def _plain(state: Any) -> Any:
+def _to_plain(state: Any) -> Any:
     """A state in terms of JSON; what JSON has no word for becomes an object with one key, its kind."""
     match state:
         case None | bool() | int() | float() | str():
@@ -37,7 +37,7 @@ def _plain(state: Any) -> Any:
         case Pair():
             return {"pair": list(state)}
         case tuple():
-            return {"tuple": [_plain(part) for part in state]}
+            return {"tuple": [_to_plain(part) for part in state]}
         case Fraction():
             return {"fraction": [state.numerator, state.denominator]}
         case Decimal():
@@ -45,11 +45,11 @@ def _plain(state: Any) -> Any:
         case bytes():
             return {"bytes": state.hex()}
         case Counter():
-            return {"counter": [[_plain(value), count] for value, count in state.items()]}
+            return {"counter": [[_to_plain(value), count] for value, count in state.items()]}
     raise TypeError(f"no text for a state of type {type(state).__name__}")
 
 
-def _made(plain: Any) -> Any:
+def _from_plain(plain: Any) -> Any:
     if not isinstance(plain, dict):
         return plain
     ((kind, content),) = plain.items()

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Longs, runs
+from panewise.aggregate import Int64Array, runs
 from panewise.algebra import Emit
-from panewise.algebra.added import beside
+from panewise.algebra.added import combine_columns
 from panewise.engine.family import Member
-from panewise.engine.report import Manner, Said
+from panewise.engine.report import ReportFormat, ReportedRows
 from panewise.window import MultiGranular, Session, Window
 
 
 @dataclass(frozen=True, eq=False)
-class Seat:
+class QueryOutput:
     """Where a query sits: how it is reported, which feeds it takes, and the type of instants in its results."""
 
-    manner: Manner
+    manner: ReportFormat
     member: Member
     instants: pa.DataType
 
@@ -29,75 +29,75 @@ class Emission(Mapping[str, pa.Table]):
     """The results of one `advance`, by the name of the query. A query with nothing to say has an empty table."""
 
     def __init__(
-        self, seats: Mapping[str, Seat], heard: Mapping[int, list[Said]], relations: Mapping[str, pa.Table]
+        self, seats: Mapping[str, QueryOutput], heard: Mapping[int, list[ReportedRows]], relations: Mapping[str, pa.Table]
     ) -> None:
-        self._seats, self._heard, self._relations = seats, heard, relations
+        self._outputs, self._reports, self._relations = seats, heard, relations
         self._tables: dict[str, pa.Table] = dict(relations)
 
     def __getitem__(self, name: str) -> pa.Table:
         if name not in self._tables:
-            seat = self._seats[name]
-            said = self._heard.get(id(seat.manner)) or [_silence(seat)]
-            self._tables[name] = pa.concat_tables([result(seat, each) for each in said])
+            seat = self._outputs[name]
+            said = self._reports.get(id(seat.manner)) or [_empty_report(seat)]
+            self._tables[name] = pa.concat_tables([result_table(seat, each) for each in said])
         return self._tables[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter({**self._seats, **self._relations})
+        return iter({**self._outputs, **self._relations})
 
     def __len__(self) -> int:
-        return len(self._seats) + len(self._relations)
+        return len(self._outputs) + len(self._relations)
 
-    def together(self, names: Collection[str]) -> pa.Table | None:
+    def combined_table(self, names: Collection[str]) -> pa.Table | None:
         """The results of some queries with the same columns as one table, whose first column names the query."""
-        manners: dict[int, dict[str, Seat]] = {}
-        tables = [_named(name, self._relations[name]) for name in names if name in self._relations]
+        manners: dict[int, dict[str, QueryOutput]] = {}
+        tables = [_with_query_name(name, self._relations[name]) for name in names if name in self._relations]
         for name in names:
             if name in self._relations:
                 continue
-            manners.setdefault(id(self._seats[name].manner), {})[name] = self._seats[name]
-        heard = [(said, seats) for manner, seats in manners.items() for said in self._heard.get(manner, [])]
-        tables += [_attributed(said, listeners) for said, listeners in heard]
+            manners.setdefault(id(self._outputs[name].manner), {})[name] = self._outputs[name]
+        heard = [(said, seats) for manner, seats in manners.items() for said in self._reports.get(manner, [])]
+        tables += [_per_query_table(said, listeners) for said, listeners in heard]
         return pa.concat_tables(tables) if tables else None
 
     def families(self) -> list[pa.Table]:
         """The same results, one table for all queries that are reported together; `feed` tells windows aseat."""
-        seats = {id(seat.manner): seat for seat in self._seats.values()}
-        return [family_table(seats[manner], each) for manner, said in self._heard.items() for each in said]
+        seats = {id(seat.manner): seat for seat in self._outputs.values()}
+        return [family_table(seats[manner], each) for manner, said in self._reports.items() for each in said]
 
 
-def _named(name: str, table: pa.Table) -> pa.Table:
+def _with_query_name(name: str, table: pa.Table) -> pa.Table:
     """A table with the name of its query as the first column."""
     query = {"query": pa.array([name] * table.num_rows, pa.string())}
-    columns = beside(query, dict(zip(table.column_names, table.columns, strict=True)))
+    columns = combine_columns(query, dict(zip(table.column_names, table.columns, strict=True)))
     return pa.table(list(columns.values()), names=list(columns))
 
 
-def result(seat: Seat, said: Said) -> pa.Table:
+def result_table(seat: QueryOutput, said: ReportedRows) -> pa.Table:
     """The table of one query, in the order of time; a query with levels speaks of one level after the other."""
     pieces = [np.arange(*np.searchsorted(said.feeds, (feed, feed + 1))) for feed, _ in seat.member.feeds]
     levels = np.repeat([level if level is not None else -1 for _, level in seat.member.feeds], list(map(len, pieces)))
     places = np.concatenate(pieces)
-    columns = dict(zip(said.selected.column_names, _cut(said.selected, places).columns, strict=True))
-    return _dated(seat, said, places, levels, columns)
+    columns = dict(zip(said.selected.column_names, _take_rows(said.selected, places).columns, strict=True))
+    return _with_time_columns(seat, said, places, levels, columns)
 
 
-def _dated(seat: Seat, said: Said, places: Longs, levels: Longs, columns: dict[str, pa.Array]) -> pa.Table:
+def _with_time_columns(seat: QueryOutput, said: ReportedRows, places: Int64Array, levels: Int64Array, columns: dict[str, pa.Array]) -> pa.Table:
     """Selected columns with those that say when."""
-    added = _added(seat, said, places)
+    added = _time_columns(seat, said, places)
     if isinstance(seat.member.plan.window, MultiGranular):
         added["w_level"] = pa.array(levels, pa.int32())
-    columns = beside(columns, {name: added[name] for name in _ORDER if name in added})
+    columns = combine_columns(columns, {name: added[name] for name in _COLUMN_ORDER if name in added})
     return pa.table(list(columns.values()), names=list(columns))
 
 
-_ORDER = ("w_start", "w_end", "ts", "w_level", "sign", "expires_at", "expires_order", "revision")
+_COLUMN_ORDER = ("w_start", "w_end", "ts", "w_level", "sign", "expires_at", "expires_order", "revision")
 
 
-def _attributed(said: Said, seats: Mapping[str, Seat]) -> pa.Table:
+def _per_query_table(said: ReportedRows, seats: Mapping[str, QueryOutput]) -> pa.Table:
     """Everything that was said in one manner, for each query that listens."""
     names: list[str] = []
     levels: list[int] = []
-    pieces: list[Longs] = []
+    pieces: list[Int64Array] = []
     for name, listener in seats.items():
         for feed, level in listener.member.feeds:
             piece = np.arange(*np.searchsorted(said.feeds, (feed, feed + 1)))
@@ -108,21 +108,21 @@ def _attributed(said: Said, seats: Mapping[str, Seat]) -> pa.Table:
     sizes = list(map(len, pieces))
     places = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
     query = pa.array(names, pa.string()).take(pa.array(np.repeat(np.arange(len(names)), sizes)))
-    selected = zip(said.selected.column_names, _cut(said.selected, places).columns, strict=True)
-    columns = beside({"query": query}, dict(selected))
+    selected = zip(said.selected.column_names, _take_rows(said.selected, places).columns, strict=True)
+    columns = combine_columns({"query": query}, dict(selected))
     seat = next(iter(seats.values()))
-    return _dated(seat, said, places, np.repeat(levels, sizes), columns)
+    return _with_time_columns(seat, said, places, np.repeat(levels, sizes), columns)
 
 
-def family_table(seat: Seat, said: Said) -> pa.Table:
+def family_table(seat: QueryOutput, said: ReportedRows) -> pa.Table:
     """Everything that was said in one manner, with the number of the feed that said it."""
     places = np.arange(len(said.feeds))
     columns = dict(zip(said.selected.column_names, said.selected.columns, strict=True))
-    columns = beside(columns, {"feed": pa.array(said.feeds), **_added(seat, said, places)})
+    columns = combine_columns(columns, {"feed": pa.array(said.feeds), **_time_columns(seat, said, places)})
     return pa.table(list(columns.values()), names=list(columns))
 
 
-def _added(seat: Seat, said: Said, places: Longs) -> dict[str, pa.Array]:
+def _time_columns(seat: QueryOutput, said: ReportedRows, places: Int64Array) -> dict[str, pa.Array]:
     """The columns that say when."""
     query, added = seat.member.plan.query, {}
     at, feeds = said.at[places], said.feeds[places]
@@ -131,23 +131,23 @@ def _added(seat: Seat, said: Said, places: Longs) -> dict[str, pa.Array]:
             starts = said.starts if said.starts is not None else at
             added["w_start"], added["w_end"] = _instants(starts[places], seat.instants), _instants(at, seat.instants)
         else:
-            added["w_start"], added["w_end"] = _bounds(said.windows, feeds, at, seat.instants)
+            added["w_start"], added["w_end"] = _window_bounds(said.windows, feeds, at, seat.instants)
     else:
         added["ts"] = _instants(at, seat.instants)
     if query.emit is Emit.CHANGES:
         signs = said.signs if said.signs is not None else np.zeros(0)
         added["sign"] = pa.array(signs[places].astype(np.int8))
-    if seat.manner.family.expiry and query.emit in (Emit.CHANGES, Emit.ISTREAM):
+    if seat.manner.family.expiry_column and query.emit in (Emit.CHANGES, Emit.ISTREAM):
         expires = said.expires if said.expires is not None else pa.array([], pa.int64())
-        kind = seat.instants if seat.manner.family.expiry == "expires_at" else pa.int64()
-        added[seat.manner.family.expiry] = expires.take(pa.array(places)).cast(kind)
+        kind = seat.instants if seat.manner.family.expiry_column == "expires_at" else pa.int64()
+        added[seat.manner.family.expiry_column] = expires.take(pa.array(places)).cast(kind)
     if query.revise is not None:
         revisions = said.revisions if said.revisions is not None else np.zeros(0)
         added["revision"] = pa.array(revisions[places].astype(np.int32))
     return added
 
 
-def _bounds(windows: Mapping[int, Window], feeds: Longs, at: Longs, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
+def _window_bounds(windows: Mapping[int, Window], feeds: Int64Array, at: Int64Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
     starts, ends = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
     unbounded = np.zeros(len(at), bool)
     for low, high in zip(*runs(feeds), strict=True):
@@ -156,18 +156,18 @@ def _bounds(windows: Mapping[int, Window], feeds: Longs, at: Longs, kind: pa.Dat
     return _instants(starts, kind, unbounded), _instants(ends, kind)
 
 
-def _instants(ticks: Longs, kind: pa.DataType, missing: Longs | None = None) -> pa.Array:
+def _instants(ticks: Int64Array, kind: pa.DataType, missing: Int64Array | None = None) -> pa.Array:
     return pa.array(ticks, pa.int64(), mask=missing).cast(kind)
 
 
-def _cut(table: pa.Table, places: Longs) -> pa.Table:
+def _take_rows(table: pa.Table, places: Int64Array) -> pa.Table:
     """Some rows; a run of them is not copied."""
     if len(places) and places[-1] - places[0] == len(places) - 1 and (np.diff(places) == 1).all():
         return table.slice(int(places[0]), len(places))
     return table.take(pa.array(places, pa.int64()))
 
 
-def _silence(seat: Seat) -> Said:
+def _empty_report(seat: QueryOutput) -> ReportedRows:
     columns = seat.member.plan.query.root.columns
     schema = pa.schema([(column.name, column.type) for column in columns])
-    return Said(schema.empty_table(), np.zeros(0, np.int64), np.zeros(0, np.int64), {})
+    return ReportedRows(schema.empty_table(), np.zeros(0, np.int64), np.zeros(0, np.int64), {})

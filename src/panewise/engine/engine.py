@@ -11,27 +11,27 @@ import pyarrow as pa
 
 from panewise.accounting import Accounting
 from panewise.algebra import Host
-from panewise.engine.emission import Emission, Seat
+from panewise.engine.emission import Emission, QueryOutput
 from panewise.engine.engine_lookups import EngineLookups
 from panewise.engine.family import Family
-from panewise.engine.founding import founded
-from panewise.engine.grouping import Home, home_of
+from panewise.engine.founding import create_family
+from panewise.engine.grouping import FamilyKey, family_key
 from panewise.engine.intake import NO_MARK, Arrivals, Intake
 from panewise.engine.lateness import Ledger
-from panewise.engine.lookups import When, tick_at
-from panewise.engine.pool import Pool, Standing
-from panewise.engine.relational import Circuit, Inflow
-from panewise.engine.report import Reporter, Said
-from panewise.engine.retention import Lengths, Retention, retained
-from panewise.engine.shelf import Chosen
-from panewise.engine.slicer import opened
-from panewise.engine.snapshot import Tree, packed, unpacked
+from panewise.engine.lookups import InstantLike, parse_instant
+from panewise.engine.pool import Pool, RegisteredQuery
+from panewise.engine.relational import RowEngine, RowInputKey
+from panewise.engine.report import Reporter, ReportedRows
+from panewise.engine.retention import Lengths, Retention, parse_retention
+from panewise.engine.shelf import KeyValues
+from panewise.engine.slicer import read_parcel
+from panewise.engine.snapshot import Tree, pack_state, unpack_state
 from panewise.engine.time_family import TimeFamily
 from panewise.errors import Failure, QueryProblem, SchemaProblem, StateProblem, did_you_mean
-from panewise.plan import Aggregation, Framing, Relation
-from panewise.plan.kinship import Kin
+from panewise.plan import PanePlan, FramePlan, RowPlan
+from panewise.plan.kinship import SharedOperators
 from panewise.slicing import WindowManager
-from panewise.stores.stairs import NEVER
+from panewise.stores.stairs import MIN_POSITION
 from panewise.time import Ticks
 
 
@@ -56,34 +56,34 @@ class Engine:
         grain: Lengths | None = None,
     ) -> None:
         self.pool = pool
-        self.retention = retained(pool, keep, grain) if state is None else Retention(*state["retention"])
+        self.retention = parse_retention(pool, keep, grain) if state is None else Retention(*state["retention"])
         self._intakes = {name: Intake(name, schema) for name, schema in pool.streams.items()}
-        self._families: dict[Home, Family] = {}
-        self._reporters: dict[Home, Reporter] = {}
-        self._homes: dict[str, Home] = {}
-        self._seats: dict[str, Seat] = {}
+        self._families: dict[FamilyKey, Family] = {}
+        self._reporters: dict[FamilyKey, Reporter] = {}
+        self._family_keys: dict[str, FamilyKey] = {}
+        self._outputs: dict[str, QueryOutput] = {}
         if stored is None:
             stored = {name for name, schema in pool.streams.items() if schema.delay is None}
-        self._circuit = Circuit(pool.boundary, pool.host, pool.purge, shard, stored)
+        self._row_engine = RowEngine(pool.boundary, pool.host, pool.purge, shard, stored)
         #: Queries whose times of day wait for the first item to tell the day.
-        self._waiting: dict[str, Standing] = {}
+        self._unanchored: dict[str, RegisteredQuery] = {}
         self._anchors: dict[str, int] = {}
         #: What was said while another family could not speak.
-        self._unheard: dict[int, list[Said]] = {}
+        self._undelivered: dict[int, list[ReportedRows]] = {}
         self._late: dict[str, list[pa.Table]] = {}
         self._lookups = EngineLookups(self)
         if state is not None:
             self._load(state)
         else:
             for standing in pool.queries.values():
-                self.joined(standing)
+                self.on_register(standing)
         pool.listeners.append(self)
 
     # ---- rows and time -----------------------------------------------------------------------------------------
 
     def feed(self, stream: str, batch: Any) -> None:
         """Take rows in: a record batch or table with the declared columns. All of it, or nothing on an error."""
-        arrivals, rejected, ledger = self.bring(stream, batch)
+        arrivals, rejected, ledger = self.ingest(stream, batch)
         lost = ledger.late
         if len(lost):
             places = np.searchsorted(arrivals.order, lost)
@@ -91,7 +91,7 @@ class Engine:
         by_query = {name: len(late) for name, late in ledger.late_by_query().items()}
         self.intake(stream).count(len(arrivals) + rejected, rejected, len(lost), len(ledger.partly_late), by_query)
 
-    def bring(self, stream: str, batch: Any, only: Home | Inflow | None = None) -> tuple[Arrivals, int, Ledger]:
+    def ingest(self, stream: str, batch: Any, only: FamilyKey | RowInputKey | None = None) -> tuple[Arrivals, int, Ledger]:
         """Take rows in without counting them: how they arrived, how many were rejected, and what became of late ones.
 
         With `only`, the rows are for one family or one home alone.
@@ -100,41 +100,41 @@ class Engine:
         arrivals, rejected = intake.admit(batch)
         ledger = Ledger()
         if len(arrivals):
-            late = arrivals.late()
+            late = arrivals.late_flags()
             on_time = arrivals.times if late is None else arrivals.times[~late]
             if len(on_time):
                 self._anchor(stream, int(on_time.min()))
-            inflow = only if isinstance(only, Inflow) else None
-            readings = self._circuit.read(stream, arrivals, inflow) if inflow or only is None else []
-            families = [] if isinstance(only, Inflow) else self._families_of(stream) if only is None else self.at(only)
+            inflow = only if isinstance(only, RowInputKey) else None
+            readings = self._row_engine.read(stream, arrivals, inflow) if inflow or only is None else []
+            families = [] if isinstance(only, RowInputKey) else self._families_of(stream) if only is None else self.families_at(only)
             # Whatever can fail comes first, so that nobody takes rows in that another query fails on.
             entering = [(family, found) for family in families if (found := family.read(arrivals))]
             for family, found in entering:
                 family.take(found, ledger)
             for reading in readings:
                 reading.enter(ledger)
-        intake.passed(arrivals, len(arrivals) + rejected)
+        intake.commit(arrivals, len(arrivals) + rejected)
         return arrivals, rejected, ledger
 
-    def take(self, home: Home, parcel: Tree) -> None:
+    def take_panes(self, home: FamilyKey, parcel: Tree) -> None:
         """Take panes in that a slicer cut for a family; nobody needs them once its last query has gone."""
-        for family in self.at(home):
+        for family in self.families_at(home):
             assert isinstance(family, TimeFamily)
-            family.take_panes(*opened(family, parcel), self.intake(family.plan.source.stream).mark)
+            family.take_panes(*read_parcel(family, parcel), self.intake(family.plan.source.stream).mark)
 
-    def see(self, stream: str, first: int, newest: int) -> None:
+    def observe_times(self, stream: str, first: int, newest: int) -> None:
         """Items of these times have come, here or elsewhere: the first one says which day times of day are on."""
         intake = self.intake(stream)
         intake.newest = max(intake.newest, newest)
         self._anchor(stream, first)
 
-    def reach(self, home: Home | Inflow, newest: int) -> None:
+    def note_newest(self, home: FamilyKey | RowInputKey, newest: int) -> None:
         """An item of this time has entered the windows of a family, here or elsewhere."""
-        if isinstance(home, Inflow):
-            self._circuit.reach(home, newest)
+        if isinstance(home, RowInputKey):
+            self._row_engine.note_newest(home, newest)
             return
-        for family in self.at(home):
-            family.entered.note(at := newest + self.pool.boundary.shift, at)
+        for family in self.families_at(home):
+            family.entry_bounds.note(at := newest + self.pool.boundary.shift, at)
 
     def promise(self, stream: str, mark: int) -> None:
         """Nothing older than a watermark is expected in a stream any more."""
@@ -155,16 +155,16 @@ class Engine:
                     family.advance(intake.mark - 1 + self.pool.boundary.shift)
         shift = self.pool.boundary.shift
         limits = {i.name: i.mark - 1 + shift for i in self._intakes.values() if i.mark > NO_MARK}
-        return self._emitted(self._circuit.advance(limits))
+        return self._emit(self._row_engine.advance(limits))
 
     def finish(self, until: int | str | datetime | None = None) -> Emission:
         """The input is complete: everything until each item has been in all its windows, or until an instant."""
         for family in self._families.values():
             domain = family.plan.query.domain
-            family.finish(None if until is None else tick_at(until, domain))
+            family.finish(None if until is None else parse_instant(until, domain))
         domains = {schema.domain for schema in self.pool.streams.values()}
-        last = None if until is None else max(tick_at(until, domain) for domain in domains)
-        return self._emitted(self._circuit.finish(last))
+        last = None if until is None else max(parse_instant(until, domain) for domain in domains)
+        return self._emit(self._row_engine.finish(last))
 
     # ---- what can be asked -------------------------------------------------------------------------------------
 
@@ -185,14 +185,14 @@ class Engine:
 
     def family(self, name: str) -> Family | None:
         """The family of a query; None where it has none, or none yet."""
-        return self._families.get(self._homes.get(name, (None, None)))
+        return self._families.get(self._family_keys.get(name, (None, None)))
 
     def lookup(
         self,
         query: str,
-        at: When | Sequence[When] | Ticks | None = None,
-        keys: Chosen | None = None,
-        between: tuple[When | Sequence[When] | Ticks, When | Sequence[When] | Ticks] | None = None,
+        at: InstantLike | Sequence[InstantLike] | Ticks | None = None,
+        keys: KeyValues | None = None,
+        between: tuple[InstantLike | Sequence[InstantLike] | Ticks, InstantLike | Sequence[InstantLike] | Ticks] | None = None,
     ) -> pa.Table:
         """The state of a query at an instant, or at many, from all rows so far: a registered query or ad-hoc text.
 
@@ -218,11 +218,11 @@ class Engine:
 
     def snapshot(self) -> bytes:
         """All state as bytes: queries, panes, watermarks and accounts."""
-        return packed(self.state(), self.pool.declared())
+        return pack_state(self.state(), self.pool.declaration())
 
     def state(self) -> Tree:
         """The same as a tree, without the queries."""
-        if self._unheard or any(family.said for family in self._families.values()):
+        if self._undelivered or any(family.pending_chunks for family in self._families.values()):
             raise StateProblem("results are waiting that could not be said", fix="revoke the query that overflows")
         families = []
         for home, family in self._families.items():
@@ -234,66 +234,66 @@ class Engine:
             "intakes": intakes,
             "families": families,
             "late": late,
-            "relations": self._circuit.state(),
+            "relations": self._row_engine.state(),
             "retention": self.retention.plain(),
         }
 
     @classmethod
     def restore(cls, data: bytes, host: Host | None = None) -> Engine:
         """The engine that a snapshot was taken of, with a pool of its own."""
-        tree, plan = unpacked(data)
-        return cls(Pool.from_declared(plan, host), tree)
+        tree, plan = unpack_state(data)
+        return cls(Pool.from_declaration(plan, host), tree)
 
     def _load(self, tree: Tree) -> None:
         for name, saved in tree["intakes"].items():
             self._intakes[name].restore(saved)
         self._late = {name: [table] for name, table in tree["late"].items()}
-        waiting = {name: s for name, s in self.pool.queries.items() if isinstance(s.plan, Aggregation)}
-        relations = {name: s.plan for name, s in self.pool.queries.items() if isinstance(s.plan, Relation | Framing)}
-        self._circuit.restore(
-            tree["relations"], {name: (plan, self._instants(plan)) for name, plan in relations.items()}
+        waiting = {name: s for name, s in self.pool.queries.items() if isinstance(s.plan, PanePlan)}
+        relations = {name: s.plan for name, s in self.pool.queries.items() if isinstance(s.plan, RowPlan | FramePlan)}
+        self._row_engine.restore(
+            tree["relations"], {name: (plan, self._instant_type(plan)) for name, plan in relations.items()}
         )
         for saved in tree["families"]:
             self._anchors |= dict(saved["anchors"])
             since = dict(saved["family"]["since"])
             for name, numbers in saved["family"]["members"]:
                 del waiting[name]
-                home = self._home(self._plan_of(name), name)
+                home = self._ensure_family(self._plan_of(name), name)
                 self._families[home].rejoin(name, self._plan_of(name), numbers, since)
-                self._seat(name, home)
+                self._add_output(name, home)
             self._families[home].restore(saved["family"])
             self._reporters[home].restore(saved["said"])
-        self._waiting = waiting
+        self._unanchored = waiting
 
-    def _instants(self, plan: Relation | Framing) -> pa.DataType:
+    def _instant_type(self, plan: RowPlan | FramePlan) -> pa.DataType:
         """The type of instants in the results of a query."""
         return next(self._intakes[name].schema.instants for name in sorted(plan.streams))
 
-    def _plan_of(self, name: str) -> Aggregation:
+    def _plan_of(self, name: str) -> PanePlan:
         plan = self.pool.queries[name].plan
-        assert isinstance(plan, Aggregation)
-        return plan.anchored(self._anchors[name]) if name in self._anchors else plan
+        assert isinstance(plan, PanePlan)
+        return plan.anchor_to(self._anchors[name]) if name in self._anchors else plan
 
     # ---- queries come and go -----------------------------------------------------------------------------------
 
-    def joined(self, query: Standing) -> None:
+    def on_register(self, query: RegisteredQuery) -> None:
         """Called by the pool."""
-        if isinstance(query.plan, Relation | Framing):
-            self._circuit.join(query.name, query.plan, self._instants(query.plan))
-        elif _of_day(query.plan):
-            self._waiting[query.name] = query
+        if isinstance(query.plan, RowPlan | FramePlan):
+            self._row_engine.join(query.name, query.plan, self._instant_type(query.plan))
+        elif _has_time_of_day(query.plan):
+            self._unanchored[query.name] = query
         else:
-            self._settle(query, query.plan)
+            self._join_family(query, query.plan)
 
-    def left(self, query: Standing) -> None:
+    def on_revoke(self, query: RegisteredQuery) -> None:
         """Called by the pool."""
-        if isinstance(query.plan, Relation | Framing):
-            self._circuit.leave(query.name)
+        if isinstance(query.plan, RowPlan | FramePlan):
+            self._row_engine.leave(query.name)
             return
-        if self._waiting.pop(query.name, None):
+        if self._unanchored.pop(query.name, None):
             return
-        home = self._homes.pop(query.name)
-        del self._seats[query.name]
+        home = self._family_keys.pop(query.name)
+        del self._outputs[query.name]
         self._anchors.pop(query.name, None)
         family, reporter = self._families[home], self._reporters[home]
         reporter.leave(family.members[query.name])
@@ -310,53 +310,53 @@ class Engine:
         """The families whose panes and rows lookups are answered from."""
         return list(self._families.values())
 
-    def kin(self) -> list[tuple[Mapping[str, Relation], Kin]]:
+    def shared_operators(self) -> list[tuple[Mapping[str, RowPlan], SharedOperators]]:
         """Called by the pool: which relational operators share their work."""
-        return self._circuit.kin()
+        return self._row_engine.shared_operators()
 
-    def _settle(self, query: Standing, plan: Aggregation) -> None:
-        home = self._home(plan, query.name)
-        since = NEVER if query.since is None else query.since + self.pool.boundary.shift
+    def _join_family(self, query: RegisteredQuery, plan: PanePlan) -> None:
+        home = self._ensure_family(plan, query.name)
+        since = MIN_POSITION if query.since is None else query.since + self.pool.boundary.shift
         self._families[home].join(query.name, plan, since)
-        self._seat(query.name, home)
+        self._add_output(query.name, home)
 
-    def _seat(self, name: str, home: Home) -> None:
+    def _add_output(self, name: str, home: FamilyKey) -> None:
         """Let the results of a query be reported."""
         member = self._families[home].members[name]
         manner = self._reporters[home].join(member)
-        self._seats[name] = Seat(manner, member, self._intakes[member.plan.source.stream].schema.instants)
+        self._outputs[name] = QueryOutput(manner, member, self._intakes[member.plan.source.stream].schema.instants)
 
-    def _home(self, plan: Aggregation, name: str) -> Home:
+    def _ensure_family(self, plan: PanePlan, name: str) -> FamilyKey:
         """The family a query belongs to, which may have to be founded."""
-        home = self._homes[name] = home_of(plan)
+        home = self._family_keys[name] = family_key(plan)
         if home not in self._families:
-            self._families[home] = founded(plan, self.pool.boundary, self.pool.host, self.pool.policy)
-            self._keep(self._families[home])
+            self._families[home] = create_family(plan, self.pool.boundary, self.pool.host, self.pool.policy)
+            self._prepare_retention(self._families[home])
             self._reporters[home] = Reporter(self._families[home])
-            self._families[home].recoded = self._reporters[home].recode
+            self._families[home].on_recode = self._reporters[home].recode
         return home
 
-    def _keep(self, family: Family) -> None:
+    def _prepare_retention(self, family: Family) -> None:
         """Let a new family remember what it has missed, and keep its panes for lookups where that is wanted."""
         if not isinstance(family, TimeFamily):
             return
         stream = family.plan.source.stream
         newest = self._intakes[stream].newest
-        family.founded = NEVER if newest == NO_MARK else newest + self.pool.boundary.shift
+        family.created_at = MIN_POSITION if newest == NO_MARK else newest + self.pool.boundary.shift
         if stream in self.retention.keep:
-            family.keep(self.retention.keep[stream], self.retention.grain.get(stream))
+            family.start_archive(self.retention.keep[stream], self.retention.grain.get(stream))
 
     def _anchor(self, stream: str, first: int) -> None:
         """The first item says which day times of day are on."""
-        self._circuit.anchor(stream, first)
-        for name, standing in list(self._waiting.items()):
+        self._row_engine.anchor(stream, first)
+        for name, standing in list(self._unanchored.items()):
             plan = standing.plan
-            if isinstance(plan, Aggregation) and plan.source.stream == stream:
-                del self._waiting[name]
+            if isinstance(plan, PanePlan) and plan.source.stream == stream:
+                del self._unanchored[name]
                 self._anchors[name] = first
-                self._settle(standing, plan.anchored(first))
+                self._join_family(standing, plan.anchor_to(first))
 
-    def at(self, home: Home) -> Iterable[Family]:
+    def families_at(self, home: FamilyKey) -> Iterable[Family]:
         """The family of a home; none once its last query has gone."""
         return [self._families[home]] if home in self._families else []
 
@@ -365,27 +365,27 @@ class Engine:
 
     # ---- results -----------------------------------------------------------------------------------------------
 
-    def _emitted(self, tables: dict[str, pa.Table]) -> Emission:
+    def _emit(self, tables: dict[str, pa.Table]) -> Emission:
         failures: list[Failure] = []
         for home, family in self._families.items():
             # Chunks are given up when they have become results, so that an overflow loses nothing of any query.
             try:
-                found = self._reporters[home].report(family.said)
+                found = self._reporters[home].report(family.pending_chunks)
             except QueryProblem as problem:
                 failures += problem.failures
                 continue
             for manner, said in found.items():
-                self._unheard.setdefault(manner, []).append(said)
-            family.said = []
+                self._undelivered.setdefault(manner, []).append(said)
+            family.pending_chunks = []
             family.tidy()
         if failures:
             raise QueryProblem(failures)
-        heard, self._unheard = self._unheard, {}
-        return Emission(dict(self._seats), heard, self._circuit.complete(tables))
+        heard, self._undelivered = self._undelivered, {}
+        return Emission(dict(self._outputs), heard, self._row_engine.with_empty_results(tables))
 
     def _promise(self, to: int | str | datetime) -> None:
         for intake in self._intakes.values():
-            tick = tick_at(to, intake.schema.domain)
+            tick = parse_instant(to, intake.schema.domain)
             intake.promised = max(intake.promised, tick + 1 - self.pool.boundary.shift)
 
     def intake(self, stream: str) -> Intake:
@@ -395,5 +395,5 @@ class Engine:
         return self._intakes[stream]
 
 
-def _of_day(plan: Aggregation) -> bool:
-    return plan.anchored(0) != plan.anchored(86_400_000_000)
+def _has_time_of_day(plan: PanePlan) -> bool:
+    return plan.anchor_to(0) != plan.anchor_to(86_400_000_000)

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from panewise.engine.archive import Archive
-from panewise.engine.holders import Holder
-from panewise.engine.lookups import Lookups
-from panewise.engine.rows_family import RowsFamily
-from panewise.engine.rows_shelf import RowsShelf
-from panewise.engine.shelf import PaneShelf, Shelf
-from panewise.engine.tier_shelf import TierShelf
+from panewise.engine.holders import Evaluator
+from panewise.engine.lookups import PoolLookups
+from panewise.engine.rows_family import CountedFamily
+from panewise.engine.rows_shelf import RowLookupSource
+from panewise.engine.shelf import PaneLookupSource, LookupSource
+from panewise.engine.tier_shelf import TierLookupSource
 from panewise.engine.time_family import TimeFamily
 from panewise.errors import BindProblem
-from panewise.plan import Aggregation
-from panewise.plan.covering import uncovered
-from panewise.stores.stairs import NEVER
+from panewise.plan import PanePlan
+from panewise.plan.covering import cover_refusal
+from panewise.stores.stairs import MIN_POSITION
 from panewise.time import Ticks
 from panewise.window import Rows
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from panewise.engine.engine import Engine
 
 
-class EngineLookups(Lookups):
+class EngineLookups(PoolLookups):
     """Everything one engine can be asked."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine.pool)
         self.engine = engine
 
-    def shelves(self, name: str | None, plan: Aggregation) -> list[Shelf]:
-        found: list[Shelf] = []
+    def lookup_sources(self, name: str | None, plan: PanePlan) -> list[LookupSource]:
+        found: list[LookupSource] = []
         reasons: list[str] = []
         for family in self._families(name, plan):
-            if name is not None or (reason := uncovered(family.plan, plan)) is None:
-                found += self._kept(family, name)
+            if name is not None or (reason := cover_refusal(family.plan, plan)) is None:
+                found += self._sources_of(family, name)
             else:
                 reasons.append(f"query {next(iter(family.members))!r}: {reason}")
         if not found and reasons:
@@ -48,7 +48,7 @@ class EngineLookups(Lookups):
             )
         return found
 
-    def now(self, name: str | None, plan: Aggregation) -> Ticks:
+    def final_instant(self, name: str | None, plan: PanePlan) -> Ticks:
         shift, stream = self.pool.boundary.shift, plan.source.stream
         mark, newest = self.engine.marks[stream], self.engine.newest(stream)
         final = None if mark is None else mark - 1 + shift
@@ -64,37 +64,37 @@ class EngineLookups(Lookups):
                 lines.append(f"{queries}: answered from the panes of standing windows")
                 continue
             lines.append(f"{queries}: {len(family.archive.panes)} panes kept")
-            names = ["COUNT(*)", *(call.aggregate.text(call.arguments) for call in family.kept)]
+            names = ["COUNT(*)", *(call.aggregate.text(call.arguments) for call in family.stored_calls)]
             for number, choice in sorted(family.archive.choices.items()):
                 lines.append(f"  {names[number] if number < len(names) else 'expiry'}: {choice.reason}")
         return "\n".join(lines)
 
-    def _families(self, name: str | None, plan: Aggregation) -> list[TimeFamily | RowsFamily]:
+    def _families(self, name: str | None, plan: PanePlan) -> list[TimeFamily | CountedFamily]:
         """The families that might do: those of the stream whose windows are counted alike, or the one of the query."""
         stream, counted = plan.source.stream, isinstance(plan.window, Rows)
         every = [f for f in self.engine.families() if f.plan.source.stream == stream]
-        fitting = [f for f in every if isinstance(f, RowsFamily if counted else TimeFamily)]
+        fitting = [f for f in every if isinstance(f, CountedFamily if counted else TimeFamily)]
         return [f for f in fitting if name in f.members] if name is not None else fitting
 
-    def _kept(self, family: TimeFamily | RowsFamily, name: str | None) -> list[Shelf]:
+    def _sources_of(self, family: TimeFamily | CountedFamily, name: str | None) -> list[LookupSource]:
         """The archive first; without one, what some window holds may do."""
         stream, boundary = family.plan.source.stream, self.pool.boundary
         basis = (boundary, self.pool.streams[stream].instants)
-        if isinstance(family, RowsFamily):
-            return [RowsShelf(family, *basis)]
-        since = max(family.feeds[n].since for n, _ in family.members[name].feeds) if name is not None else NEVER
-        archives = [family.archive] if family.archive else [_archive(family, holder) for holder in family.holders]
-        archives = archives or [Archive(family.columns, None, family.founded)]
+        if isinstance(family, CountedFamily):
+            return [RowLookupSource(family, *basis)]
+        since = max(family.subscriptions[n].since for n, _ in family.members[name].feeds) if name is not None else MIN_POSITION
+        archives = [family.archive] if family.archive else [_archive_of(family, holder) for holder in family.evaluators]
+        archives = archives or [Archive(family.columns, None, family.created_at)]
         newest = (self.engine.newest(stream) or 0) + boundary.shift
         # Nothing is newer than the newest row: a window that reaches up to it cuts no pane that is still open.
-        coming = [replace(pane, end=max(min(pane.end, newest), pane.start)) for pane in family.coming]
-        shelf = TierShelf if family.plan.positional else PaneShelf
+        coming = [replace(pane, end=max(min(pane.end, newest), pane.start)) for pane in family.pending_panes]
+        shelf = TierLookupSource if family.plan.positional else PaneLookupSource
         return [shelf(family, *basis, archive, coming, since) for archive in archives]
 
 
-def _archive(family: TimeFamily, holder: Holder) -> Archive:
+def _archive_of(family: TimeFamily, holder: Evaluator) -> Archive:
     """What a holder holds, as if it were kept for lookups."""
-    archive = Archive(family.columns, None, max(holder.unknown, family.founded))
+    archive = Archive(family.columns, None, max(holder.forgotten_until, family.created_at))
     for pane in (*holder.panes(), *holder.waiting):
         archive.take(pane)
     return archive

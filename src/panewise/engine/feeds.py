@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from panewise.aggregate import Longs, Words
-from panewise.stores.stairs import NEVER
+from panewise.aggregate import Int64Array, StateWords
+from panewise.stores.stairs import MIN_POSITION
 from panewise.window import Window
 
 
 @dataclass(frozen=True)
-class Feed:
+class Subscription:
     """One window of a family and how it is reported."""
 
     number: int
@@ -22,7 +22,7 @@ class Feed:
     empty: bool
     revise: int | None
     #: Items up to this position do not count: a query that starts now does not look back.
-    since: int = NEVER
+    since: int = MIN_POSITION
 
     @property
     def periodic(self) -> bool:
@@ -39,30 +39,30 @@ class Chunk:
 
     at: int
     feeds: tuple[int, ...]
-    codes: Longs
-    states: Sequence[Words]
+    codes: Int64Array
+    states: Sequence[StateWords]
     revised: bool = False
     #: Where the window begins, if the items decide it.
     start: int | None = None
     #: Later instants at which the same is to be said.
-    again: Longs = field(default_factory=lambda: np.zeros(0, np.int64))
+    again: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 @dataclass
-class Touched:
+class TouchedGroups:
     """Groups that may have changed since a feed last spoke."""
 
-    codes: list[Longs] = field(default_factory=list)
+    codes: list[Int64Array] = field(default_factory=list)
 
-    def add(self, codes: Longs) -> None:
+    def add(self, codes: Int64Array) -> None:
         self.codes.append(codes)
 
-    def seen(self) -> Longs:
+    def sorted_codes(self) -> Int64Array:
         """All of them, ascending."""
         return np.unique(np.concatenate(self.codes)) if self.codes else np.zeros(0, np.int64)
 
-    def taken(self) -> Longs:
+    def take(self) -> Int64Array:
         """All of them; from now on others count."""
-        found = self.seen()
+        found = self.sorted_codes()
         self.codes = []
         return found

@@ -6,35 +6,35 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
-from panewise.aggregate import Columns, CountAll, Items, Longs, Min
-from panewise.aggregate.columns.counts import Counts
-from panewise.algebra import announced
+from panewise.aggregate import StateArrays, CountAll, Items, Int64Array, Min
+from panewise.aggregate.columns.counts import CountStates
+from panewise.algebra import known_expiry
 from panewise.engine.intake import Arrivals
 from panewise.engine.keys import Keys
-from panewise.plan import Aggregation, span
+from panewise.plan import PanePlan, time_span
 from panewise.time import Boundary
 from panewise.window import Landmark
 
 SMALLEST_BLOCK, LARGEST_BLOCK = 1 << 17, 1 << 22
 
 
-class Grouping:
+class GroupEncoder:
     """The keys and the columns of states that an aggregation asks for."""
 
-    def __init__(self, plan: Aggregation) -> None:
+    def __init__(self, plan: PanePlan) -> None:
         self.plan = plan
         types = {c.name: c.type for c in plan.group.child.columns}
         self.keys = Keys([types[key] for key in plan.group.keys])
         #: Presence first, then one for each aggregate, then the oldest item where results say when they expire.
-        self.columns: list[Columns] = [Counts()]
-        self.expiry = expiry(plan)
+        self.columns: list[StateArrays] = [CountStates()]
+        self.expiry_column = expiry_column(plan)
         #: The calls that have a column of their own; COUNT(*) is the presence.
-        self.kept = [call for call in plan.group.calls if not isinstance(call.aggregate, CountAll)]
-        self.columns += [call.aggregate.columns() for call in self.kept]
-        if self.expiry:
-            self.columns.append(Min(pa.int64()).columns())
+        self.stored_calls = [call for call in plan.group.calls if not isinstance(call.aggregate, CountAll)]
+        self.columns += [call.aggregate.state_arrays() for call in self.stored_calls]
+        if self.expiry_column:
+            self.columns.append(Min(pa.int64()).state_arrays())
 
-    def _blocks(self, table: pa.Table, rows: Arrivals) -> Iterator[tuple[slice, Longs, list[Items]]]:
+    def _encode_blocks(self, table: pa.Table, rows: Arrivals) -> Iterator[tuple[slice, Int64Array, list[Items]]]:
         """Rows in blocks: the slice they are, their codes, and what each column of states is made from.
 
         Blocks are small enough to stay in the cache, and not smaller than the number of groups.
@@ -47,40 +47,40 @@ class Grouping:
             where = slice(start, min(start + size, len(rows)))
             part = {name: array.slice(start, where.stop - start) for name, array in arrays.items()}
             codes = self.keys.encode([part[key] for key in self.plan.group.keys], where.stop - start)
-            yield where, codes, self._items(part, rows.times[where], rows.ordered(where))
+            yield where, codes, self._items(part, rows.times[where], rows.order_of(where))
 
-    def _coded(self, table: pa.Table, rows: Arrivals) -> tuple[Longs, list[Items]]:
+    def _encode_rows(self, table: pa.Table, rows: Arrivals) -> tuple[Int64Array, list[Items]]:
         """The same in one piece."""
         arrays = arrays_of(table)
         codes = self.keys.encode([arrays[key] for key in self.plan.group.keys], len(rows))
         return codes, self._items(arrays, rows.times, rows.order)
 
-    def _items(self, part: Mapping[str, pa.Array], times: Longs, order: Longs) -> list[Items]:
+    def _items(self, part: Mapping[str, pa.Array], times: Int64Array, order: Int64Array) -> list[Items]:
         items = [Items((), times, order)]
-        items += [Items(tuple(part[a] for a in call.arguments), times, order) for call in self.kept]
-        if self.expiry:
+        items += [Items(tuple(part[a] for a in call.arguments), times, order) for call in self.stored_calls]
+        if self.expiry_column:
             items.append(Items((pa.array(times),), times, order))
         return items
 
 
-def expiry(plan: Aggregation) -> str | None:
+def expiry_column(plan: PanePlan) -> str | None:
     """The column in which results of a query say when they leave, if they do."""
-    by_time, orders = announced(plan.query.root) if plan.changes else (False, 0)
+    by_time, orders = known_expiry(plan.query.root) if plan.reports_changes else (False, 0)
     return "expires_at" if by_time else "expires_order" if orders else None
 
 
 #: Which family a query belongs to, and how its results say when they expire.
-Home = tuple[object, str | None]
+FamilyKey = tuple[object, str | None]
 
 
-def home_of(plan: Aggregation) -> Home:
+def family_key(plan: PanePlan) -> FamilyKey:
     """Queries with the same home share panes."""
-    return plan.family, expiry(plan)
+    return plan.family_key, expiry_column(plan)
 
 
-def admitted(plan: Aggregation, boundary: Boundary) -> tuple[int, int]:
+def admitted_times(plan: PanePlan, boundary: Boundary) -> tuple[int, int]:
     """The first and last time of items that count at all."""
-    first, last = span(plan.window)
+    first, last = time_span(plan.window)
     upper = isinstance(plan.window, Landmark) and plan.window.upper
     return first, last - boundary.shift if upper else last
 

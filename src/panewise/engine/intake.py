@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from panewise.accounting import Accounting
-from panewise.aggregate import Longs
+from panewise.aggregate import Int64Array
 from panewise.errors import SchemaProblem
 from panewise.schema import StreamSchema, as_table, ticks_of, type_name
 
@@ -28,32 +28,32 @@ class Arrivals:
     """
 
     table: pa.Table
-    times: Longs
+    times: Int64Array
     first: int
-    numbers: Longs | None
-    marks: Longs | None
+    numbers: Int64Array | None
+    marks: Int64Array | None
 
     def __len__(self) -> int:
         return len(self.times)
 
     @property
-    def order(self) -> Longs:
+    def order(self) -> Int64Array:
         """The place of each row in the order of arrival."""
-        return self.ordered(slice(0, len(self)))
+        return self.order_of(slice(0, len(self)))
 
-    def ordered(self, where: slice) -> Longs:
+    def order_of(self, where: slice) -> Int64Array:
         if self.numbers is not None:
             return self.numbers[where]
         return np.arange(self.first + where.start, self.first + where.stop, dtype=np.int64)
 
-    def late(self) -> npt.NDArray[np.bool_] | None:
+    def late_flags(self) -> npt.NDArray[np.bool_] | None:
         """Which rows are late for some instants; None where none is."""
         if self.marks is None:
             return None
         flags: npt.NDArray[np.bool_] = self.marks > self.times
         return flags if flags.any() else None
 
-    def chosen(self, places: Longs) -> Arrivals:
+    def take(self, places: Int64Array) -> Arrivals:
         marks = None if self.marks is None else self.marks[places]
         numbers = self.first + places if self.numbers is None else self.numbers[places]
         return Arrivals(self.table.take(pa.array(places)), self.times[places], self.first, numbers, marks)
@@ -83,17 +83,17 @@ class Intake:
 
     def admit(self, batch: object) -> tuple[Arrivals, int]:
         """The rows of a batch that can be placed in time, and how many cannot; nothing has changed yet."""
-        table = self._checked(batch)
+        table = self._check_columns(batch)
         ticks, usable = ticks_of(table.column(self.schema.time))
         if self.horizon is not None:
             usable = (ticks <= self.horizon) & (True if usable is None else usable)
         if usable is None or usable.all():
-            return self._marked(table, ticks, None), 0
+            return self._with_watermarks(table, ticks, None), 0
         places = np.flatnonzero(usable)
         numbers = places + self.arrived
-        return self._marked(table.take(pa.array(places)), ticks[places], numbers), len(ticks) - len(places)
+        return self._with_watermarks(table.take(pa.array(places)), ticks[places], numbers), len(ticks) - len(places)
 
-    def passed(self, arrivals: Arrivals, rows: int) -> None:
+    def commit(self, arrivals: Arrivals, rows: int) -> None:
         """The rows have been taken in: move the watermark."""
         self.arrived += rows
         if len(arrivals):
@@ -101,7 +101,7 @@ class Intake:
 
     def count(self, rows: int, rejected: int, late: int, partly_late: int, by_query: Mapping[str, int]) -> None:
         """Enter rows into the account."""
-        self.account = self.account.counted(rows, late, rejected, partly_late)
+        self.account = self.account.with_rows(rows, late, rejected, partly_late)
         for name, missed in by_query.items():
             self.late_by_query[name] = self.late_by_query.get(name, 0) + missed
 
@@ -120,7 +120,7 @@ class Intake:
         self.horizon, self.account = state["horizon"], Accounting(**state["account"])
         self.late_by_query = dict(state["late_by_query"])
 
-    def _marked(self, table: pa.Table, times: Longs, numbers: Longs | None) -> Arrivals:
+    def _with_watermarks(self, table: pa.Table, times: Int64Array, numbers: Int64Array | None) -> Arrivals:
         """Each row with the watermark it meets: that of everything before it."""
         in_order = not len(times) or (times[0] >= self.mark and bool((times[1:] >= times[:-1]).all()))
         if in_order or (self.schema.delay_ticks is None and self.promised == NO_MARK):
@@ -131,7 +131,7 @@ class Intake:
             marks[1:] = np.maximum(seen, self.mark)
         return Arrivals(table, times, self.arrived, numbers, marks)
 
-    def _checked(self, batch: object) -> pa.Table:
+    def _check_columns(self, batch: object) -> pa.Table:
         table = as_table(batch)
         wanted = self.schema.schema
         missing = [name for name in wanted.names if name not in table.column_names]

@@ -11,24 +11,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from panewise.aggregate import Columns, Longs, Words, runs
-from panewise.engine.feeds import Chunk, Feed
-from panewise.engine.holders import ALWAYS, Holder, on_grid
+from panewise.aggregate import StateArrays, Int64Array, StateWords, runs
+from panewise.engine.feeds import Chunk, Subscription
+from panewise.engine.holders import END_OF_TIME, Evaluator, on_grid
 from panewise.engine.snapshot import Tree
-from panewise.stores.pane import Pane, merged
-from panewise.stores.stairs import NEVER
+from panewise.stores.pane import Pane, merge_panes
+from panewise.stores.stairs import MIN_POSITION
 from panewise.time import Boundary
 from panewise.window import Contents, LogicalWindow, Sliding
 
 
-class Keeping(Holder):
+class KeptPanesEvaluator(Evaluator):
     """One feed. Space O(panes); bounded only where the window says how far back it can ever look."""
 
-    def __init__(self, columns: Sequence[Columns], feed: Feed, boundary: Boundary) -> None:
+    def __init__(self, columns: Sequence[StateArrays], feed: Subscription, boundary: Boundary) -> None:
         super().__init__(columns, boundary, feed.window.lag if isinstance(feed.window, Sliding) else 0)
         assert isinstance(feed.window, LogicalWindow)
         assert feed.window.grid is not None
-        self.window, self.grid, self.feed = feed.window, feed.window.grid, feed
+        self.window, self.grid, self.subscription = feed.window, feed.window.grid, feed
         self.held: list[Pane] = []
         #: Groups in the last answer; an extent that changes may lose any of them.
         self.shown = np.zeros(0, np.int64)
@@ -41,21 +41,21 @@ class Keeping(Holder):
             return on_grid(self.at + 1, *self.grid)
         return on_grid(max(self.waiting[0].end + self.lag, self.at + 1), *self.grid) if self.waiting else None
 
-    def exhausted(self) -> bool:
+    def is_exhausted(self) -> bool:
         """The window itself knows after which instant it can hold nothing of what there was."""
         if self.waiting:
             return False
         if not self.held:
             return True
-        return self.at >= self._last()
+        return self.at >= self._last_instant()
 
-    def _last(self) -> int:
+    def _last_instant(self) -> int:
         """The last instant of the window over all there was."""
-        ends = min(self.held[0].end, self.entered.oldest), max(self.held[-1].end, self.entered.newest)
+        ends = min(self.held[0].end, self.entry_bounds.oldest), max(self.held[-1].end, self.entry_bounds.newest)
         if self._known is None or self._known[0] != ends:
             times = np.unique(ends) - self.boundary.shift
             instants = self.window.instants(Contents.of(times), self.boundary)
-            self._known = ends, int(instants[-1]) if len(instants) else NEVER
+            self._known = ends, int(instants[-1]) if len(instants) else MIN_POSITION
         return self._known[1]
 
     def step(self, at: int, fresh: list[Pane], opened: bool) -> Iterator[Chunk]:
@@ -65,22 +65,22 @@ class Keeping(Holder):
             touched.add(self.shown)
             self.shown = np.flatnonzero(states[0][0])
             touched.add(self.shown)
-        yield from self._chunks(at, [self.feed], states)
+        yield from self._chunks(at, [self.subscription], states)
 
-    def changing(self) -> Iterator[int]:
+    def change_instants(self) -> Iterator[int]:
         # What is said again, or as changes, is looked at instant by instant.
-        if self.feed.changes or self.feed.revise is not None:
+        if self.subscription.changes or self.subscription.revise is not None:
             yield self.at + 1
         elif self.finishing and self.held and not self.waiting:
-            yield self._last() + 1
+            yield self._last_instant() + 1
 
-    def standing(self) -> Iterator[tuple[list[Feed], list[Words]]]:
+    def current_states(self) -> Iterator[tuple[list[Subscription], list[StateWords]]]:
         return iter(())
 
-    def _repeated(self, upto: int | None) -> Iterator[Chunk]:
+    def _repeat_states(self, upto: int | None) -> Iterator[Chunk]:
         """Whole states at all instants before the next pane comes; those that hold the same panes are told together."""
-        last = min(self.quiet(), ALWAYS if upto is None else upto + 1) - 1
-        instants = self._instants(self.feed, last) if self.held and last < ALWAYS - 1 else np.zeros(0, np.int64)
+        last = min(self.next_change(), END_OF_TIME if upto is None else upto + 1) - 1
+        instants = self._instants(self.subscription, last) if self.held and last < END_OF_TIME - 1 else np.zeros(0, np.int64)
         if not len(instants):
             return
         ends = np.array([pane.end for pane in self.held])
@@ -89,9 +89,9 @@ class Keeping(Holder):
         stops = np.maximum(np.searchsorted(ends, high + self.boundary.shift, "right"), firsts)
         for begin, end in zip(*runs(firsts * (len(ends) + 1) + stops), strict=True):
             if firsts[begin] < stops[begin]:
-                for chunk in self._chunks(int(instants[begin]), [self.feed], self._answer(int(instants[begin]))):
+                for chunk in self._chunks(int(instants[begin]), [self.subscription], self._answer(int(instants[begin]))):
                     yield replace(chunk, again=instants[begin + 1 : end])
-        self.pass_to(last)
+        self.skip_to(last)
 
     def absorb(self, at: int, fresh: list[Pane]) -> None:
         self.held.extend(fresh)
@@ -101,17 +101,17 @@ class Keeping(Holder):
         insort(self.held, pane, key=lambda p: p.end)
 
     def revisions(self, pane: Pane, visible: int) -> Iterator[Chunk]:
-        if self.feed.revise is None:
+        if self.subscription.revise is None:
             return
         origin, step = self.grid
-        for at in range(on_grid(visible - self.feed.revise, origin, step), min(visible, self.at + 1), step):
+        for at in range(on_grid(visible - self.subscription.revise, origin, step), min(visible, self.at + 1), step):
             low, high = self._scope(at)
             if low < pane.end <= high:
-                yield from self._chunks(at, [self.feed], self._answer(at), revised=True)
+                yield from self._chunks(at, [self.subscription], self._answer(at), revised=True)
 
     @property
-    def unknown(self) -> int:
-        return self.at - self._reach(self.window) if isinstance(self.window, Sliding) and self.at > NEVER else NEVER
+    def forgotten_until(self) -> int:
+        return self.at - self._lookback(self.window) if isinstance(self.window, Sliding) and self.at > MIN_POSITION else MIN_POSITION
 
     def panes(self) -> list[Pane]:
         return list(self.held)
@@ -126,20 +126,20 @@ class Keeping(Holder):
         super().restore(state)
         self.shown = np.array(state["shown"], np.int64)
 
-    def recode(self, codes: Longs) -> None:
+    def recode(self, codes: Int64Array) -> None:
         super().recode(codes)
         self.shown = codes[self.shown]
 
-    def unreported(self) -> Iterator[Longs]:
-        yield from super().unreported()
+    def unreported_groups(self) -> Iterator[Int64Array]:
+        yield from super().unreported_groups()
         yield self.shown
 
-    def _answer(self, at: int) -> list[Words]:
+    def _answer(self, at: int) -> list[StateWords]:
         low, high = self._scope(at)
         inside = [pane for pane in self.held if low < pane.end <= high]
         states = [column.identity(self.size) for column in self.columns]
         if inside:
-            whole = merged(self.columns, inside)
+            whole = merge_panes(self.columns, inside)
             for words, found in zip(states, whole.states, strict=True):
                 for word, value in zip(words, found, strict=True):
                     word[whole.where] = value
@@ -152,9 +152,9 @@ class Keeping(Holder):
 
     def _forget(self, at: int) -> None:
         if isinstance(self.window, Sliding):
-            reach = self._reach(self.window)
+            reach = self._lookback(self.window)
             self.held = [pane for pane in self.held if pane.end > at - reach]
 
-    def _reach(self, window: Sliding) -> int:
+    def _lookback(self, window: Sliding) -> int:
         """How far back instants that may still be said again look."""
-        return window.range + self.lag + (self.feed.revise or 0) + self.grid[1]
+        return window.range + self.lag + (self.subscription.revise or 0) + self.grid[1]

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Longs
-from panewise.aggregate.columns.numbering import Numbers, Values
-from panewise.engine.snapshot import Part, growing, named
+from panewise.aggregate import Int64Array
+from panewise.aggregate.columns.numbering import IntegerCodes, ValueCodes
+from panewise.engine.snapshot import StatePart, append_only_parts, remember_name
 
 #: So few groups are not worth forgetting.
-FEW = 1024
+FEW_KEYS = 1024
 
 
 class Keys:
@@ -21,18 +21,18 @@ class Keys:
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
         self.types = tuple(types)
-        self._columns = [Values(kind) for kind in types]
+        self._columns = [ValueCodes(kind) for kind in types]
         # Codes of the first column, paired with those of the second, and so on.
-        self._pairs = [Numbers() for _ in types[1:]]
+        self._pairs = [IntegerCodes() for _ in types[1:]]
         #: How many were in use when that was last counted.
-        self._live = FEW
+        self._live = FEW_KEYS
 
     def __len__(self) -> int:
         if not self.types:
             return 1
         return len(self._pairs[-1]) if self._pairs else len(self._columns[0])
 
-    def encode(self, columns: Sequence[pa.Array], rows: int) -> Longs:
+    def encode(self, columns: Sequence[pa.Array], rows: int) -> Int64Array:
         """The code of each row; new combinations get new codes."""
         if not self.types:
             return np.zeros(rows, np.int64)
@@ -41,7 +41,7 @@ class Keys:
             codes = pairs.encode((codes << 32) | values.encode(column))
         return codes
 
-    def find(self, columns: Sequence[pa.Array], rows: int) -> Longs:
+    def find(self, columns: Sequence[pa.Array], rows: int) -> Int64Array:
         """The code of each row, -1 where the combination is not known; nothing new is remembered."""
         if not self.types:
             return np.zeros(rows, np.int64)
@@ -52,15 +52,15 @@ class Keys:
             codes = np.where(known, pairs.find((codes << 32) | others), -1)
         return codes
 
-    def thinned(self, live: Callable[[], Iterable[Longs]]) -> Kept | None:
+    def shrink_to_live(self, live: Callable[[], Iterable[Int64Array]]) -> RecodedKeys | None:
         """Only the keys whose codes are in use, once these are the smaller part; None as long as they are not."""
         if len(self) <= 2 * self._live:
             return None
-        kept = self.kept(live())
-        self._live = kept.keys._live = max(len(kept.keys), FEW)
+        kept = self.keep_codes(live())
+        self._live = kept.keys._live = max(len(kept.keys), FEW_KEYS)
         return kept if 2 * len(kept.keys) <= len(self) else None
 
-    def kept(self, live: Iterable[Longs]) -> Kept:
+    def keep_codes(self, live: Iterable[Int64Array]) -> RecodedKeys:
         """Only the keys with some codes."""
         marks = np.zeros(len(self), bool)
         for codes in live:
@@ -68,9 +68,9 @@ class Keys:
         alive = np.flatnonzero(marks)
         fewer, codes = Keys(self.types), np.full(len(self), -1, np.int64)
         codes[alive] = fewer.encode(self.take(alive), len(alive))
-        return Kept(fewer, codes)
+        return RecodedKeys(fewer, codes)
 
-    def take(self, codes: Longs) -> list[pa.Array]:
+    def take(self, codes: Int64Array) -> list[pa.Array]:
         """The key columns of some codes."""
         found = []
         for values, pairs in zip(self._columns[:0:-1], self._pairs[::-1], strict=True):
@@ -81,23 +81,23 @@ class Keys:
             found.append(self._columns[0].take(codes))
         return found[::-1]
 
-    def state(self) -> list[Part]:
+    def state(self) -> list[StatePart]:
         """All keys in the order of their codes."""
         names = [str(number) for number in range(len(self.types))]
-        return growing(self, len(self), lambda codes: pa.table(self.take(codes), names=names)) if self.types else []
+        return append_only_parts(self, len(self), lambda codes: pa.table(self.take(codes), names=names)) if self.types else []
 
     def restore(self, tables: Sequence[pa.Table]) -> None:
         """Take over what `state` gave."""
         start = 0
         for table in tables:
             self.encode([column.combine_chunks() for column in table.columns], table.num_rows)
-            named(self, (start, start + table.num_rows), table)
+            remember_name(self, (start, start + table.num_rows), table)
             start += table.num_rows
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class RecodedKeys:
     """Some of the keys with codes of their own: `codes[old]` is the new one."""
 
     keys: Keys
-    codes: Longs
+    codes: Int64Array

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from panewise.aggregate import Longs
+from panewise.aggregate import Int64Array
 from panewise.time import Boundary
 from panewise.window import FOREVER, LogicalWindow, Varying
 
@@ -19,14 +19,14 @@ Flags = npt.NDArray[np.bool_]
 class Verdict:
     """For late rows, by arrival: wanted by some instant, seen by one that was open, missed by one that was not."""
 
-    order: Longs
+    order: Int64Array
     wanted: Flags
     seen: Flags
     missed: Flags
 
 
-def judged(
-    window: LogicalWindow, boundary: Boundary, order: Longs, times: Longs, visible: Longs, patience: int = 0
+def late_verdict(
+    window: LogicalWindow, boundary: Boundary, order: Int64Array, times: Int64Array, visible: Int64Array, patience: int = 0
 ) -> Verdict:
     """The verdict of one window; rows are visible from an instant on, or as much earlier as it may be revised."""
     enter, leave = presence(window, times, boundary)
@@ -35,7 +35,7 @@ def judged(
     return Verdict(order, wanted, wanted & (first_seen < leave), wanted & (enter < visible))
 
 
-def presence(window: LogicalWindow, times: Longs, boundary: Boundary) -> tuple[Longs, Longs]:
+def presence(window: LogicalWindow, times: Int64Array, boundary: Boundary) -> tuple[Int64Array, Int64Array]:
     """The first instant at which items of these times are in the window, and the first at which they are not."""
     if isinstance(window, Varying):
         # Nobody knows whether the extent grows over them once more.
@@ -54,31 +54,31 @@ class Ledger:
         self.entries.append((tuple(queries), verdict))
 
     @property
-    def late(self) -> Longs:
+    def late(self) -> Int64Array:
         """Rows that every window that wanted them missed altogether, in arrival order."""
-        return _lost([verdict for _, verdict in self.entries])
+        return _wholly_late([verdict for _, verdict in self.entries])
 
     @property
-    def partly_late(self) -> Longs:
+    def partly_late(self) -> Int64Array:
         """Rows that some windows saw and some instants missed."""
-        seen = _rows([(verdict.order, verdict.seen) for _, verdict in self.entries])
-        missed = _rows([(verdict.order, verdict.missed) for _, verdict in self.entries])
+        seen = _flagged_rows([(verdict.order, verdict.seen) for _, verdict in self.entries])
+        missed = _flagged_rows([(verdict.order, verdict.missed) for _, verdict in self.entries])
         return np.intersect1d(seen, missed, assume_unique=True)
 
-    def late_by_query(self) -> dict[str, Longs]:
+    def late_by_query(self) -> dict[str, Int64Array]:
         """For each query the rows that all of its windows that wanted them missed altogether."""
         verdicts: dict[str, list[Verdict]] = {}
         for queries, verdict in self.entries:
             for name in queries:
                 verdicts.setdefault(name, []).append(verdict)
-        return {name: late for name, some in verdicts.items() if len(late := _lost(some))}
+        return {name: late for name, some in verdicts.items() if len(late := _wholly_late(some))}
 
 
-def _lost(verdicts: Sequence[Verdict]) -> Longs:
-    wanted, seen = _rows([(v.order, v.wanted) for v in verdicts]), _rows([(v.order, v.seen) for v in verdicts])
+def _wholly_late(verdicts: Sequence[Verdict]) -> Int64Array:
+    wanted, seen = _flagged_rows([(v.order, v.wanted) for v in verdicts]), _flagged_rows([(v.order, v.seen) for v in verdicts])
     return np.setdiff1d(wanted, seen, assume_unique=True)
 
 
-def _rows(chosen: Sequence[tuple[Longs, Flags]]) -> Longs:
+def _flagged_rows(chosen: Sequence[tuple[Int64Array, Flags]]) -> Int64Array:
     """The different rows that are flagged anywhere, ascending."""
     return np.unique(np.concatenate([np.zeros(0, np.int64), *(order[flags] for order, flags in chosen)]))

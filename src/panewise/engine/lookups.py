@@ -16,74 +16,74 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.engine.pool import Pool
-from panewise.engine.shelf import Chosen, Draft, Shelf
+from panewise.engine.shelf import KeyValues, GroupAnswers, LookupSource
 from panewise.errors import BindProblem, SchemaProblem, StateProblem, TimeProblem, did_you_mean
-from panewise.plan import Aggregation
-from panewise.time import FIRST_TICK, LAST_TICK, Domain, Instant, Ticks
+from panewise.plan import PanePlan
+from panewise.time import MIN_TICK, MAX_TICK, Domain, Instant, Ticks
 from panewise.window import LogicalWindow, MultiGranular, Rows
 
 #: An instant as users write it.
-When = int | str | datetime
+InstantLike = int | str | datetime
 #: So many windows may be asked for at once.
-MOST_WINDOWS = 1 << 22
+MAX_WINDOWS = 1 << 22
 #: So many texts of lookups are remembered.
-TEXTS = 256
+CACHED_TEXTS = 256
 
 
-class Lookups(ABC):
+class PoolLookups(ABC):
     """Whoever keeps panes and is asked about the queries of a pool."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
         # Somebody who asks once often asks again, and reading a text takes longer than answering it.
-        self._read = lru_cache(TEXTS)(pool.plan)
+        self._read = lru_cache(CACHED_TEXTS)(pool.plan)
 
     def lookup(
         self,
         query: str,
-        at: When | Sequence[When] | Ticks | None = None,
-        keys: Chosen | None = None,
-        between: tuple[When | Sequence[When] | Ticks, When | Sequence[When] | Ticks] | None = None,
+        at: InstantLike | Sequence[InstantLike] | Ticks | None = None,
+        keys: KeyValues | None = None,
+        between: tuple[InstantLike | Sequence[InstantLike] | Ticks, InstantLike | Sequence[InstantLike] | Ticks] | None = None,
     ) -> pa.Table:
         """The state of a query: a registered one by its name, or any other by its text, from the panes kept for those.
 
         `at` is an instant or several; without one the newest that is final. `keys` names groups, by default all.
         `between` asks for stretches of time `(start, end]` instead of the query's own window.
         """
-        name, plan = self.understood(query)
-        return pa.concat_tables(draft.finish(self.pool.host) for draft in self.drafts(name, plan, at, keys, between))
+        name, plan = self.resolve_query(query)
+        return pa.concat_tables(draft.finish(self.pool.host) for draft in self.group_answers(name, plan, at, keys, between))
 
-    def drafts(
+    def group_answers(
         self,
         name: str | None,
-        plan: Aggregation,
-        at: When | Sequence[When] | Ticks | None = None,
-        keys: Chosen | None = None,
-        between: tuple[When | Sequence[When] | Ticks, When | Sequence[When] | Ticks] | None = None,
-    ) -> list[Draft]:
+        plan: PanePlan,
+        at: InstantLike | Sequence[InstantLike] | Ticks | None = None,
+        keys: KeyValues | None = None,
+        between: tuple[InstantLike | Sequence[InstantLike] | Ticks, InstantLike | Sequence[InstantLike] | Ticks] | None = None,
+    ) -> list[GroupAnswers]:
         """All that a lookup takes from the panes that are kept; the rest can be done when they have changed."""
         if at is not None and between is not None:
             raise BindProblem("at and between are both given", fix="give one of them")
         domain = plan.query.domain
         if between is not None:
-            starts, ends = _stretches(between, domain)
-            self._refuse_many(len(starts))
+            starts, ends = _parse_between(between, domain)
+            self._refuse_too_many(len(starts))
             if (starts > ends).any():
                 raise BindProblem("a stretch of time ends before it begins", fix="give the earlier instant first")
-            return self._from_shelves(name, plan, lambda shelf: shelf.between(plan, starts, ends, keys))
-        instants = self.now(name, plan) if at is None else ticks_at(at, domain)
-        self._refuse_many(len(instants) * len(plan.levels))
-        return self._from_shelves(name, plan, lambda shelf: shelf.at(plan, instants, keys))
+            return self._first_answer(name, plan, lambda shelf: shelf.answer_between(plan, starts, ends, keys))
+        instants = self.final_instant(name, plan) if at is None else parse_instants(at, domain)
+        self._refuse_too_many(len(instants) * len(plan.levels))
+        return self._first_answer(name, plan, lambda shelf: shelf.answer_at(plan, instants, keys))
 
     @abstractmethod
-    def shelves(self, name: str | None, plan: Aggregation) -> list[Shelf]:
+    def lookup_sources(self, name: str | None, plan: PanePlan) -> list[LookupSource]:
         """Where panes for a query may be found, the best place first; a refusal where nobody keeps them."""
 
     @abstractmethod
-    def now(self, name: str | None, plan: Aggregation) -> Ticks:
+    def final_instant(self, name: str | None, plan: PanePlan) -> Ticks:
         """The newest instant that is final, if there is any."""
 
-    def understood(self, query: str) -> tuple[str | None, Aggregation]:
+    def resolve_query(self, query: str) -> tuple[str | None, PanePlan]:
         """The name of a registered query, if it is one, and how it is answered."""
         standing = self.pool.queries.get(query)
         name = query if standing is not None else None
@@ -91,54 +91,54 @@ class Lookups(ABC):
             fix = did_you_mean(str(query), self.pool.queries or ["SELECT ..."])
             raise BindProblem(f"there is no query {query!r}", fix=fix)
         plan = self._read(query) if standing is None else standing.plan
-        if not isinstance(plan, Aggregation):
+        if not isinstance(plan, PanePlan):
             raise BindProblem(
                 "a lookup is answered from panes, and this query is answered from rows",
                 fix="look up grouped aggregates over one window",
             )
         return name, plan
 
-    def _from_shelves(self, name: str | None, plan: Aggregation, answer: Callable[[Shelf], list[Draft]]) -> list[Draft]:
+    def _first_answer(self, name: str | None, plan: PanePlan, answer: Callable[[LookupSource], list[GroupAnswers]]) -> list[GroupAnswers]:
         """The answer of the first shelf that holds all it takes."""
-        self._refuse_strange(plan)
+        self._refuse_sessions(plan)
         problem: StateProblem | None = None
-        for shelf in self.shelves(name, plan):
+        for shelf in self.lookup_sources(name, plan):
             try:
                 return answer(shelf)
             except StateProblem as found:
                 problem = problem or found
         raise problem or StateProblem("no panes are kept yet", fix="feed rows first")
 
-    def _refuse_strange(self, plan: Aggregation) -> None:
+    def _refuse_sessions(self, plan: PanePlan) -> None:
         windows = plan.window.levels if isinstance(plan.window, MultiGranular) else (plan.window,)
         if not all(isinstance(window, LogicalWindow | Rows) for window in windows):
             raise BindProblem("sessions end when their items say so, not when somebody asks", fix="use RANGE or ROWS")
 
-    def _refuse_many(self, windows: int) -> None:
-        if windows > MOST_WINDOWS:
-            raise SchemaProblem(f"{windows} windows are too many for one lookup", fix=f"ask for at most {MOST_WINDOWS}")
+    def _refuse_too_many(self, windows: int) -> None:
+        if windows > MAX_WINDOWS:
+            raise SchemaProblem(f"{windows} windows are too many for one lookup", fix=f"ask for at most {MAX_WINDOWS}")
 
 
-def _stretches(between: Any, domain: Domain) -> tuple[Ticks, Ticks]:
+def _parse_between(between: Any, domain: Domain) -> tuple[Ticks, Ticks]:
     """Where stretches of time begin and end; one instant on a side holds for all of the other."""
     if not isinstance(between, tuple | list) or len(between) != 2:
         raise BindProblem(f"between={between!r} is no pair", fix="give (starts, ends)")
-    starts, ends = (ticks_at(side, domain) for side in between)
+    starts, ends = (parse_instants(side, domain) for side in between)
     if len(starts) != len(ends) and 1 not in (len(starts), len(ends)):
         raise BindProblem(f"{len(starts)} starts do not go with {len(ends)} ends", fix="give as many of each")
     both = np.broadcast_arrays(starts, ends)
     return both[0], both[1]
 
 
-def ticks_at(when: When | Sequence[When] | Ticks, domain: Domain) -> Ticks:
+def parse_instants(when: InstantLike | Sequence[InstantLike] | Ticks, domain: Domain) -> Ticks:
     """Instants as users write them, one or many."""
     if isinstance(when, np.ndarray):
-        return _ticks_of(when, domain)
+        return _ticks_from_array(when, domain)
     several = when if isinstance(when, Sequence) and not isinstance(when, str) else [when]
-    return np.array([tick_at(each, domain) for each in several], np.int64)
+    return np.array([parse_instant(each, domain) for each in several], np.int64)
 
 
-def _ticks_of(array: Ticks, domain: Domain) -> Ticks:
+def _ticks_from_array(array: Ticks, domain: Domain) -> Ticks:
     """An array of ticks, or of datetime64 where time is a timestamp."""
     dated = array.dtype.kind == "M" and domain is Domain.TIMESTAMP
     if array.ndim != 1 or (len(array) and array.dtype.kind != "i" and not dated):
@@ -148,16 +148,16 @@ def _ticks_of(array: Ticks, domain: Domain) -> Ticks:
         )
     whole = array.astype("datetime64[us]") if dated else array
     ticks = whole.astype(np.int64)
-    strange = (whole.astype(array.dtype) != array) | (ticks <= FIRST_TICK) | (ticks >= LAST_TICK)
+    strange = (whole.astype(array.dtype) != array) | (ticks <= MIN_TICK) | (ticks >= MAX_TICK)
     if strange.any():
         raise TimeProblem(
             f"instant {array[strange][0]} is outside of time" + " or finer than a microsecond" * dated,
-            fix=f"use whole ticks between {FIRST_TICK} and {LAST_TICK}",
+            fix=f"use whole ticks between {MIN_TICK} and {MAX_TICK}",
         )
     return ticks
 
 
-def tick_at(value: When, domain: Domain) -> int:
+def parse_instant(value: InstantLike, domain: Domain) -> int:
     """A point in time as users write it."""
     found = Instant.parse(value.isoformat() if isinstance(value, datetime) else value, domain)
     if found.of_day:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from panewise.aggregate import Longs, joined, placed, runs
+from panewise.aggregate import Int64Array, concat_states, states_at, runs
 from panewise.engine.blame import first_failing
 from panewise.engine.family import Family
 from panewise.engine.feeds import Chunk
@@ -17,7 +17,7 @@ from panewise.errors import PanewiseError
 
 
 @dataclass(frozen=True, eq=False)
-class Grouped:
+class GroupRows:
     """Grouped rows, by feed and then by instant.
 
     Each belongs to a *turn*: one feed at one instant, or at one revision of it. `present` says whether a group has
@@ -26,21 +26,21 @@ class Grouped:
     """
 
     table: pa.Table
-    feeds: Longs
-    at: Longs
-    codes: Longs
-    turns: Longs
+    feeds: Int64Array
+    at: Int64Array
+    codes: Int64Array
+    turns: Int64Array
     present: npt.NDArray[np.bool_]
     revised: npt.NDArray[np.bool_]
-    starts: Longs
+    starts: Int64Array
     oldest: pa.Array | None
 
     def __len__(self) -> int:
         return len(self.feeds)
 
-    def chosen(self, places: Longs) -> Grouped:
+    def take(self, places: Int64Array) -> GroupRows:
         index = pa.array(places)
-        return Grouped(
+        return GroupRows(
             self.table.take(index),
             self.feeds[places],
             self.at[places],
@@ -58,7 +58,7 @@ class Grouped:
         return (range(a, b) for a, b in zip(starts.tolist(), stops.tolist(), strict=True))
 
 
-def lowered(family: Family, chunks: Sequence[Chunk]) -> Grouped:
+def lower_chunks(family: Family, chunks: Sequence[Chunk]) -> GroupRows:
     """All chunks as rows. States that several feeds share are lowered once."""
     feeds, at, origin = _turns(chunks)
     once = len(feeds) == len(chunks)
@@ -71,7 +71,7 @@ def lowered(family: Family, chunks: Sequence[Chunk]) -> Grouped:
     counts = sizes[origin]
     revised = np.array([chunk.revised for chunk in chunks], bool)
     starts = np.array([0 if chunk.start is None else chunk.start for chunk in chunks], np.int64)
-    rows = Grouped(
+    rows = GroupRows(
         table,
         np.repeat(feeds, counts),
         np.repeat(at, counts),
@@ -96,26 +96,26 @@ def lowered(family: Family, chunks: Sequence[Chunk]) -> Grouped:
     )
 
 
-def overflowing(family: Family, chunks: Sequence[Chunk]) -> None:
+def locate_overflow(family: Family, chunks: Sequence[Chunk]) -> None:
     """Lower chunks, and name the group for which that fails."""
     try:
         for chunk in chunks:
             _answers(family, [chunk], chunk.codes)
     except PanewiseError as problem:
-        place = first_failing(len(chunk.codes), lambda low, high: _stretch(family, chunk, low, high))
+        place = first_failing(len(chunk.codes), lambda low, high: _lower_slice(family, chunk, low, high))
         keys = family.keys.take(chunk.codes[place : place + 1])
         problem.row = {name: key[0].as_py() for name, key in zip(family.plan.group.keys, keys, strict=True)}
         raise
 
 
-def _stretch(family: Family, chunk: Chunk, low: int, high: int) -> None:
+def _lower_slice(family: Family, chunk: Chunk, low: int, high: int) -> None:
     """Lower some groups of a chunk."""
     places = np.arange(low, high)
-    states = [placed(words, places) for words in chunk.states]
+    states = [states_at(words, places) for words in chunk.states]
     _answers(family, [replace(chunk, states=states)], chunk.codes[low:high])
 
 
-def _turns(chunks: Sequence[Chunk]) -> tuple[Longs, Longs, Longs]:
+def _turns(chunks: Sequence[Chunk]) -> tuple[Int64Array, Int64Array, Int64Array]:
     """The feed, the instant and the chunk of every turn, ordered by these."""
     feeds, origin = np.array([(f, n) for n, chunk in enumerate(chunks) for f in chunk.feeds], np.int64).T
     at, repeated = np.array([chunk.at for chunk in chunks], np.int64), [n for n, c in enumerate(chunks) if len(c.again)]
@@ -129,14 +129,14 @@ def _turns(chunks: Sequence[Chunk]) -> tuple[Longs, Longs, Longs]:
 
 
 def _answers(
-    family: Family, chunks: Sequence[Chunk], codes: Longs
+    family: Family, chunks: Sequence[Chunk], codes: Int64Array
 ) -> tuple[pa.Table, npt.NDArray[np.bool_], pa.Array | None]:
     """Keys and answers of all chunks, whether groups have items, and the oldest item of each."""
-    states = [joined([chunk.states[n] for chunk in chunks]) for n in range(len(family.columns))]
+    states = [concat_states([chunk.states[n] for chunk in chunks]) for n in range(len(family.columns))]
     lower = [column.lower(words) for column, words in zip(family.columns, states, strict=True)]
-    oldest = lower.pop() if family.expiry else None
+    oldest = lower.pop() if family.expiry_column else None
     group = family.plan.group
-    answers = [lower[1 + family.kept.index(call)] if call in family.kept else lower[0] for call in group.calls]
+    answers = [lower[1 + family.stored_calls.index(call)] if call in family.stored_calls else lower[0] for call in group.calls]
     names = [*group.keys, *(call.name for call in group.calls), "#code"]
     table = pa.table([*family.keys.take(codes), *answers, pa.array(codes)], names=names)
     return table, states[0][0] > 0, oldest

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from panewise import kernels
-from panewise.aggregate import Columns, Items, Longs, Words, placed
+from panewise.aggregate import StateArrays, Items, Int64Array, StateWords, states_at
 from panewise.engine.snapshot import Tree, pane_tree, panes_from
 from panewise.slicing.cuts import Cuts
-from panewise.stores.pane import Pane, merged
+from panewise.stores.pane import Pane, merge_panes
 
 #: Parts of one pane that are kept apart before they are merged; merging each at once would cost a pass a batch.
 MANY_PARTS = 8
@@ -29,7 +29,7 @@ class Era:
 class OpenPanes:
     """Unfinished panes of one family. When windows join, cuts may change; panes already begun keep theirs."""
 
-    def __init__(self, columns: Sequence[Columns], cuts: Cuts) -> None:
+    def __init__(self, columns: Sequence[StateArrays], cuts: Cuts) -> None:
         self.columns = columns
         #: The first position after which each set of cuts holds, oldest first.
         self.eras: list[tuple[int, Cuts]] = [(-(2**62), cuts)]
@@ -47,7 +47,7 @@ class OpenPanes:
 
     def panes(self) -> list[Pane]:
         """All unfinished panes, oldest first."""
-        self._parts = {key: [merged(self.columns, parts)] for key, parts in self._parts.items()}
+        self._parts = {key: [merge_panes(self.columns, parts)] for key, parts in self._parts.items()}
         return [self._parts[key][0] for key in sorted(self._parts, key=lambda key: key[1])]
 
     def recut(self, cuts: Cuts) -> None:
@@ -55,13 +55,13 @@ class OpenPanes:
         frontier = self.frontier
         self.eras = [era for era in self.eras if era[0] < frontier] + [(frontier, cuts)]
 
-    def take(self, positions: Longs, codes: Longs, items: Sequence[Items], groups: int) -> None:
+    def take(self, positions: Int64Array, codes: Int64Array, items: Sequence[Items], groups: int) -> None:
         """Add rows: for each column of states what it is made from; `groups` is how many codes there are."""
         if len(self.eras) == 1:
-            self._fill(next(self._spans()), positions, codes, items, groups)
+            self._fill(next(self._era_spans()), positions, codes, items, groups)
             return
         low, high = int(positions.min()), int(positions.max())
-        for era in self._spans():
+        for era in self._era_spans():
             if era.since < low and high <= era.until:
                 self._fill(era, positions, codes, items, groups)
             elif era.since < high and low <= era.until:
@@ -70,23 +70,23 @@ class OpenPanes:
                     some = [each.take(inside) for each in items]
                     self._fill(era, positions[inside], codes[inside], some, groups)
 
-    def take_numbered(self, numbers: Longs, codes: Longs, items: Sequence[Items], groups: int) -> None:
+    def take_numbered(self, numbers: Int64Array, codes: Int64Array, items: Sequence[Items], groups: int) -> None:
         """Add rows whose panes are known already, by the cuts that hold now."""
         cuts = self.eras[-1][1]
-        for number, present, states in gathered(self.columns, numbers, codes, items, groups):
+        for number, present, states in gather_panes(self.columns, numbers, codes, items, groups):
             self._add(Pane(cuts.start(number), cuts.end(number), present, states))
 
     def add(self, pane: Pane) -> None:
         """Add a pane that was cut elsewhere: it becomes part of the one that it lies in here."""
-        era = next(era for era in self._spans() if pane.end <= era.until)
-        number = int(era.cuts.numbers(np.array([pane.end], np.int64))[0])
+        era = next(era for era in self._era_spans() if pane.end <= era.until)
+        number = int(era.cuts.pane_numbers(np.array([pane.end], np.int64))[0])
         start, end = max(era.cuts.start(number), era.since), min(era.cuts.end(number), era.until)
         self._add(replace(pane, start=start, end=end))
 
     def close(self, upto: int | None) -> list[Pane]:
         """Give up the panes that end no later than a position, oldest first."""
         done = sorted((key for key in self._parts if upto is None or key[1] <= upto), key=lambda key: key[1])
-        panes = [merged(self.columns, self._parts.pop(key)) for key in done]
+        panes = [merge_panes(self.columns, self._parts.pop(key)) for key in done]
         while upto is not None and len(self.eras) > 1 and self.eras[1][0] <= upto:
             self.eras.pop(0)
         return panes
@@ -99,17 +99,17 @@ class OpenPanes:
         self.eras = [(era[0], Cuts(era[1], era[2], np.array(era[3], np.int64))) for era in state["eras"]]
         self._parts = {(p.start, p.end): [p] for p in panes_from(self.columns, state["panes"])}
 
-    def recode(self, codes: Longs) -> None:
+    def recode(self, codes: Int64Array) -> None:
         """Groups have new codes."""
-        self._parts = {key: [part.recoded(codes) for part in parts] for key, parts in self._parts.items()}
+        self._parts = {key: [part.with_codes(codes) for part in parts] for key, parts in self._parts.items()}
 
-    def _spans(self) -> Iterator[Era]:
+    def _era_spans(self) -> Iterator[Era]:
         ends = [since for since, _ in self.eras[1:]] + [2**62]
         return (Era(since, until, cuts) for (since, cuts), until in zip(self.eras, ends, strict=True))
 
-    def _fill(self, era: Era, positions: Longs, codes: Longs, items: Sequence[Items], groups: int) -> None:
+    def _fill(self, era: Era, positions: Int64Array, codes: Int64Array, items: Sequence[Items], groups: int) -> None:
         cuts = era.cuts
-        for number, present, states in gathered(self.columns, cuts.numbers(positions), codes, items, groups):
+        for number, present, states in gather_panes(self.columns, cuts.pane_numbers(positions), codes, items, groups):
             start, end = max(cuts.start(number), era.since), min(cuts.end(number), era.until)
             self._add(Pane(start, end, present, states))
 
@@ -117,12 +117,12 @@ class OpenPanes:
         parts = self._parts.setdefault((pane.start, pane.end), [])
         parts.append(pane)
         if len(parts) >= MANY_PARTS:
-            parts[:] = [merged(self.columns, parts)]
+            parts[:] = [merge_panes(self.columns, parts)]
 
 
-def gathered(
-    columns: Sequence[Columns], numbers: Longs, codes: Longs, items: Sequence[Items], groups: int
-) -> Iterator[tuple[int, Longs, tuple[Words, ...]]]:
+def gather_panes(
+    columns: Sequence[StateArrays], numbers: Int64Array, codes: Int64Array, items: Sequence[Items], groups: int
+) -> Iterator[tuple[int, Int64Array, tuple[StateWords, ...]]]:
     """Rows that belong to numbered panes: for each pane with rows its number, groups and states, in order."""
     first, span = int(numbers.min()), int(numbers.max() - numbers.min()) + 1
     slots = kernels.dense_slots(numbers, codes, first, groups)
@@ -130,22 +130,22 @@ def gathered(
         states = _states(columns, slots, items, span * groups)
         places = np.flatnonzero(states[0][0])
         if len(places) < span * groups:
-            states = [placed(words, places) for words in states]
+            states = [states_at(words, places) for words in states]
     else:
-        places, ranks = compact(slots)
+        places, ranks = compact_slots(slots)
         states = _states(columns, ranks, items, len(places))
     for number in range(span) if span <= len(places) else np.unique(places // groups).tolist():
         low, high = np.searchsorted(places, (number * groups, (number + 1) * groups))
         if low < high:
-            part = tuple(placed(words, slice(low, high)) for words in states)
+            part = tuple(states_at(words, slice(low, high)) for words in states)
             yield first + number, places[low:high] - number * groups, part
 
 
-def _states(columns: Sequence[Columns], slots: Longs, items: Sequence[Items], size: int) -> list[Words]:
+def _states(columns: Sequence[StateArrays], slots: Int64Array, items: Sequence[Items], size: int) -> list[StateWords]:
     return [column.gather(slots, each, size) for column, each in zip(columns, items, strict=True)]
 
 
-def compact(slots: Longs) -> tuple[Longs, Longs]:
+def compact_slots(slots: Int64Array) -> tuple[Int64Array, Int64Array]:
     """The different slots, ascending, and for each row the rank of its slot."""
     size = 1 << max(int(2 * len(slots) - 1).bit_length(), 1)
     table = (np.zeros(size, np.int64), np.full(size, -1, np.int64))

@@ -14,38 +14,38 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from panewise.aggregate import Longs, Words, joined, placed, runs
+from panewise.aggregate import Int64Array, StateWords, concat_states, states_at, runs
 from panewise.algebra import Project
 from panewise.algebra.added import free_name
 from panewise.engine.engine import Engine
-from panewise.engine.grouping import Grouping, arrays_of
+from panewise.engine.grouping import GroupEncoder, arrays_of
 from panewise.engine.keys import Keys
-from panewise.engine.plain_states import from_plain, plain
-from panewise.engine.pool import Standing
+from panewise.engine.plain_states import from_plain, to_plain
+from panewise.engine.pool import RegisteredQuery
 from panewise.engine.time_family import TimeFamily
 from panewise.errors import BindProblem
-from panewise.plan import Aggregation
+from panewise.plan import PanePlan
 from panewise.stores.pane import Pane
 from panewise.time import UNITS
 from panewise.window import Rows, Session
 
 
-def logged_plan(standing: Standing) -> Aggregation:
+def logged_plan(standing: RegisteredQuery) -> PanePlan:
     """The plan of a query whose panes can be logged; refuses any other."""
     plan, reason = standing.plan, None
-    if not isinstance(plan, Aggregation):
+    if not isinstance(plan, PanePlan):
         reason = "it is not answered from panes, but from rows"
     elif isinstance(plan.window, Rows | Session):
         reason = "its windows do not follow time alone"
-    elif plan.anchored(0) != plan.anchored(UNITS["DAY"]):
+    elif plan.anchor_to(0) != plan.anchor_to(UNITS["DAY"]):
         reason = "its window starts at a time of day, whose date a reader cannot know"
-    if reason is not None or not isinstance(plan, Aggregation):
+    if reason is not None or not isinstance(plan, PanePlan):
         fix = "log the panes of a grouped aggregate over a window of time, whose instants have dates"
         raise BindProblem(f"query {standing.name!r} has no panes to log: {reason}", fix=fix)
     return plan
 
 
-class Tap:
+class PaneCollector:
     """Collects the panes that an engine finishes for some queries, as rows of their logs."""
 
     def __init__(self, engine: Engine, names: Collection[str]) -> None:
@@ -54,18 +54,18 @@ class Tap:
     def open(self) -> None:
         """From now on panes are collected; to be called before time moves on, since queries come and go."""
         for _, family in self._families():
-            family.shed = [] if family.shed is None else family.shed
+            family.finished_panes = [] if family.finished_panes is None else family.finished_panes
 
-    def drawn(self) -> dict[str, pa.Table]:
+    def collect(self) -> dict[str, pa.Table]:
         """What has been finished since this was last asked."""
-        found = {name: self._rows(name).table(family.keys, family.shed or []) for name, family in self._families()}
+        found = {name: self._format_of(name).table(family.keys, family.finished_panes or []) for name, family in self._families()}
         for _, family in self._families():
-            family.shed = []
+            family.finished_panes = []
         return found
 
-    def _rows(self, name: str) -> PaneRows:
+    def _format_of(self, name: str) -> PaneLogFormat:
         plan = self._engine.pool.queries[name].aggregation
-        return PaneRows(plan, self._engine.pool.streams[plan.source.stream].instants)
+        return PaneLogFormat(plan, self._engine.pool.streams[plan.source.stream].instants)
 
     def _families(self) -> Iterator[tuple[str, TimeFamily]]:
         for name in self._names:
@@ -73,17 +73,17 @@ class Tap:
                 yield name, family
 
 
-class PaneRows:
+class PaneLogFormat:
     """The columns of the pane log of a query, and the way from panes to rows and back."""
 
-    def __init__(self, plan: Aggregation, instants: pa.DataType) -> None:
-        grouping = Grouping(plan)
+    def __init__(self, plan: PanePlan, instants: pa.DataType) -> None:
+        grouping = GroupEncoder(plan)
         self._columns, self._instants = grouping.columns, instants
         #: The types of the keys.
         self.types = grouping.keys.types
         #: The keys under the names that the query selects them by, to which all other names give way.
         self.keys = _key_names(plan)
-        empty = [plain(column, column.identity(0)) for column in self._columns]
+        empty = [to_plain(column, column.identity(0)) for column in self._columns]
         #: How many arrays each column of states takes.
         self._widths = [len(arrays) for arrays in empty]
         words = {
@@ -105,7 +105,7 @@ class PaneRows:
         codes = np.concatenate([pane.codes for pane in panes])
         columns = [*(pa.array(b).cast(self._instants) for b in bounds), *keys.take(codes)]
         for number, column in enumerate(self._columns):
-            columns += plain(column, joined([pane.states[number] for pane in panes]))
+            columns += to_plain(column, concat_states([pane.states[number] for pane in panes]))
         return pa.table(columns, schema=self.schema)
 
     def read(self, table: pa.Table) -> tuple[list[pa.Array], list[Pane]]:
@@ -115,11 +115,11 @@ class PaneRows:
         starts, ends = (array.cast(pa.int64()).to_numpy() for array in arrays[:2])
         first = 2 + len(self.types)
         codes = keys.encode(arrays[2:first], table.num_rows)
-        order, turns = _ordered(starts, ends, codes)
+        order, turns = _pane_order(starts, ends, codes)
         stored = iter(arrays[first:])
-        states: list[Words] = []
+        states: list[StateWords] = []
         for column, width in zip(self._columns, self._widths, strict=True):
-            states.append(placed(from_plain(column, list(islice(stored, width))), order))
+            states.append(states_at(from_plain(column, list(islice(stored, width))), order))
         panes = []
         for low, high in zip(*runs(turns), strict=True):
             where = slice(int(low), int(high))
@@ -132,21 +132,21 @@ def _bounds(panes: Sequence[Pane]) -> tuple[list[int], list[int]]:
     return [pane.start for pane in panes], [pane.end for pane in panes]
 
 
-def _ordered(starts: Longs, ends: Longs, codes: Longs) -> tuple[Longs, Longs]:
+def _pane_order(starts: Int64Array, ends: Int64Array, codes: Int64Array) -> tuple[Int64Array, Int64Array]:
     """The order of rows by pane and group, and for each place in it the number of its pane.
 
     A group that occurs several times in a pane is there in several turns, each of which counts as a pane.
     """
     order = np.lexsort((codes, starts, ends))
     places = np.arange(len(order))
-    first = np.where(_changes(starts[order], ends[order], codes[order]), places, 0)
+    first = np.where(_change_flags(starts[order], ends[order], codes[order]), places, 0)
     turn = places - np.maximum.accumulate(first)
     again = np.lexsort((codes[order], turn, starts[order], ends[order]))
     order, turn = order[again], turn[again]
-    return order, np.cumsum(_changes(starts[order], ends[order], turn))
+    return order, np.cumsum(_change_flags(starts[order], ends[order], turn))
 
 
-def _changes(*columns: Longs) -> npt.NDArray[np.bool_]:
+def _change_flags(*columns: Int64Array) -> npt.NDArray[np.bool_]:
     """Where any column differs from the row before."""
     found = np.zeros(len(columns[0]), bool)
     for column in columns:
@@ -154,7 +154,7 @@ def _changes(*columns: Longs) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _key_names(plan: Aggregation) -> list[str]:
+def _key_names(plan: PanePlan) -> list[str]:
     """Keys as the query selects them, otherwise as they are called in the stream."""
     last = plan.after[-1] if plan.after else None
     selected = {scalar.column: name for name, scalar in reversed(last.items)} if isinstance(last, Project) else {}

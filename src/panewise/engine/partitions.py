@@ -14,7 +14,7 @@ from panewise.stores import Store
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Row:
+class CountedRow:
     """A row in a partition: its place in time, its group (-1: none) and for each aggregate its state."""
 
     position: int
@@ -29,10 +29,10 @@ class Row:
 
 
 #: The order of rows: by time, then by arrival.
-PLACE = attrgetter("place")
+ROW_ORDER = attrgetter("place")
 
 
-class Group:
+class PartitionGroup:
     """The rows of one group in one partition: their numbers, and their states in stores."""
 
     def __init__(self, stores: list[Store[Any]]) -> None:
@@ -64,8 +64,8 @@ class Partition:
 
     key: int
     length: int = 0
-    rows: list[Row] = field(default_factory=list)
-    groups: dict[int, Group] = field(default_factory=dict)
+    rows: list[CountedRow] = field(default_factory=list)
+    groups: dict[int, PartitionGroup] = field(default_factory=dict)
 
     def number(self, place: int) -> int:
         """The number of the row at a place in `rows`."""
@@ -77,20 +77,20 @@ class Partition:
         return {row.code for row in self.rows[max(first - base, 0) : max(last - base + 1, 0)] if row.code >= 0}
 
 
-def row_table(rows: list[Row]) -> pa.Table:
+def row_table(rows: list[CountedRow]) -> pa.Table:
     """Rows as a table, for snapshots."""
-    numbers = {name: pa.array([getattr(r, name) for r in rows], pa.int64()) for name in Row.__slots__[:4]}
+    numbers = {name: pa.array([getattr(r, name) for r in rows], pa.int64()) for name in CountedRow.__slots__[:4]}
     return pa.table(numbers | {"states": pa.array([to_text(row.states) for row in rows], pa.large_string())})
 
 
-def rows_from(table: pa.Table) -> list[Row]:
+def rows_from(table: pa.Table) -> list[CountedRow]:
     """What `row_table` wrote."""
-    return [Row(**(row | {"states": from_text(row["states"])})) for row in table.to_pylist()]
+    return [CountedRow(**(row | {"states": from_text(row["states"])})) for row in table.to_pylist()]
 
 
-def by_partition(rows: list[Row]) -> dict[int, list[Row]]:
+def rows_by_partition(rows: list[CountedRow]) -> dict[int, list[CountedRow]]:
     """Rows by the partition they belong to."""
-    found: dict[int, list[Row]] = {}
+    found: dict[int, list[CountedRow]] = {}
     for row in rows:
         found.setdefault(row.partition, []).append(row)
     return found

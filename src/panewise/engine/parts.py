@@ -15,13 +15,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from panewise.engine.sealed import sealed, sealed_table, unsealed, unsealed_table
-from panewise.engine.snapshot import FORMAT, NAMES, Part, Tree, check_format, loaded, stored
+from panewise.engine.sealed import seal, seal_table, unseal, unseal_table
+from panewise.engine.snapshot import FORMAT, PART_NAMES, StatePart, Tree, check_format, attach_tables, detach_tables
 from panewise.errors import StateProblem
 
 
 @dataclass(frozen=True)
-class Change:
+class StateChange:
     """What has to be written and removed for a state to be kept."""
 
     head: bytes
@@ -30,41 +30,41 @@ class Change:
 
 
 @dataclass
-class Parts:
+class StateParts:
     """The names of the parts that have been written."""
 
     known: frozenset[str] = frozenset()
     #: The bytes of every part, for metrics.
     sizes: dict[str, int] = field(default_factory=dict)
 
-    def change(self, tree: Tree, note: Tree, stamp: str = "") -> Change:
+    def change(self, tree: Tree, note: Tree, stamp: str = "") -> StateChange:
         """How the kept state becomes this one. `note` is written into the head and can be read on its own."""
         names: set[str] = set()
         fresh: dict[str, bytes] = {}
         contents = {(name[0], _digest_of(name)): name for name in self.known}
 
-        def written(kind: str, table: pa.Table) -> str:
-            data = sealed_table(table)
-            digest = digested(data)
+        def write_part(kind: str, table: pa.Table) -> str:
+            data = seal_table(table)
+            digest = content_digest(data)
             if (kind, digest) not in contents:
                 contents[kind, digest] = f"{kind}-{stamp}{digest}"
                 fresh[contents[kind, digest]] = data
             return contents[kind, digest]
 
-        def keep(leaf: pa.Table | Part) -> Any:
-            name = self._owned(leaf, written) if isinstance(leaf, Part) else written("c", leaf)
+        def keep(leaf: pa.Table | StatePart) -> Any:
+            name = self._write_owned(leaf, write_part) if isinstance(leaf, StatePart) else write_part("c", leaf)
             names.add(name)
             return {"#part": name}
 
-        body = stored(tree, keep)
+        body = detach_tables(tree, keep)
         gone = self.known - names
         self.sizes = {n: size for n, size in self.sizes.items() if n in names} | {n: len(d) for n, d in fresh.items()}
         self.known = frozenset(names)
         header = {"format": FORMAT, "sizes": self.sizes, "note": note}
-        return Change(_head(header, body), fresh, gone)
+        return StateChange(_write_head(header, body), fresh, gone)
 
-    def _owned(self, part: Part, written: Callable[[str, pa.Table], str]) -> str:
-        names = NAMES.setdefault(part.owner, {})
+    def _write_owned(self, part: StatePart, written: Callable[[str, pa.Table], str]) -> str:
+        names = PART_NAMES.setdefault(part.owner, {})
         if names.get(part.key) not in self.known:
             names[part.key] = written("p", part.make())
         return names[part.key]
@@ -72,34 +72,34 @@ class Parts:
 
 def read_note(head: bytes) -> Tree:
     """What was noted in a head; a clear refusal when it is none, or damaged."""
-    note: Tree = _opened(head)[0]["note"]
+    note: Tree = _read_head(head)[0]["note"]
     return note
 
 
-def parts_of(head: bytes) -> list[str]:
+def part_names(head: bytes) -> list[str]:
     """The names of the parts that a head refers to."""
-    return list(_opened(head)[0]["sizes"])
+    return list(_read_head(head)[0]["sizes"])
 
 
-def read_parts(head: bytes, read: Callable[[str], bytes | None]) -> tuple[Tree, Parts]:
+def read_parts(head: bytes, read: Callable[[str], bytes | None]) -> tuple[Tree, StateParts]:
     """The tree that a head stands for; `read` brings a part."""
-    header, body = _opened(head)
+    header, body = _read_head(head)
 
     def find(name: str) -> pa.Table:
         data = read(name)
         if data is None or len(data) != header["sizes"].get(name):
             raise StateProblem(f"the state is damaged: its part {name} is missing or cut off", fix=_OLDER)
-        table = unsealed_table(data, f"part {name} of the state", _OLDER)
+        table = unseal_table(data, f"part {name} of the state", _OLDER)
         return table.replace_schema_metadata({"part": name}) if name.startswith("p") else table
 
-    tree = loaded(body, find)
-    return tree, Parts(frozenset(header["sizes"]), header["sizes"])
+    tree = attach_tables(body, find)
+    return tree, StateParts(frozenset(header["sizes"]), header["sizes"])
 
 
 _OLDER = "start from an older copy of the checkpoint, or from an empty one"
 
 
-def digested(data: bytes) -> str:
+def content_digest(data: bytes) -> str:
     """Names contents: the same bytes the same, others otherwise."""
     return hashlib.blake2b(data, digest_size=12).hexdigest()
 
@@ -108,11 +108,11 @@ def _digest_of(name: str) -> str:
     return name.rpartition("-")[2]
 
 
-def _head(header: Tree, body: Any) -> bytes:
-    return sealed(json.dumps([header, body], separators=(",", ":")).encode())
+def _write_head(header: Tree, body: Any) -> bytes:
+    return seal(json.dumps([header, body], separators=(",", ":")).encode())
 
 
-def _opened(head: bytes) -> tuple[Tree, Any]:
-    header, body = json.loads(bytes(unsealed(head, "the state", _OLDER)))
+def _read_head(head: bytes) -> tuple[Tree, Any]:
+    header, body = json.loads(bytes(unseal(head, "the state", _OLDER)))
     check_format(header)
     return header, body

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Columns, Words
+from panewise.aggregate import StateArrays, StateWords
 from panewise.engine.codec import from_text, to_text
 
 #: Types that Spark does not know, and what says the same.
@@ -22,17 +22,17 @@ _PLAIN = {
 }
 
 
-def plain(column: Columns, words: Words) -> list[pa.Array]:
+def to_plain(column: StateArrays, words: StateWords) -> list[pa.Array]:
     """The states of one column, one array a word, or as many as the column writes; objects are text."""
-    written = column.written(words)
+    written = column.write(words)
     arrays = [_array(word) for word in words] if written is None else written
     return [array.cast(_plain_type(array.type)) for array in arrays]
 
 
-def from_plain(column: Columns, arrays: Sequence[pa.Array]) -> Words:
+def from_plain(column: StateArrays, arrays: Sequence[pa.Array]) -> StateWords:
     """What `plain` wrote."""
     nothing = column.identity(0)
-    written = column.written(nothing)
+    written = column.write(nothing)
     if written is not None:
         return column.read([array.cast(like.type) for array, like in zip(arrays, written, strict=True)])
     return tuple(_word(array, like) for array, like in zip(arrays, nothing, strict=True))

@@ -15,40 +15,40 @@ from panewise.algebra.hints import hints
 from panewise.engine.purge import Purge
 from panewise.errors import BindProblem, PanewiseError, PanewiseWarning, SchemaProblem, StateProblem, did_you_mean
 from panewise.plan import (
-    Aggregation,
+    PanePlan,
     FamilyPlan,
-    Framing,
-    Relation,
+    FramePlan,
+    RowPlan,
     WindowPlan,
-    aggregation,
+    plan_panes,
     explain_pool,
-    families,
-    framing,
+    plan_families,
+    plan_frames,
     picture,
-    relation,
+    plan_rows,
 )
-from panewise.plan.bounds import partitioned, unbounded
-from panewise.plan.kinship import Kin, kinships
+from panewise.plan.bounds import unbounded_keys_reason, unbounded_state_reason
+from panewise.plan.kinship import SharedOperators, shared_operators
 from panewise.schema import StreamSchema
-from panewise.slicing import Group, Policy, WindowManager
+from panewise.slicing import WindowGroup, GroupingPolicy, WindowManager
 from panewise.time import Boundary
 from panewise.window import Rows
 
 
 @dataclass(frozen=True)
-class Standing:
+class RegisteredQuery:
     """A registered query: its text, what it means, and how the engine takes it."""
 
     name: str
     text: str
-    plan: Aggregation | Relation | Framing
+    plan: PanePlan | RowPlan | FramePlan
     #: Items up to this tick do not count; None for a query that sees what is kept already.
     since: int | None = None
 
     @property
-    def aggregation(self) -> Aggregation:
+    def aggregation(self) -> PanePlan:
         """The plan of a query that is answered from panes."""
-        if not isinstance(self.plan, Aggregation):
+        if not isinstance(self.plan, PanePlan):
             raise BindProblem(f"query {self.name!r} is no grouped aggregate over one window", fix="run it embedded")
         return self.plan
 
@@ -58,16 +58,16 @@ class Standing:
         return frozenset(self.plan.query.root.streams)
 
 
-class Listener(Protocol):
+class PoolListener(Protocol):
     """Whoever runs a pool and must hear of queries that come and go."""
 
-    def joined(self, query: Standing) -> None: ...
+    def on_register(self, query: RegisteredQuery) -> None: ...
 
-    def left(self, query: Standing) -> None: ...
+    def on_revoke(self, query: RegisteredQuery) -> None: ...
 
     def managers(self, family: object) -> dict[int, WindowManager] | None: ...
 
-    def kin(self) -> list[tuple[Mapping[str, Relation], Kin]]: ...
+    def shared_operators(self) -> list[tuple[Mapping[str, RowPlan], SharedOperators]]: ...
 
 
 class Pool:
@@ -82,7 +82,7 @@ class Pool:
         self,
         streams: Mapping[str, StreamSchema],
         boundary: str | Boundary = "(]",
-        policy: str | Policy = Policy.COST,
+        policy: str | GroupingPolicy = GroupingPolicy.COST,
         host: Host | None = None,
         bounded: bool = False,
         purge: str | Purge = Purge.LAZY,
@@ -91,12 +91,12 @@ class Pool:
             raise SchemaProblem("streams are not declared", fix='pass {"S": pw.StreamSchema(schema, time="t")}')
         self.streams = dict(streams)
         self.boundary = Boundary.of(boundary)
-        self.policy = _choice(Policy, "policy", policy)
-        self.purge = _choice(Purge, "purge", purge)
+        self.policy = _enum_value(GroupingPolicy, "policy", policy)
+        self.purge = _enum_value(Purge, "purge", purge)
         self.host = host or default_host()
         self.bounded = bounded
-        self.queries: dict[str, Standing] = {}
-        self.listeners: list[Listener] = []
+        self.queries: dict[str, RegisteredQuery] = {}
+        self.listeners: list[PoolListener] = []
 
     def register(self, name: str, query: str | Query, *, since: int | None = None) -> None:
         """Let a query join; engines that run this pool answer it from now on.
@@ -104,27 +104,27 @@ class Pool:
         It sees the panes that are kept already. With `since`, items up to that tick do not count for it, and its
         windows are half-filled at first.
         """
-        standing = self.understood(name, query, since)
+        standing = self.prepare_query(name, query, since)
         for hint in hints(standing.plan.query) if isinstance(query, str) else ():
             warnings.warn(f"query {name!r}: {hint}", PanewiseWarning, stacklevel=2)
-        self.adopt(standing)
+        self.add_query(standing)
 
-    def understood(self, name: str, query: str | Query, since: int | None = None) -> Standing:
+    def prepare_query(self, name: str, query: str | Query, since: int | None = None) -> RegisteredQuery:
         """What a query would be in this pool; refuses what the engine cannot answer."""
         plan = self.plan(query)
         self._refuse_growth(plan)
-        if since is not None and isinstance(plan, Relation | Framing):
+        if since is not None and isinstance(plan, RowPlan | FramePlan):
             raise BindProblem("a query over rows always starts with what comes", fix="leave START NOW out")
-        if since is not None and isinstance(plan, Aggregation) and isinstance(plan.window, Rows):
+        if since is not None and isinstance(plan, PanePlan) and isinstance(plan.window, Rows):
             raise BindProblem("a window of rows cannot start now: it counts rows", fix="let it see the rows kept")
-        return Standing(name, query if isinstance(query, str) else "", plan, since)
+        return RegisteredQuery(name, query if isinstance(query, str) else "", plan, since)
 
-    def adopt(self, standing: Standing) -> None:
+    def add_query(self, standing: RegisteredQuery) -> None:
         """Let a query join that has been understood before, by this pool or one with the same streams."""
         if standing.name in self.queries:
             raise BindProblem(f"the name {standing.name!r} is taken", fix="revoke it first, or choose another one")
         for listener in self.listeners:
-            listener.joined(standing)
+            listener.on_register(standing)
         self.queries[standing.name] = standing
 
     def revoke(self, name: str) -> None:
@@ -133,27 +133,27 @@ class Pool:
         if standing is None:
             raise BindProblem(f"there is no query {name!r}", fix=did_you_mean(name, self.queries or ["register"]))
         for listener in self.listeners:
-            listener.left(standing)
+            listener.on_revoke(standing)
         del self.queries[name]
 
     def families(self) -> list[FamilyPlan]:
         """Queries by the panes they share; as they run, where an engine runs them."""
-        plans = {name: s.plan for name, s in self.queries.items() if isinstance(s.plan, Aggregation)}
-        return families(plans, self.policy, lambda family: next((x.managers(family) for x in self.listeners), None))
+        plans = {name: s.plan for name, s in self.queries.items() if isinstance(s.plan, PanePlan)}
+        return plan_families(plans, self.policy, lambda family: next((x.managers(family) for x in self.listeners), None))
 
     def explain(self) -> str:
         """Families, groups, seeds, enclosing and piggybacked windows, stairs, stores and bounds, with reasons."""
-        relations = {name: s.plan for name, s in self.queries.items() if isinstance(s.plan, Relation)}
-        alone = [(relations, kin) for kin in kinships(relations)]
-        framings = {name: s.plan for name, s in self.queries.items() if isinstance(s.plan, Framing)}
-        kin = next((x.kin() for x in self.listeners), alone)
+        relations = {name: s.plan for name, s in self.queries.items() if isinstance(s.plan, RowPlan)}
+        alone = [(relations, kin) for kin in shared_operators(relations)]
+        framings = {name: s.plan for name, s in self.queries.items() if isinstance(s.plan, FramePlan)}
+        kin = next((x.shared_operators() for x in self.listeners), alone)
         return explain_pool(self.families(), relations, kin, framings)
 
     def windows(self) -> list[WindowPlan]:
         """Every window of every query, and the place its family gave it."""
         return [window for family in self.families() for window in family.windows()]
 
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[WindowGroup]:
         """Every group of sliding windows."""
         every = (m for family in self.families() for m in family.managers.values())
         return [group for manager in every for group in manager.groups]
@@ -166,11 +166,11 @@ class Pool:
             for manager in family.managers.values()
         ]
 
-    def emptied(self, streams: Mapping[str, StreamSchema] | None = None) -> Pool:
+    def without_queries(self, streams: Mapping[str, StreamSchema] | None = None) -> Pool:
         """A pool with the same settings and no queries, over the same streams or others."""
         return Pool(streams or self.streams, self.boundary, self.policy, self.host, self.bounded, self.purge)
 
-    def declared(self) -> dict[str, Any]:
+    def declaration(self) -> dict[str, Any]:
         """Streams and queries as plain values."""
         for standing in self.queries.values():
             if not standing.text:
@@ -187,7 +187,7 @@ class Pool:
         }
 
     @classmethod
-    def from_declared(cls, plan: dict[str, Any], host: Host | None = None) -> Pool:
+    def from_declaration(cls, plan: dict[str, Any], host: Host | None = None) -> Pool:
         """The pool that `declared` described."""
         streams = {
             name: StreamSchema(pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(schema))), time, delay)
@@ -195,16 +195,16 @@ class Pool:
         }
         pool = cls(streams, plan["boundary"], plan["policy"], host, plan["bounded"], plan["purge"])
         for name, text, since in plan["queries"]:
-            pool.adopt(pool.understood(name, text, since))
+            pool.add_query(pool.prepare_query(name, text, since))
         return pool
 
-    def plan(self, query: str | Query) -> Aggregation | Relation | Framing:
+    def plan(self, query: str | Query) -> PanePlan | RowPlan | FramePlan:
         """How the engine answers a query, be it once or standing."""
         bound = self.host.read(query, self.streams) if isinstance(query, str) else query
-        plan = answerable(bound)
+        plan = plan_or_refusal(bound)
         if isinstance(plan, str):
             raise BindProblem(f"the engine does not answer this query: {plan}", fix="use pw.run", place=bound.place)
-        if isinstance(plan, Framing) and plan.frame.bounded and not self.bounded:
+        if isinstance(plan, FramePlan) and plan.frame.known_at_end and not self.bounded:
             raise BindProblem(
                 "which frame is the longest of all is not known before the stream ends",
                 fix="use MAXIMAL, or run it over bounded data",
@@ -212,10 +212,10 @@ class Pool:
             )
         return plan
 
-    def _refuse_growth(self, plan: Aggregation | Relation | Framing) -> None:
+    def _refuse_growth(self, plan: PanePlan | RowPlan | FramePlan) -> None:
         """Refuse to let a query stand that would remember more and more, unless it says that it may."""
         query = plan.query
-        reason = partitioned(query) or (unbounded(query) if isinstance(plan, Relation) else None)
+        reason = unbounded_keys_reason(query) or (unbounded_state_reason(query) if isinstance(plan, RowPlan) else None)
         if reason and not (self.bounded or query.unbounded):
             raise BindProblem(
                 f"what this query must remember grows for ever: {reason}",
@@ -224,21 +224,21 @@ class Pool:
             )
 
 
-def answerable(query: Query) -> Aggregation | Relation | Framing | str:
+def plan_or_refusal(query: Query) -> PanePlan | RowPlan | FramePlan | str:
     """How the engine answers a query, from panes or else from rows; or why it does not."""
-    if query.framed:
-        return framing(query)
-    panes = aggregation(query)
+    if query.framed_node:
+        return plan_frames(query)
+    panes = plan_panes(query)
     if not isinstance(panes, str):
         return panes
-    rows = relation(query)
+    rows = plan_rows(query)
     return panes if isinstance(rows, str) and len(query.windows) == 1 else rows
 
 
 E = TypeVar("E", bound=Enum)
 
 
-def _choice(kind: type[E], name: str, value: object) -> E:
+def _enum_value(kind: type[E], name: str, value: object) -> E:
     try:
         return kind(value)
     except ValueError:

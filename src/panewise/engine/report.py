@@ -13,33 +13,33 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Longs
+from panewise.aggregate import Int64Array
 from panewise.algebra import Emit
-from panewise.engine.blame import failing
+from panewise.engine.blame import find_failures
 from panewise.engine.family import Family, Member
 from panewise.engine.feeds import Chunk
-from panewise.engine.lowering import Grouped, lowered, overflowing
-from panewise.engine.rowwise import passed
+from panewise.engine.lowering import GroupRows, lower_chunks, locate_overflow
+from panewise.engine.rowwise import apply_steps
 from panewise.engine.snapshot import Tree
 from panewise.errors import Failure, PanewiseError, QueryProblem
-from panewise.plan import Aggregation
+from panewise.plan import PanePlan
 from panewise.plan.explain import call_text
 from panewise.values import to_arrow, to_python
 from panewise.window import Rows, Session, Window
 
 
 @dataclass(frozen=True, eq=False)
-class Said:
+class ReportedRows:
     """Result rows of one way of reporting, by feed: the selected columns, and what says when."""
 
     selected: pa.Table
-    feeds: Longs
-    at: Longs
+    feeds: Int64Array
+    at: Int64Array
     windows: Mapping[int, Window]
-    starts: Longs | None = None
-    signs: Longs | None = None
+    starts: Int64Array | None = None
+    signs: Int64Array | None = None
     expires: pa.Array | None = None
-    revisions: Longs | None = None
+    revisions: Int64Array | None = None
 
 
 class Reporter:
@@ -47,57 +47,57 @@ class Reporter:
 
     def __init__(self, family: Family) -> None:
         self.family = family
-        self.manners: dict[object, Manner] = {}
-        self.of: dict[str, Manner] = {}
+        self.formats: dict[object, ReportFormat] = {}
+        self.format_of: dict[str, ReportFormat] = {}
 
-    def join(self, member: Member) -> Manner:
+    def join(self, member: Member) -> ReportFormat:
         """Report one more query; the manner in which that is done."""
-        key = _manner(member.plan)
-        manner = self.manners.setdefault(key, Manner(self.family, member.plan))
+        key = _format_key(member.plan)
+        manner = self.formats.setdefault(key, ReportFormat(self.family, member.plan))
         manner.feeds.update(number for number, _ in member.feeds)
-        self.of[member.name] = manner
+        self.format_of[member.name] = manner
         return manner
 
     def leave(self, member: Member) -> None:
-        manner = self.of.pop(member.name)
+        manner = self.format_of.pop(member.name)
         manner.feeds.subtract(number for number, _ in member.feeds)
         for number in [number for number, count in manner.feeds.items() if not count]:
             manner.forget(number)
         if not manner.feeds:
-            del self.manners[_manner(member.plan)]
+            del self.formats[_format_key(member.plan)]
 
-    def report(self, chunks: list[Chunk]) -> dict[int, Said]:
+    def report(self, chunks: list[Chunk]) -> dict[int, ReportedRows]:
         """What each manner has to say, by its identity."""
         if not chunks:
             return {}
-        rows = self._lowered(chunks)
+        rows = self._lower_chunks(chunks)
         # Whatever can fail comes first, so that nobody remembers having said what was never heard.
         drafts, failures = [], []
-        for manner in self.manners.values():
+        for manner in self.formats.values():
             try:
-                drafts.append((manner, *manner.draft(rows)))
+                drafts.append((manner, *manner.select(rows)))
             except PanewiseError:
-                failures += self._failing(manner, rows)
+                failures += self._find_failures(manner, rows)
         if failures:
             raise QueryProblem(failures)
-        return {id(manner): manner.said(*draft) for manner, *draft in drafts}
+        return {id(manner): manner.new_rows(*draft) for manner, *draft in drafts}
 
-    def _lowered(self, chunks: list[Chunk]) -> Grouped:
+    def _lower_chunks(self, chunks: list[Chunk]) -> GroupRows:
         """Chunks as rows. Where that fails, the queries are named that speak of the groups it fails for."""
         try:
-            return lowered(self.family, chunks)
+            return lower_chunks(self.family, chunks)
         except PanewiseError:
-            own = {name: _listened(chunks, member) for name, member in self.family.members.items()}
-            raise QueryProblem(failing(own, lambda name: overflowing(self.family, own[name]))) from None
+            own = {name: _chunks_of(chunks, member) for name, member in self.family.members.items()}
+            raise QueryProblem(find_failures(own, lambda name: locate_overflow(self.family, own[name]))) from None
 
-    def _failing(self, manner: Manner, rows: Grouped) -> list[Failure]:
+    def _find_failures(self, manner: ReportFormat, rows: GroupRows) -> list[Failure]:
         """The queries whose own rows fail, of those that are reported together."""
 
         def attempt(name: str) -> object:
             feeds = [number for number, _ in self.family.members[name].feeds]
-            return manner.draft(rows.chosen(np.flatnonzero(np.isin(rows.feeds, feeds))))
+            return manner.select(rows.take(np.flatnonzero(np.isin(rows.feeds, feeds))))
 
-        found = failing([name for name, its in self.of.items() if its is manner], attempt)
+        found = find_failures([name for name, its in self.format_of.items() if its is manner], attempt)
         asked = {call.name: call_text(call) for call in self.family.plan.group.calls}
         for each in found:
             each.problem.row = {asked.get(name, name): value for name, value in (each.problem.row or {}).items()}
@@ -105,25 +105,25 @@ class Reporter:
 
     def state(self) -> list[Tree]:
         """What must survive a restart, in the order in which queries came."""
-        return [manner.state() for manner in self.manners.values()]
+        return [manner.state() for manner in self.formats.values()]
 
     def restore(self, states: list[Tree]) -> None:
-        for manner, state in zip(self.manners.values(), states, strict=True):
+        for manner, state in zip(self.formats.values(), states, strict=True):
             manner.restore(state)
 
-    def recode(self, codes: Longs) -> None:
+    def recode(self, codes: Int64Array) -> None:
         """Groups have new codes."""
-        for manner in self.manners.values():
+        for manner in self.formats.values():
             manner.recode(codes)
 
 
-def _listened(chunks: list[Chunk], member: Member) -> list[Chunk]:
+def _chunks_of(chunks: list[Chunk], member: Member) -> list[Chunk]:
     """What one query hears."""
     feeds = {number for number, _ in member.feeds}
     return [replace(chunk, feeds=mine) for chunk in chunks if (mine := tuple(f for f in chunk.feeds if f in feeds))]
 
 
-def _manner(plan: Aggregation) -> object:
+def _format_key(plan: PanePlan) -> object:
     """What queries must have in common to be reported together."""
     after = tuple(replace(step, child=plan.source) for step in plan.after)
     query = plan.query
@@ -131,38 +131,38 @@ def _manner(plan: Aggregation) -> object:
 
 
 @dataclass
-class Manner:
+class ReportFormat:
     """One way of reporting, and what it must remember of what it said."""
 
     family: Family
-    plan: Aggregation
+    plan: PanePlan
     feeds: Counter[int] = field(default_factory=Counter)
     #: For changes: the rows that stand, by feed and group.
     standing: dict[int, dict[int, tuple[Any, ...]]] = field(default_factory=dict)
     #: For revisions: what was said last of each instant of a feed, and how often.
     told: dict[tuple[int, int], tuple[int, Counter[Any]]] = field(default_factory=dict)
 
-    def draft(self, rows: Grouped) -> tuple[Grouped, pa.Table, Longs]:
+    def select(self, rows: GroupRows) -> tuple[GroupRows, pa.Table, Int64Array]:
         """The rows of its feeds, what is selected of them, and from which rows that comes."""
         mine = np.flatnonzero(np.isin(rows.feeds, np.fromiter(self.feeds, np.int64)))
-        rows = rows if len(mine) == len(rows) else rows.chosen(mine)
+        rows = rows if len(mine) == len(rows) else rows.take(mine)
         shown = np.flatnonzero(rows.present | self.plan.empty)
         table = rows.table if len(shown) == len(rows) else rows.table.take(pa.array(shown))
-        table, kept = passed(self.plan.after, table, self.family.host)
+        table, kept = apply_steps(self.plan.after, table, self.family.host)
         selected = table.select([column.name for column in self.plan.query.root.columns])
         return rows, selected, shown if kept is None else shown[kept]
 
-    def said(self, rows: Grouped, selected: pa.Table, places: Longs) -> Said:
+    def new_rows(self, rows: GroupRows, selected: pa.Table, places: Int64Array) -> ReportedRows:
         """What of a draft is new."""
-        if self.plan.changes:
+        if self.plan.reports_changes:
             return self._changes(rows, selected, places)
         if self.plan.query.revise is not None:
             return self._revisions(rows, selected, places)
-        return Said(selected, rows.feeds[places], rows.at[places], self._windows(), rows.starts[places])
+        return ReportedRows(selected, rows.feeds[places], rows.at[places], self._windows(), rows.starts[places])
 
     def _windows(self) -> dict[int, Window]:
         """The windows of its feeds, for as long as somebody looks at what was said."""
-        return {number: self.family.feeds[number].window for number in self.feeds}
+        return {number: self.family.subscriptions[number].window for number in self.feeds}
 
     def forget(self, feed: int) -> None:
         """Nobody listens to a feed any more."""
@@ -192,18 +192,18 @@ class Manner:
         columns = list(zip(*rows, strict=True)) or [()] * len(schema)
         return pa.table([to_arrow(list(c), f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
 
-    def recode(self, codes: Longs) -> None:
+    def recode(self, codes: Int64Array) -> None:
         self.standing = {
             feed: {int(codes[code]): row for code, row in rows.items()} for feed, rows in self.standing.items()
         }
 
-    def _changes(self, rows: Grouped, selected: pa.Table, places: Longs) -> Said:
+    def _changes(self, rows: GroupRows, selected: pa.Table, places: Int64Array) -> ReportedRows:
         """What differs between one instant and the next, as multisets: first what came, then what went."""
         now = dict(zip(places.tolist(), _tuples(selected), strict=True))
-        emit, found = self.plan.query.emit, _Found()
+        emit, found = self.plan.query.emit, _ChangeRows()
         for turn in rows.by_turn():
             standing = self.standing.setdefault(int(rows.feeds[turn.start]), {})
-            gone, came = self._turned(standing, rows, turn, now)
+            gone, came = self._diff_turn(standing, rows, turn, now)
             if emit is not Emit.DSTREAM:
                 for place in turn:
                     if place in now and came[now[place]] > 0:
@@ -215,10 +215,10 @@ class Manner:
         origin, signs = np.array(found.places, np.int64), np.array(found.signs, np.int64)
         table = self._table(found.rows)
         feeds, at, expires = rows.feeds[origin], rows.at[origin], self._expiry(rows, origin, signs)
-        return Said(table, feeds, at, self._windows(), signs=signs, expires=expires)
+        return ReportedRows(table, feeds, at, self._windows(), signs=signs, expires=expires)
 
-    def _turned(
-        self, standing: dict[int, tuple[Any, ...]], rows: Grouped, turn: range, now: dict[int, tuple[Any, ...]]
+    def _diff_turn(
+        self, standing: dict[int, tuple[Any, ...]], rows: GroupRows, turn: range, now: dict[int, tuple[Any, ...]]
     ) -> tuple[Counter[Any], Counter[Any]]:
         """What went and what came, when the groups of a turn are as they are now."""
         before: Counter[Any] = Counter()
@@ -232,7 +232,7 @@ class Manner:
                 after[now[place]] += 1
         return before - after, after - before
 
-    def _expiry(self, rows: Grouped, origin: Longs, signs: Longs) -> pa.Array | None:
+    def _expiry(self, rows: GroupRows, origin: Int64Array, signs: Int64Array) -> pa.Array | None:
         if rows.oldest is None or self.plan.query.emit is Emit.DSTREAM:
             return None
         if isinstance(self.plan.window, Session):
@@ -244,7 +244,7 @@ class Manner:
         for feed in np.unique(feeds):
             at = np.flatnonzero(feeds == feed)
             order = at[np.argsort(ticks[at], kind="stable")]
-            window = self.family.feeds[int(feed)].window
+            window = self.family.subscriptions[int(feed)].window
             if isinstance(window, Rows):
                 expires[order] = ticks[order] + window.count + window.lag
             else:
@@ -253,7 +253,7 @@ class Manner:
                 expires[order] = leaving
         return pa.array(expires, mask=(signs < 0) | oldest.is_null().to_numpy(zero_copy_only=False))
 
-    def _revisions(self, rows: Grouped, selected: pa.Table, places: Longs) -> Said:
+    def _revisions(self, rows: GroupRows, selected: pa.Table, places: Int64Array) -> ReportedRows:
         """The whole state again wherever a late item changed it."""
         values = dict(zip(places.tolist(), zip(range(len(places)), _tuples(selected), strict=True), strict=True))
         kept: list[int] = []
@@ -269,20 +269,20 @@ class Manner:
             self.told[key] = revision, state
             kept += [place for place, _ in shown]
             numbers += [revision] * len(shown)
-        self._tire()
+        self._forget_final_instants()
         chosen = np.array(kept, np.int64)
         table = selected.take(pa.array(chosen))
         feeds, at = rows.feeds[places[chosen]], rows.at[places[chosen]]
-        return Said(table, feeds, at, self._windows(), revisions=np.array(numbers, np.int64))
+        return ReportedRows(table, feeds, at, self._windows(), revisions=np.array(numbers, np.int64))
 
-    def _tire(self) -> None:
+    def _forget_final_instants(self) -> None:
         """Forget instants that no late item can change any more."""
         patience = self.plan.query.revise or 0
-        self.told = {key: told for key, told in self.told.items() if key[1] >= self.family.passed - patience}
+        self.told = {key: told for key, told in self.told.items() if key[1] >= self.family.answered_until - patience}
 
 
 @dataclass
-class _Found:
+class _ChangeRows:
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
     signs: list[int] = field(default_factory=list)

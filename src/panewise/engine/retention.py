@@ -25,7 +25,7 @@ class Retention:
         return [dict(self.keep), dict(self.grain)]
 
 
-def retained(pool: Pool, keep: Lengths | None, grain: Lengths | None) -> Retention:
+def parse_retention(pool: Pool, keep: Lengths | None, grain: Lengths | None) -> Retention:
     """What users said, in ticks; a clear refusal of what makes no sense."""
     if grain is not None and keep is None:
         raise PanewiseError("grain is given without keep", fix="say how long panes are kept, such as keep='1 hour'")

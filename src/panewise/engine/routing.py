@@ -10,29 +10,29 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from panewise.aggregate import Longs
-from panewise.aggregate.columns.longs import fits, to_longs
+from panewise.aggregate import Int64Array
+from panewise.aggregate.columns.longs import fits_int64, to_longs
 from panewise.engine.codec import to_text
 from panewise.values import to_python
 
-_Words = npt.NDArray[np.uint64]
+_HashArray = npt.NDArray[np.uint64]
 
 
-def shards_of(columns: Sequence[pa.Array], rows: int, shards: int) -> Longs:
+def shards_of(columns: Sequence[pa.Array], rows: int, shards: int) -> Int64Array:
     """The shard of each row, by its key columns; without any, all rows are in the first."""
     mixed = np.zeros(rows, np.uint64)
     for column in columns:
-        mixed = _scrambled(mixed ^ _hashes(column))
+        mixed = _scramble(mixed ^ _hashes(column))
     return (mixed % np.uint64(shards)).astype(np.int64)
 
 
-def _hashes(column: pa.Array) -> _Words:
+def _hashes(column: pa.Array) -> _HashArray:
     """Equal values, equal numbers; NULL is a value like any other."""
     found = np.full(len(column), 0x9E3779B97F4A7C15, np.uint64)
     valid = pc.is_valid(column).to_numpy(zero_copy_only=False)
     values = column.drop_null()
-    if fits(column.type):
-        found[valid] = _scrambled(to_longs(values).view(np.uint64))
+    if fits_int64(column.type):
+        found[valid] = _scramble(to_longs(values).view(np.uint64))
     elif pa.types.is_nested(column.type):
         found[valid] = [zlib.crc32(to_text(value).encode()) for value in to_python(values)]
     else:
@@ -46,7 +46,7 @@ def _text(value: object) -> bytes:
     return value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else to_text(value).encode()
 
 
-def _scrambled(words: _Words) -> _Words:
+def _scramble(words: _HashArray) -> _HashArray:
     """Near numbers far apart (the finaliser of SplitMix64)."""
     with np.errstate(over="ignore"):
         words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -19,13 +19,13 @@ _MARK = b"panewise"
 _SEAL = struct.Struct("<8sQQ")
 
 
-def sealed(data: Any) -> bytes:
+def seal(data: Any) -> bytes:
     """Some bytes under a seal."""
     content = memoryview(data)
     return b"".join([_SEAL.pack(_MARK, content.nbytes, zlib.crc32(content)), content])
 
 
-def unsealed(data: Any, what: str, fix: str) -> memoryview:
+def unseal(data: Any, what: str, fix: str) -> memoryview:
     """What was sealed; a refusal that says `what` it should have been."""
     view = memoryview(data)
     if bytes(view[: len(_MARK)]) != _MARK or view.nbytes < _SEAL.size:
@@ -48,9 +48,9 @@ def table_buffer(table: pa.Table) -> pa.Buffer:
     return sink.getvalue()
 
 
-def sealed_table(table: pa.Table) -> bytes:
-    return sealed(table_buffer(table))
+def seal_table(table: pa.Table) -> bytes:
+    return seal(table_buffer(table))
 
 
-def unsealed_table(data: Any, what: str, fix: str) -> pa.Table:
-    return pa.ipc.open_stream(unsealed(data, what, fix)).read_all()
+def unseal_table(data: Any, what: str, fix: str) -> pa.Table:
+    return pa.ipc.open_stream(unseal(data, what, fix)).read_all()

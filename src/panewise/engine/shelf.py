@@ -10,34 +10,34 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Longs, Words, placed
+from panewise.aggregate import Int64Array, StateWords, states_at
 from panewise.algebra import Host, Project
-from panewise.algebra.added import beside
+from panewise.algebra.added import combine_columns
 from panewise.engine.archive import Archive
-from panewise.engine.grouping import Grouping
-from panewise.engine.rowwise import passed
+from panewise.engine.grouping import GroupEncoder
+from panewise.engine.rowwise import apply_steps
 from panewise.errors import PanewiseError, SchemaProblem, did_you_mean
-from panewise.plan import Aggregation
-from panewise.plan.covering import column_of
+from panewise.plan import PanePlan
+from panewise.plan.covering import state_column
 from panewise.plan.thresholds import thresholds
 from panewise.stores.pane import Pane
-from panewise.stores.stairs import NEVER
+from panewise.stores.stairs import MIN_POSITION
 from panewise.time import Boundary, Ticks
 from panewise.values import to_arrow
 from panewise.window import LogicalWindow, MultiGranular, Window
 
 #: Key columns with the values that are asked for, row by row.
-Chosen: TypeAlias = "pa.Table | Mapping[str, Sequence[Any]]"
+KeyValues: TypeAlias = "pa.Table | Mapping[str, Sequence[Any]]"
 
 
 @dataclass(frozen=True, eq=False)
-class Draft:
+class GroupAnswers:
     """What was found for some windows: keys and answers of their groups, before HAVING and SELECT.
 
     It needs nothing of what is kept any more, so that others may go on with that while it is finished.
     """
 
-    plan: Aggregation
+    plan: PanePlan
     answers: pa.Table
     #: Which window each row belongs to, and what is said of the windows.
     windows: pa.Array
@@ -46,108 +46,108 @@ class Draft:
 
     def finish(self, host: Host) -> pa.Table:
         """The rows that pass: the selected columns, then those that say which window."""
-        table, kept = passed(self.plan.after, self.answers, host)
+        table, kept = apply_steps(self.plan.after, self.answers, host)
         selected = table.select([column.name for column in self.plan.query.root.columns])
         windows = self.windows if kept is None else self.windows.take(pa.array(kept))
         bounds = (each.take(windows) for each in self.bounds)
         added: dict[str, pa.Array] = dict(zip(("w_start", "w_end"), bounds, strict=True))
         if isinstance(self.plan.window, MultiGranular) and self.level is not None:
             added["w_level"] = pa.array(np.full(len(windows), self.level), pa.int32())
-        columns = beside(dict(zip(selected.column_names, selected.columns, strict=True)), added)
+        columns = combine_columns(dict(zip(selected.column_names, selected.columns, strict=True)), added)
         return pa.table(list(columns.values()), names=list(columns))
 
 
-class Shelf(ABC):
+class LookupSource(ABC):
     """Where states are found for lookups of one family, and how they become tables."""
 
-    def __init__(self, groups: Grouping, boundary: Boundary, instants: pa.DataType) -> None:
+    def __init__(self, groups: GroupEncoder, boundary: Boundary, instants: pa.DataType) -> None:
         self.groups, self.boundary, self.instants = groups, boundary, instants
 
     @abstractmethod
-    def at(self, plan: Aggregation, instants: Ticks, keys: Chosen | None) -> list[Draft]:
+    def answer_at(self, plan: PanePlan, instants: Ticks, keys: KeyValues | None) -> list[GroupAnswers]:
         """The state of a query at some instants, one level after the other."""
 
     @abstractmethod
-    def between(self, plan: Aggregation, starts: Ticks, ends: Ticks, keys: Chosen | None) -> list[Draft]:
+    def answer_between(self, plan: PanePlan, starts: Ticks, ends: Ticks, keys: KeyValues | None) -> list[GroupAnswers]:
         """The query over some stretches of time instead of its window."""
 
-    def _codes(self, plan: Aggregation, keys: Chosen | None) -> Longs:
+    def _group_codes(self, plan: PanePlan, keys: KeyValues | None) -> Int64Array:
         """The groups that are asked for, ascending."""
-        return np.arange(len(self.groups.keys)) if keys is None else chosen_codes(self.groups, plan, keys)
+        return np.arange(len(self.groups.keys)) if keys is None else requested_codes(self.groups, plan, keys)
 
-    def _draft(
-        self, plan: Aggregation, states: Sequence[Words], codes: Longs, bounds: Sequence[pa.Array], level: int | None
-    ) -> Draft:
+    def _group_answers(
+        self, plan: PanePlan, states: Sequence[StateWords], codes: Int64Array, bounds: Sequence[pa.Array], level: int | None
+    ) -> GroupAnswers:
         """States of some groups, window by window, as answers."""
         rows = np.arange(len(states[0][0])) if plan.empty else np.flatnonzero(states[0][0])
         windows = pa.array(rows // max(len(codes), 1))
-        return Draft(plan, self._answers(plan, states, rows, codes), windows, bounds, level)
+        return GroupAnswers(plan, self._answers(plan, states, rows, codes), windows, bounds, level)
 
-    def _answers(self, plan: Aggregation, states: Sequence[Words], rows: Longs, codes: Longs) -> pa.Table:
+    def _answers(self, plan: PanePlan, states: Sequence[StateWords], rows: Int64Array, codes: Int64Array) -> pa.Table:
         """Keys and answers of the groups that have items."""
         had = self.groups.plan.group.keys
         found = dict(zip(had, self.groups.keys.take(codes[rows % max(len(codes), 1)]), strict=True))
         columns = [found[key] for key in plan.group.keys]
         for call in plan.group.calls:
-            number = column_of(self.groups.plan, call.aggregate, call.arguments)
+            number = state_column(self.groups.plan, call.aggregate, call.arguments)
             assert number is not None, "a query that is not covered is refused"
-            columns.append(self.groups.columns[number].lower(placed(states[number], rows)))
+            columns.append(self.groups.columns[number].lower(states_at(states[number], rows)))
         names = [*plan.group.keys, *(call.name for call in plan.group.calls)]
         return pa.table([*columns, pa.array(rows)], names=[*names, "#row"])
 
 
-class PaneShelf(Shelf):
+class PaneLookupSource(LookupSource):
     """Panes that are kept, and those that are on their way. Items up to `since` do not count."""
 
     def __init__(
         self,
-        groups: Grouping,
+        groups: GroupEncoder,
         boundary: Boundary,
         instants: pa.DataType,
         archive: Archive,
         coming: Sequence[Pane] = (),
-        since: int = NEVER,
+        since: int = MIN_POSITION,
     ) -> None:
         super().__init__(groups, boundary, instants)
-        self.archive, self.coming, self.since = archive, coming, since
+        self.archive, self.pending_panes, self.since = archive, coming, since
 
-    def at(self, plan: Aggregation, instants: Ticks, keys: Chosen | None) -> list[Draft]:
+    def answer_at(self, plan: PanePlan, instants: Ticks, keys: KeyValues | None) -> list[GroupAnswers]:
         drafts = []
         for level, window in plan.levels:
             lows, highs = scope_of(window, instants, self.boundary)
-            drafts.append(self._over(plan, lows, highs, bounds_of(window, instants, self.instants), keys, level))
+            drafts.append(self._answer_windows(plan, lows, highs, bounds_of(window, instants, self.instants), keys, level))
         return drafts
 
-    def between(self, plan: Aggregation, starts: Ticks, ends: Ticks, keys: Chosen | None) -> list[Draft]:
+    def answer_between(self, plan: PanePlan, starts: Ticks, ends: Ticks, keys: KeyValues | None) -> list[GroupAnswers]:
         bounds = [pa.array(ticks).cast(self.instants) for ticks in (starts, ends)]
-        return [self._over(plan, starts, ends, bounds, keys, None)]
+        return [self._answer_windows(plan, starts, ends, bounds, keys, None)]
 
-    def _over(
+    def _answer_windows(
         self,
-        plan: Aggregation,
+        plan: PanePlan,
         lows: Ticks,
         highs: Ticks,
         bounds: Sequence[pa.Array],
-        keys: Chosen | None,
+        keys: KeyValues | None,
         level: int | None,
-    ) -> Draft:
+    ) -> GroupAnswers:
         lows = np.maximum(lows, self.since)
         highs = np.maximum(lows, highs)
-        codes = self._codes(plan, keys) if keys is not None else self._passing(plan, lows, highs)
-        states = self.archive.answers(lows, highs, codes, len(self.groups.keys), self.coming, plan.query.domain)
-        return self._draft(plan, states, codes, bounds, level)
+        codes = self._group_codes(plan, keys) if keys is not None else self._candidate_codes(plan, lows, highs)
+        states = self.archive.answers(lows, highs, codes, len(self.groups.keys), self.pending_panes, plan.query.domain)
+        return self._group_answers(plan, states, codes, bounds, level)
 
-    def _passing(self, plan: Aggregation, lows: Ticks, highs: Ticks) -> Longs:
+    def _candidate_codes(self, plan: PanePlan, lows: Ticks, highs: Ticks) -> Int64Array:
         """All groups, or a superset of those that pass HAVING; states of the others need not be looked at."""
         # With EMIT EMPTY groups pass without an item, and of these a collective index knows nothing.
         for threshold in () if plan.empty else thresholds(plan):
             call = threshold.call
-            number = column_of(self.groups.plan, call.aggregate, call.arguments)
+            number = state_column(self.groups.plan, call.aggregate, call.arguments)
             assert number is not None, "a query that is not covered is refused"
             found = self.archive.candidates(number, call.aggregate, threshold, lows, highs)
             if found is not None:
-                return np.unique(np.concatenate([found, *(pane.codes for pane in self.coming)]))
-        return self._codes(plan, None)
+                return np.unique(np.concatenate([found, *(pane.codes for pane in self.pending_panes)]))
+        return self._group_codes(plan, None)
 
 
 def scope_of(window: Window, instants: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
@@ -163,12 +163,12 @@ def bounds_of(window: Window, instants: Ticks, kind: pa.DataType) -> tuple[pa.Ar
     return pa.nulls(len(ends), kind) if starts is None else pa.array(starts).cast(kind), pa.array(ends).cast(kind)
 
 
-def chosen_codes(groups: Grouping, plan: Aggregation, keys: Chosen) -> Longs:
+def requested_codes(groups: GroupEncoder, plan: PanePlan, keys: KeyValues) -> Int64Array:
     """The groups that somebody asks for, ascending; those that are not known have no rows."""
     if not isinstance(keys, Mapping | pa.Table):
         raise SchemaProblem(f"keys={keys!r} names no columns", fix="give values by key, such as {'k': ['a', 'b']}")
     columns = keys if isinstance(keys, Mapping) else dict(zip(keys.column_names, keys.columns, strict=True))
-    wanted = {_name(plan, key): key for key in groups.plan.group.keys}
+    wanted = {_key_name(plan, key): key for key in groups.plan.group.keys}
     if len(wanted) < len(groups.plan.group.keys):
         raise SchemaProblem("two keys of the query have the same name", fix="select them under different names")
     if strange := [str(name) for name in columns if name not in wanted]:
@@ -178,20 +178,20 @@ def chosen_codes(groups: Grouping, plan: Aggregation, keys: Chosen) -> Longs:
     if missing := [name for name in wanted if name not in columns]:
         raise SchemaProblem(f"key {missing[0]!r} is not given", fix="give a value for each key of GROUP BY")
     kinds = dict(zip(groups.plan.group.keys, groups.keys.types, strict=True))
-    arrays = [_array(name, columns[name], kinds[key]) for name, key in wanted.items()]
+    arrays = [_key_array(name, columns[name], kinds[key]) for name, key in wanted.items()]
     if len({len(array) for array in arrays}) > 1:
         raise SchemaProblem("key columns differ in length", fix="give one value of each key for each group")
     codes = groups.keys.find(arrays, len(arrays[0]) if arrays else 1)
     return np.unique(codes[codes >= 0])
 
 
-def _name(plan: Aggregation, key: str) -> str:
+def _key_name(plan: PanePlan, key: str) -> str:
     """What users call a key: the selected column that shows it, or else its own name."""
     shown = [items for step in plan.after if isinstance(step, Project) for items in step.items]
     return next((name for name, scalar in shown if scalar.column == key), key.rpartition(".")[2])
 
 
-def _array(name: str, values: Any, kind: pa.DataType) -> pa.Array:
+def _key_array(name: str, values: Any, kind: pa.DataType) -> pa.Array:
     try:
         if isinstance(values, pa.ChunkedArray | pa.Array):
             return (values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values).cast(kind)

@@ -11,7 +11,7 @@ from math import nextafter
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Aggregate, Columns, Count, Longs, Max, Min, Sum
+from panewise.aggregate import Aggregate, StateArrays, Count, Int64Array, Max, Min, Sum
 from panewise.aggregate.columns.longs import to_longs
 from panewise.errors import AggregateProblem
 from panewise.filters import CISum, Filter, MaxIndex, MinIndex
@@ -19,27 +19,27 @@ from panewise.plan.thresholds import Threshold
 from panewise.stores.pane import Pane
 
 #: An index is worth its upkeep once so many lookups could have used it.
-WORTHWHILE = 8
+MIN_LOOKUPS = 8
 
 
-class Sieve:
+class HavingIndex:
     """The index of one aggregate. Elements must come in the order of time: a late pane means to begin anew."""
 
-    def __init__(self, aggregate: Aggregate[object], column: Columns, number: int) -> None:
+    def __init__(self, aggregate: Aggregate[object], column: StateArrays, number: int) -> None:
         self.aggregate, self.column, self.number = aggregate, column, number
-        self.asked = 0
+        self.lookups = 0
         self._filter: Filter | None = None
-        self._taken = 0
+        self._panes_taken = 0
         #: Whether values came that the index cannot hold, so that it is of no use.
-        self.unfit = made(aggregate) is None
+        self.unfit = new_filter(aggregate) is None
 
-    def candidates(self, threshold: Threshold, lows: Longs, highs: Longs, panes: Sequence[Pane]) -> Longs | None:
+    def candidates(self, threshold: Threshold, lows: Int64Array, highs: Int64Array, panes: Sequence[Pane]) -> Int64Array | None:
         """A superset of the groups that pass over each `(low, high]`, all of which end no earlier than the panes do.
 
         None while too few have asked, or where the index cannot tell.
         """
-        self.asked += 1
-        if self.unfit or self.asked < WORTHWHILE or (lows >= highs).any() or not self._caught_up(panes):
+        self.lookups += 1
+        if self.unfit or self.lookups < MIN_LOOKUPS or (lows >= highs).any() or not self._catch_up(panes):
             return None
         assert self._filter is not None
         limit = self._limit(threshold)
@@ -48,21 +48,21 @@ class Sieve:
 
     def restart(self) -> None:
         """Panes have changed in between."""
-        self._filter, self._taken = None, 0
+        self._filter, self._panes_taken = None, 0
 
-    def dropped(self, count: int, upto: int) -> None:
+    def drop_oldest(self, count: int, upto: int) -> None:
         """The oldest panes have gone."""
-        self._taken -= count
-        if self._taken < 0:
+        self._panes_taken -= count
+        if self._panes_taken < 0:
             self.restart()
         elif self._filter is not None:
             self._filter.forget(upto)
 
-    def _caught_up(self, panes: Sequence[Pane]) -> bool:
+    def _catch_up(self, panes: Sequence[Pane]) -> bool:
         if self._filter is None:
-            self._filter, self._taken = made(self.aggregate), 0
+            self._filter, self._panes_taken = new_filter(self.aggregate), 0
             assert self._filter is not None
-        for pane in panes[self._taken :]:
+        for pane in panes[self._panes_taken :]:
             answers = self.column.lower(pane.states[self.number])
             codes = pane.codes[answers.is_valid().to_numpy(zero_copy_only=False)]
             values = to_longs(answers.drop_null())
@@ -74,7 +74,7 @@ class Sieve:
             except AggregateProblem:  # sums beyond what the index can hold
                 self.unfit = True
                 return False
-            self._taken += 1
+            self._panes_taken += 1
         return True
 
     def _limit(self, threshold: Threshold) -> int | float:
@@ -89,7 +89,7 @@ class Sieve:
         return limit - 1 if threshold.above else limit + 1
 
 
-def made(aggregate: Aggregate[object]) -> Filter | None:
+def new_filter(aggregate: Aggregate[object]) -> Filter | None:
     """An empty index for an aggregate; None where there is none for it."""
     kind = aggregate.result
     if isinstance(aggregate, Count) or (isinstance(aggregate, Sum) and pa.types.is_integer(kind)):

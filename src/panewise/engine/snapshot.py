@@ -17,9 +17,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Columns, Longs, Words, joined
+from panewise.aggregate import StateArrays, Int64Array, StateWords, concat_states
 from panewise.engine.codec import from_text, to_text
-from panewise.engine.sealed import sealed_table, table_buffer, unsealed_table
+from panewise.engine.sealed import seal_table, table_buffer, unseal_table
 from panewise.errors import StateProblem
 from panewise.stores.pane import Pane
 
@@ -30,13 +30,13 @@ Tree = dict[str, Any]
 #: Panes with fewer groups are written several together.
 FEW_GROUPS = 64
 #: About so many small panes are written together.
-TOGETHER = 256
+PANES_PER_PART = 256
 #: Rows of a table that only grows are written in blocks of so many.
-BLOCK = 8192
+ROWS_PER_PART = 8192
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class StatePart:
     """A table in a tree that never changes once it has been made; `owner` and `key` say which one it is."""
 
     owner: object
@@ -45,42 +45,42 @@ class Part:
 
 
 #: How a leaf of a tree is put aside: what stands in its place says where it is.
-Keep = Callable[[pa.Table | Part], Any]
+LeafWriter = Callable[[pa.Table | StatePart], Any]
 
 
-def packed(tree: Tree, plan: Tree) -> bytes:
+def pack_state(tree: Tree, plan: Tree) -> bytes:
     """A tree of states as bytes. `plan` says what it belongs to."""
-    return framed(tree, {"format": FORMAT, "fingerprint": fingerprint(plan), "plan": plan})
+    return serialize_tree(tree, {"format": FORMAT, "fingerprint": fingerprint(plan), "plan": plan})
 
 
-def unpacked(data: bytes) -> tuple[Tree, Tree]:
+def unpack_state(data: bytes) -> tuple[Tree, Tree]:
     """The tree and the plan; a clear refusal when the bytes are not what `packed` wrote."""
-    tree, header = unframed(data, "the snapshot", "pass what Engine.snapshot() returned, or an older one")
+    tree, header = deserialize_tree(data, "the snapshot", "pass what Engine.snapshot() returned, or an older one")
     if header["fingerprint"] != fingerprint(header["plan"]):
         raise StateProblem("the snapshot is damaged: its fingerprint is wrong", fix="use an older one")
     return tree, header["plan"]
 
 
-def framed(tree: Tree, header: Tree) -> bytes:
+def serialize_tree(tree: Tree, header: Tree) -> bytes:
     """A tree with all its tables as bytes."""
     parts: list[memoryview] = []
 
-    def keep(leaf: pa.Table | Part) -> Any:
-        parts.append(memoryview(table_buffer(leaf.make() if isinstance(leaf, Part) else leaf)))
+    def keep(leaf: pa.Table | StatePart) -> Any:
+        parts.append(memoryview(table_buffer(leaf.make() if isinstance(leaf, StatePart) else leaf)))
         return {"#part": len(parts) - 1}
 
-    metadata = {"tree": json.dumps(stored(tree, keep)), "panewise": json.dumps(header)}
-    return sealed_table(pa.table({"part": pa.array(parts, pa.large_binary())}).replace_schema_metadata(metadata))
+    metadata = {"tree": json.dumps(detach_tables(tree, keep)), "panewise": json.dumps(header)}
+    return seal_table(pa.table({"part": pa.array(parts, pa.large_binary())}).replace_schema_metadata(metadata))
 
 
-def unframed(data: Any, what: str, fix: str) -> tuple[Tree, Tree]:
+def deserialize_tree(data: Any, what: str, fix: str) -> tuple[Tree, Tree]:
     """What `framed` wrote; a refusal that says `what` it should have been."""
-    table = unsealed_table(data, what, fix)
+    table = unseal_table(data, what, fix)
     header = json.loads(table.schema.metadata[b"panewise"])
     check_format(header)
     parts = [part.as_buffer() for part in table.column("part").combine_chunks()]
     body = json.loads(table.schema.metadata[b"tree"])
-    return loaded(body, lambda number: pa.ipc.open_stream(parts[number]).read_all()), header
+    return attach_tables(body, lambda number: pa.ipc.open_stream(parts[number]).read_all()), header
 
 
 def check_format(header: Tree) -> None:
@@ -96,68 +96,68 @@ def fingerprint(plan: Tree) -> str:
     return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def stored(value: Any, keep: Keep) -> Any:
+def detach_tables(value: Any, keep: LeafWriter) -> Any:
     """A tree in terms of JSON: plain values as they are, tables put aside."""
     match value:
         case dict():
-            return {key: stored(each, keep) for key, each in value.items()}
+            return {key: detach_tables(each, keep) for key, each in value.items()}
         case list() | tuple():
-            return [stored(each, keep) for each in value]
-        case pa.Table() | Part():
+            return [detach_tables(each, keep) for each in value]
+        case pa.Table() | StatePart():
             return keep(value)
     return value
 
 
-def loaded(value: Any, find: Callable[[Any], pa.Table]) -> Any:
+def attach_tables(value: Any, find: Callable[[Any], pa.Table]) -> Any:
     """What `stored` took apart; `find` brings back what was put aside."""
     match value:
         case {"#part": where}:
             return find(where)
         case dict():
-            return {key: loaded(each, find) for key, each in value.items()}
+            return {key: attach_tables(each, find) for key, each in value.items()}
         case list():
-            return [loaded(each, find) for each in value]
+            return [attach_tables(each, find) for each in value]
     return value
 
 
 # ---- tables that only grow -------------------------------------------------------------------------------------
 
 
-def growing(owner: object, rows: int, take: Callable[[Longs], pa.Table]) -> list[Part]:
+def append_only_parts(owner: object, rows: int, take: Callable[[Int64Array], pa.Table]) -> list[StatePart]:
     """Rows 0 to `rows` - 1 of a table that only grows, in blocks that are written once."""
 
-    def block(start: int, stop: int) -> Part:
-        return Part(owner, (start, stop), lambda: take(np.arange(start, stop)))
+    def block(start: int, stop: int) -> StatePart:
+        return StatePart(owner, (start, stop), lambda: take(np.arange(start, stop)))
 
-    return [block(start, min(start + BLOCK, rows)) for start in range(0, rows, BLOCK)]
+    return [block(start, min(start + ROWS_PER_PART, rows)) for start in range(0, rows, ROWS_PER_PART)]
 
 
 # ---- panes -----------------------------------------------------------------------------------------------------
 
 
-def pane_tree(columns: Sequence[Columns], panes: Sequence[Pane]) -> list[Tree]:
+def pane_tree(columns: Sequence[StateArrays], panes: Sequence[Pane]) -> list[Tree]:
     """Panes in their order: large ones each on its own, small ones several together."""
-    return [_entry(columns, run) for run in _together(list(panes))]
+    return [_entry(columns, run) for run in _pane_batches(list(panes))]
 
 
-def panes_from(columns: Sequence[Columns], entries: Sequence[Tree]) -> list[Pane]:
+def panes_from(columns: Sequence[StateArrays], entries: Sequence[Tree]) -> list[Pane]:
     """What `pane_tree` wrote."""
     found: list[Pane] = []
     for entry in entries:
-        fresh = list(pane_rows(columns, entry))
+        fresh = list(read_panes(columns, entry))
         if len(fresh) == 1:
-            named(fresh[0], "cells", entry["cells"])
+            remember_name(fresh[0], "cells", entry["cells"])
         found += fresh
     return found
 
 
-def _together(panes: list[Pane]) -> Iterator[list[Pane]]:
+def _pane_batches(panes: list[Pane]) -> Iterator[list[Pane]]:
     """Runs of panes that are written together.
 
     Small ones are parted at round positions, so that a run stays the same while others come and go.
     """
     spans = [p.end for p in panes]
-    width = (max(spans) - min(spans)) * TOGETHER // len(panes) if panes else 0
+    width = (max(spans) - min(spans)) * PANES_PER_PART // len(panes) if panes else 0
     bits = max(width, 1).bit_length()
 
     def run(numbered: tuple[int, Pane]) -> tuple[bool, int]:
@@ -168,32 +168,32 @@ def _together(panes: list[Pane]) -> Iterator[list[Pane]]:
         yield [pane for _, pane in some]
 
 
-def pane_table(columns: Sequence[Columns], panes: Sequence[Pane]) -> Tree:
+def pane_table(columns: Sequence[StateArrays], panes: Sequence[Pane]) -> Tree:
     """Panes as one table, with a head for each."""
     return {"heads": _heads(panes), "cells": _cells(columns, panes)}
 
 
-def _entry(columns: Sequence[Columns], panes: list[Pane]) -> Tree:
+def _entry(columns: Sequence[StateArrays], panes: list[Pane]) -> Tree:
     if len(panes) > 1:
         return pane_table(columns, panes)
-    return {"heads": _heads(panes), "cells": Part(panes[0], "cells", lambda: _cells(columns, panes))}
+    return {"heads": _heads(panes), "cells": StatePart(panes[0], "cells", lambda: _cells(columns, panes))}
 
 
 def _heads(panes: Sequence[Pane]) -> list[list[int]]:
     return [[p.start, p.end, len(p.codes)] for p in panes]
 
 
-def _cells(columns: Sequence[Columns], panes: Sequence[Pane]) -> pa.Table:
+def _cells(columns: Sequence[StateArrays], panes: Sequence[Pane]) -> pa.Table:
     """One row for each group of each pane."""
     cells = [pa.array(np.concatenate([p.codes for p in panes]))]
     for number, column in enumerate(columns):
-        words = joined([p.states[number] for p in panes])
-        written = column.written(words)
+        words = concat_states([p.states[number] for p in panes])
+        written = column.write(words)
         cells += [_word_array(word) for word in words] if written is None else written
     return pa.table(cells, names=[str(i) for i in range(len(cells))])
 
 
-def pane_rows(columns: Sequence[Columns], entry: Tree) -> Iterator[Pane]:
+def read_panes(columns: Sequence[StateArrays], entry: Tree) -> Iterator[Pane]:
     """What `pane_table` wrote."""
     cells = iter(entry["cells"].columns)
     codes = np.array(next(cells).to_numpy(), np.int64)
@@ -205,10 +205,10 @@ def pane_rows(columns: Sequence[Columns], entry: Tree) -> Iterator[Pane]:
         yield Pane(start, end, codes[where], tuple(tuple(word[where] for word in words) for words in states))
 
 
-def _words(column: Columns, cells: Iterator[pa.ChunkedArray]) -> Words:
+def _words(column: StateArrays, cells: Iterator[pa.ChunkedArray]) -> StateWords:
     """The states of one column, from as many cells as it has written."""
     nothing = column.identity(0)
-    if (written := column.written(nothing)) is not None:
+    if (written := column.write(nothing)) is not None:
         return column.read([next(cells).combine_chunks() for _ in written])
     return tuple(_word(next(cells), word) for word in nothing)
 
@@ -235,11 +235,11 @@ def _word(array: pa.ChunkedArray, like: Any) -> Any:
 # ---- names -----------------------------------------------------------------------------------------------------
 
 #: The names under which parts have been written, by owner and key.
-NAMES: WeakKeyDictionary[object, dict[Hashable, str]] = WeakKeyDictionary()
+PART_NAMES: WeakKeyDictionary[object, dict[Hashable, str]] = WeakKeyDictionary()
 
 
-def named(owner: object, key: Hashable, table: pa.Table) -> None:
+def remember_name(owner: object, key: Hashable, table: pa.Table) -> None:
     """Remember that an owner's table came from a part with a name, so that it is not written again."""
     name = (table.schema.metadata or {}).get(b"part")
     if name is not None:
-        NAMES.setdefault(owner, {})[key] = name.decode()
+        PART_NAMES.setdefault(owner, {})[key] = name.decode()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from panewise import kernels
-from panewise.filters.base import Longs
+from panewise.filters.base import Int64Array
 from panewise.filters.levels import LevelIndex
 
 
@@ -21,7 +21,7 @@ class CICount(LevelIndex):
     valued = False
     _first = 0
 
-    def _enter(self, codes: Longs, times: Longs, values: Longs | None, start: int) -> int:
+    def _enter(self, codes: Int64Array, times: Int64Array, values: Int64Array | None, start: int) -> int:
         state = (self._stamps, *self._changes)
         place = (self._counts, state, self.rows, self.p, self.before, self._work)
         return int(kernels.level_count(codes, times, start, *place))

@@ -6,8 +6,8 @@ import numpy as np
 
 from panewise import kernels
 from panewise.errors import AggregateProblem
-from panewise.filters.base import Longs
-from panewise.filters.levels import MOST, LevelIndex
+from panewise.filters.base import Int64Array
+from panewise.filters.levels import MAX_TOTAL, LevelIndex
 
 
 class CISum(LevelIndex):
@@ -30,20 +30,20 @@ class CISum(LevelIndex):
         super().__init__(p, epsilon=epsilon)
         self._total = 0.0
 
-    def check_values(self, values: Longs) -> None:
+    def check_values(self, values: Int64Array) -> None:
         if values.min() < 0:
             raise AggregateProblem(
                 f"{self.name} cannot take the value {values.min()}", fix="use it for values that are never negative"
             )
         # Doubles lose little of a sum, and half of the room is left for that.
-        if self._total + float(values.sum(dtype=np.float64)) >= MOST / 2:
+        if self._total + float(values.sum(dtype=np.float64)) >= MAX_TOTAL / 2:
             raise AggregateProblem(f"all sums of {self.name} together exceed 2**61", fix="use a coarser unit")
 
-    def take(self, codes: Longs, times: Longs, values: Longs | None) -> None:
+    def take(self, codes: Int64Array, times: Int64Array, values: Int64Array | None) -> None:
         super().take(codes, times, values)
         self._total += 0.0 if values is None else float(values.sum(dtype=np.float64))
 
-    def _enter(self, codes: Longs, times: Longs, values: Longs | None, start: int) -> int:
+    def _enter(self, codes: Int64Array, times: Int64Array, values: Int64Array | None, start: int) -> int:
         state = (self._stamps, *self._changes)
         place = (self._counts, state, self.rows, self.p, self.before, self._work)
         return int(kernels.level_add(codes, times, values, start, *place))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from panewise.filters.base import Answers, Filter, Longs
+from panewise.filters.base import LookupAnswers, Filter, Int64Array
 from panewise.filters.levels import LevelIndex, least_of
 from panewise.filters.running import RunningTotals
 
@@ -42,13 +42,13 @@ class Exact(Filter):
         super().forget(before)
         self.index.forget(before)
 
-    def check_values(self, values: Longs) -> None:
+    def check_values(self, values: Int64Array) -> None:
         self.index.check_values(values)
 
-    def take(self, codes: Longs, times: Longs, values: Longs | None) -> None:
+    def take(self, codes: Int64Array, times: Int64Array, values: Int64Array | None) -> None:
         self.index.take(codes, times, values)
         self.running.update(codes, times, values, self.before)
 
-    def lookup(self, cuts: Longs, limits: Longs, below: bool) -> Answers:
+    def lookup(self, cuts: Int64Array, limits: Int64Array, below: bool) -> LookupAnswers:
         least = least_of(limits, below)
         return self.running.confirm(self.index.candidates(cuts, least, below), cuts, least, below)

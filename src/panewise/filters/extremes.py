@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from panewise import kernels
-from panewise.filters.base import Answers, Filter, Longs
+from panewise.filters.base import LookupAnswers, Filter, Int64Array
 
 _ROOM = 64
 
@@ -29,14 +29,14 @@ class MaxIndex(Filter):
     valued = True
 
     #: The times of slots, and how many are used; then as `kernels.peaks` describes trees.
-    _slots: Longs
+    _slots: Int64Array
     _used: int
-    _links: Longs
-    _values: Longs
-    _codes: Longs
-    _ranks: Longs
-    _free: Longs
-    _unused_entries: Longs
+    _links: Int64Array
+    _values: Int64Array
+    _codes: Int64Array
+    _ranks: Int64Array
+    _free: Int64Array
+    _unused_entries: Int64Array
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,25 +71,25 @@ class MaxIndex(Filter):
         changed, visited = self._work.tolist()
         return changed, visited
 
-    def take(self, codes: Longs, times: Longs, values: Longs | None) -> None:
+    def take(self, codes: Int64Array, times: Int64Array, values: Int64Array | None) -> None:
         needed = int(codes.max()) + 1
         if needed > len(self._newest):
             more = max(needed, 2 * len(self._newest)) - len(self._newest)
             self._newest = np.append(self._newest, np.full(more, -1, np.int64))
-        start, ordered = 0, self._ordered(values)
+        start, ordered = 0, self._as_maxima(values)
         while True:
-            state = (self._slots, self._used, self._points, self._trees, self._needed, self._work)
+            state = (self._slots, self._used, self._points, self._trees, self._entries_per_point, self._work)
             start, self._used = kernels.peak_update(codes, times, ordered, start, *state)
             if start == len(codes):
                 return
             if not self._unused_points[0]:
                 self._more_points()
-            elif self._unused_entries[0] < self._needed:
+            elif self._unused_entries[0] < self._entries_per_point:
                 self._more_entries(len(self._values))
             else:
-                self._renew()
+                self._rebuild()
 
-    def lookup(self, cuts: Longs, limits: Longs, below: bool) -> Answers:
+    def lookup(self, cuts: Int64Array, limits: Int64Array, below: bool) -> LookupAnswers:
         firsts = np.searchsorted(self._slots[: self._used], cuts, side="right")
         place = (self._used, len(self._slots), len(self._newest))
         offsets, codes = kernels.peak_lookup(firsts, limits, below, *place, self._trees, self._work)
@@ -99,22 +99,22 @@ class MaxIndex(Filter):
         super().forget(before)
         gone = np.searchsorted(self._slots[: self._used], self.before, side="right")
         if 2 * gone > len(self._slots):
-            self._renew()
+            self._rebuild()
 
-    def _ordered(self, values: Longs | None) -> Longs:
+    def _as_maxima(self, values: Int64Array | None) -> Int64Array:
         """Values so that the greatest is looked for."""
         return np.zeros(0, np.int64) if values is None else values
 
     @property
-    def _points(self) -> tuple[Longs, ...]:
+    def _points(self) -> tuple[Int64Array, ...]:
         return self._place, self._value, self._older, self._newest, self._spare, self._unused_points
 
     @property
-    def _trees(self) -> tuple[Longs, ...]:
+    def _trees(self) -> tuple[Int64Array, ...]:
         return self._links, self._values, self._codes, self._ranks, self._free, self._unused_entries
 
     @property
-    def _needed(self) -> int:
+    def _entries_per_point(self) -> int:
         """The most entries that one point takes: two base intervals of each size."""
         return 2 * len(self._slots).bit_length()
 
@@ -144,24 +144,24 @@ class MaxIndex(Filter):
         self._links = np.full(2 * room, -1, np.int64)
         self._values, self._codes, self._ranks, self._free = np.zeros((4, 0), np.int64)
         self._unused_entries = np.zeros(1, np.int64)
-        self._more_entries(4 * self._needed)
+        self._more_entries(4 * self._entries_per_point)
 
-    def _renew(self) -> None:
+    def _rebuild(self) -> None:
         """Slots for the points there are only, without those that are forgotten, and as many again."""
         times, used = self._slots, self._used
-        points = self._kept(int(np.searchsorted(times[:used], self.before, side="right")))
+        points = self._keep_points_from(int(np.searchsorted(times[:used], self.before, side="right")))
         slots = np.unique(self._place[points])
         self._clear_trees(max(_ROOM, 1 << (2 * len(slots)).bit_length()))
         self._slots[: len(slots)], self._used = times[slots], len(slots)
         self._place[points] = np.searchsorted(slots, self._place[points])
         codes = np.flatnonzero(self._newest >= 0)
         while len(codes):
-            place = (self._points, len(self._slots), self._trees, self._needed, self._work)
+            place = (self._points, len(self._slots), self._trees, self._entries_per_point, self._work)
             codes = codes[kernels.peak_build(codes, *place) :]
             if len(codes):
                 self._more_entries(len(self._values))
 
-    def _kept(self, first: int) -> Longs:
+    def _keep_points_from(self, first: int) -> Int64Array:
         """The points that lie in slots from `first` on; all others become spare."""
         used = np.ones(len(self._place), bool)
         used[self._spare[: int(self._unused_points[0])]] = False
@@ -182,8 +182,8 @@ class MinIndex(MaxIndex):
 
     name = "MIN index"
 
-    def lookup(self, cuts: Longs, limits: Longs, below: bool) -> Answers:
+    def lookup(self, cuts: Int64Array, limits: Int64Array, below: bool) -> LookupAnswers:
         return super().lookup(cuts, ~limits, not below)
 
-    def _ordered(self, values: Longs | None) -> Longs:
-        return ~super()._ordered(values)
+    def _as_maxima(self, values: Int64Array | None) -> Int64Array:
+        return ~super()._as_maxima(values)

@@ -18,15 +18,15 @@ import numpy.typing as npt
 
 from panewise import kernels
 from panewise.errors import PlanProblem
-from panewise.filters.base import NONE, Answers, Filter, Longs
+from panewise.filters.base import NO_TIME, LookupAnswers, Filter, Int64Array
 
 #: For each lookup where its codes begin and end and where its doubts do, all codes, and the places of doubtful ones.
-Candidates: TypeAlias = tuple[Longs, npt.NDArray[np.int32], npt.NDArray[np.int32]]
+Candidates: TypeAlias = tuple[Int64Array, npt.NDArray[np.int32], npt.NDArray[np.int32]]
 
 _LARGEST_P = 1024
 _KEYS = 64
 #: Counts and sums stay below.
-MOST = 2**62
+MAX_TOTAL = 2**62
 
 
 def epsilon_of(p: int) -> float:
@@ -55,14 +55,14 @@ def levels_for(p: int | None, epsilon: float | None, default: int) -> int:
     return p
 
 
-def least_of(limits: Longs, below: bool) -> Longs:
+def least_of(limits: Int64Array, below: bool) -> Int64Array:
     """The least that is more than a limit, below of which answers are, or the limit that answers reach."""
-    least: Longs = np.minimum(limits, MOST) + below
+    least: Int64Array = np.minimum(limits, MAX_TOTAL) + below
     return least
 
 
 @dataclass(frozen=True)
-class Work:
+class IndexWork:
     """What an index has done so far, in steps: for those who count instead of measuring time."""
 
     stamps_set: int
@@ -87,7 +87,7 @@ class LevelIndex(Filter):
         self._starts, self._ends = first.ravel(), (first + (1 << sizes) - 1).ravel()
         self._work, self._expected = np.zeros(3, np.int64), 1
         self._keys, self._sizes = 0, 0
-        self._stamps = np.full((0, self._first + 1), NONE, np.int64)
+        self._stamps = np.full((0, self._first + 1), NO_TIME, np.int64)
         self._counts = np.zeros(0, np.int64)
         self._resize(_KEYS, 1)
 
@@ -100,8 +100,8 @@ class LevelIndex(Filter):
         return epsilon_below_of(self.p)
 
     @property
-    def work(self) -> Work:
-        return Work(*self._work.tolist())
+    def work(self) -> IndexWork:
+        return IndexWork(*self._work.tolist())
 
     @property
     def rows(self) -> int:
@@ -113,14 +113,14 @@ class LevelIndex(Filter):
         arrays = (self._counts, self._stamps, *self._changes, *self._heaps)
         return sum(array.nbytes for array in arrays)
 
-    def lookup(self, cuts: Longs, limits: Longs, below: bool) -> Answers:
+    def lookup(self, cuts: Int64Array, limits: Int64Array, below: bool) -> LookupAnswers:
         parts, codes, _ = self.candidates(cuts, least_of(limits, below), below)
         begins, counts = parts[:, 0], parts[:, 1] - parts[:, 0]
         offsets = np.append(0, np.cumsum(counts))
         places = np.arange(offsets[-1]) - np.repeat(offsets[:-1] - begins, counts)
         return offsets, codes[places].astype(np.int64)
 
-    def candidates(self, cuts: Longs, least: Longs, below: bool) -> Candidates:
+    def candidates(self, cuts: Int64Array, least: Int64Array, below: bool) -> Candidates:
         """What may have `least` or more after the cut, or less, and which of them are not certain."""
         # Row 0 knows of everything that was seen after the cut: that has an element, or a sum of zero, or more.
         given = least <= 1 - self._first
@@ -139,7 +139,7 @@ class LevelIndex(Filter):
         while self._sizes > 2 and self._stamps[:, self.rows - 2 * self.p].max() <= self.before:
             self._resize(self._keys, self._sizes - 1)
 
-    def take(self, codes: Longs, times: Longs, values: Longs | None) -> None:
+    def take(self, codes: Int64Array, times: Int64Array, values: Int64Array | None) -> None:
         needed = int(codes.max()) + 1
         if needed > self._keys:
             self._resize(max(needed, 2 * self._keys), self._sizes)
@@ -149,14 +149,14 @@ class LevelIndex(Filter):
             start = self._enter(codes, times, values, start)
 
     @abstractmethod
-    def _enter(self, codes: Longs, times: Longs, values: Longs | None, start: int) -> int:
+    def _enter(self, codes: Int64Array, times: Int64Array, values: Int64Array | None, start: int) -> int:
         """Take elements in until there are too few levels; the place of the first that is not."""
 
     def _resize(self, keys: int, sizes: int) -> None:
         """Room for so many substreams and sizes of levels. The column after the last level says that there is none."""
         rows = self._first + sizes * self.p
         kept, both = len(self._stamps), min(self.rows, rows)
-        stamps = np.full((keys, rows + 1), NONE, np.int64)
+        stamps = np.full((keys, rows + 1), NO_TIME, np.int64)
         stamps[:kept, :both] = self._stamps[:, :both]
         self._stamps = stamps
         self._counts = np.concatenate([self._counts, np.zeros(keys - kept, np.int64)])
@@ -164,7 +164,7 @@ class LevelIndex(Filter):
         room = 1 << max(keys - 1, 1).bit_length()
         self._changes = np.zeros((sizes, room), np.int32), np.zeros(sizes, np.int64)
         self._heaps = (
-            np.full((rows, keys), NONE, np.int64),
+            np.full((rows, keys), NO_TIME, np.int64),
             np.zeros((rows, keys), np.int32),
             np.full((rows, keys), -1, np.int32),
             np.zeros(rows, np.int64),

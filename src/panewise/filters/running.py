@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from panewise import kernels
-from panewise.filters.base import NONE, Answers, Longs
+from panewise.filters.base import NO_TIME, LookupAnswers, Int64Array
 from panewise.filters.levels import Candidates
 from panewise.kernels.rings import FIELDS, NEXT, OLDEST, ROOM, START
 
@@ -30,28 +30,28 @@ class RunningTotals:
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self.rings)
 
-    def update(self, codes: Longs, times: Longs, values: Longs | None, before: int) -> None:
+    def update(self, codes: Int64Array, times: Int64Array, values: Int64Array | None, before: int) -> None:
         """Add elements in the order of time; those at `before` or earlier may go."""
         if not len(codes):
             return
-        self._know(int(codes.max()) + 1)
+        self._make_room(int(codes.max()) + 1)
         amounts = np.zeros(0, np.int64) if values is None else values
         start = kernels.running_append(codes, times, amounts, 0, self.rings, before)
         while start < len(codes):
             self._grow(int(codes[start]), before)
             start = kernels.running_append(codes, times, amounts, start, self.rings, before)
 
-    def confirm(self, candidates: Candidates, cuts: Longs, least: Longs, below: bool) -> Answers:
+    def confirm(self, candidates: Candidates, cuts: Int64Array, least: Int64Array, below: bool) -> LookupAnswers:
         """Of the candidates of each lookup those that have `least` or more after the cut, or less."""
         offsets, codes = kernels.running_confirm(self.rings, *candidates, cuts, least, below)
         return offsets, codes
 
     @property
-    def rings(self) -> tuple[Longs, Longs, Longs]:
+    def rings(self) -> tuple[Int64Array, Int64Array, Int64Array]:
         """The arrays, as `kernels.running` describes them."""
         return self._pool, self._sums, self._known
 
-    def _know(self, keys: int) -> None:
+    def _make_room(self, keys: int) -> None:
         """Room for the numbers of so many substreams, which have no rings yet."""
         have = len(self._known)
         if keys > have:
@@ -70,7 +70,7 @@ class RunningTotals:
         """All rings without what is forgotten, in a pool that is half full then; one of them with more room."""
         codes = np.arange(len(self._known))
         owner, places = self._places(codes, self._known[:, START], self._known[:, ROOM])
-        gone = owner[self._pool[places] <= before] if before > NONE else owner[:0]
+        gone = owner[self._pool[places] <= before] if before > NO_TIME else owner[:0]
         self._known[:, OLDEST] += np.bincount(gone, minlength=len(codes))
         kept = self._known[:, NEXT] - self._known[:, OLDEST]
         rooms = np.where(kept > 0, np.maximum(2 ** np.ceil(np.log2(np.maximum(kept, 1))), _LEAST_ROOM), 0)
@@ -82,7 +82,7 @@ class RunningTotals:
         sums = np.zeros(len(pool) if self._summed else 0, np.int64)
         self._move(codes, ends - rooms, rooms, pool, sums)
 
-    def _move(self, codes: Longs, starts: Longs, rooms: Longs, pool: Longs, sums: Longs) -> None:
+    def _move(self, codes: Int64Array, starts: Int64Array, rooms: Int64Array, pool: Int64Array, sums: Int64Array) -> None:
         """The elements of some substreams to other rings, all others being there already."""
         _, source = self._places(codes, self._known[codes, START], self._known[codes, ROOM])
         _, target = self._places(codes, starts, rooms)
@@ -92,7 +92,7 @@ class RunningTotals:
         self._pool, self._sums = pool, sums
         self._known[codes, START], self._known[codes, ROOM] = starts, rooms
 
-    def _places(self, codes: Longs, starts: Longs, rooms: Longs) -> tuple[Longs, Longs]:
+    def _places(self, codes: Int64Array, starts: Int64Array, rooms: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Each kept element of some substreams: its code, and its place in a pool where their rings lie like that."""
         oldest = self._known[codes, OLDEST]
         kept = self._known[codes, NEXT] - oldest

@@ -71,7 +71,7 @@ KERNELS = (
 )
 
 #: Where kernels live whose one text serves both twins, by the first word of their names; the others are in `plain`.
-HOMES = {
+KERNEL_MODULES = {
     "frame": "framing",
     "interval": "intervals",
     "level": "levels",
@@ -89,7 +89,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(name)
     twin = "compiled"
     if os.environ.get("PANEWISE_KERNELS") == "numpy":
-        twin = HOMES.get(name.partition("_")[0], "plain")
+        twin = KERNEL_MODULES.get(name.partition("_")[0], "plain")
     kernel = getattr(import_module(f"panewise.kernels.{twin}"), name)
     globals()[name] = kernel
     return kernel

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from panewise.kernels import framing, intervals, levels, moments, peaks, powers, quantiles, running
-from panewise.kernels.compiling import compiled
-from panewise.kernels.plain import Bytes, Chain, Doubles, Flags, Longs, Table
+from panewise.kernels.compiling import compile_kernel
+from panewise.kernels.plain import UInt8Array, Chain, Float64Array, Flags, Int64Array, Table
 
 _BODY = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 _INFINITY, _NAN = np.int64(0x7FF0_0000_0000_0000), np.int64(0x7FF8_0000_0000_0000)
 
 
-@compiled
-def pane_numbers(positions: Longs, origin: int, width: int) -> Longs:
+@compile_kernel
+def pane_numbers(positions: Int64Array, origin: int, width: int) -> Int64Array:
     out = np.empty(len(positions), np.int64)
     number, low, high = np.int64(0), np.int64(1), np.int64(0)
     for i in range(len(positions)):
@@ -27,16 +27,16 @@ def pane_numbers(positions: Longs, origin: int, width: int) -> Longs:
     return out
 
 
-@compiled
-def dense_slots(panes: Longs, codes: Longs, first: int, keys: int) -> Longs:
+@compile_kernel
+def dense_slots(panes: Int64Array, codes: Int64Array, first: int, keys: int) -> Int64Array:
     out = np.empty(len(panes), np.int64)
     for i in range(len(panes)):
         out[i] = (panes[i] - first) * keys + codes[i]
     return out
 
 
-@compiled
-def table_codes(values: Longs, base: int, table: Longs) -> tuple[Longs, bool]:
+@compile_kernel
+def table_codes(values: Int64Array, base: int, table: Int64Array) -> tuple[Int64Array, bool]:
     out = np.empty(len(values), np.int64)
     complete = True
     size = len(table)
@@ -48,8 +48,8 @@ def table_codes(values: Longs, base: int, table: Longs) -> tuple[Longs, bool]:
     return out, complete
 
 
-@compiled
-def hash_codes(values: Longs, table: Table, uniques: Longs, known: int, codes: Longs, start: int) -> tuple[int, int]:
+@compile_kernel
+def hash_codes(values: Int64Array, table: Table, uniques: Int64Array, known: int, codes: Int64Array, start: int) -> tuple[int, int]:
     keys, numbers = table
     mask = len(keys) - 1
     limit = len(keys) // 2
@@ -68,22 +68,22 @@ def hash_codes(values: Longs, table: Table, uniques: Longs, known: int, codes: L
     return known, len(values)
 
 
-@compiled
-def count(slots: Longs, out: Longs) -> None:
+@compile_kernel
+def count(slots: Int64Array, out: Int64Array) -> None:
     for i in range(len(slots)):
         out[slots[i]] += 1
 
 
-@compiled
-def add_integers(slots: Longs, values: Longs, high: Longs, low: Longs) -> None:
+@compile_kernel
+def add_integers(slots: Int64Array, values: Int64Array, high: Int64Array, low: Int64Array) -> None:
     for i in range(len(slots)):
         slot, value = slots[i], values[i]
         high[slot] += value >> 32
         low[slot] += value & 0xFFFFFFFF
 
 
-@compiled
-def add_floats(slots: Longs, values: Doubles, high: Doubles, low: Doubles, odd: Bytes) -> None:
+@compile_kernel
+def add_floats(slots: Int64Array, values: Float64Array, high: Float64Array, low: Float64Array, odd: UInt8Array) -> None:
     for i in range(len(slots)):
         slot, value = slots[i], values[i]
         if np.isfinite(value):
@@ -101,7 +101,7 @@ def add_floats(slots: Longs, values: Doubles, high: Doubles, low: Doubles, odd: 
             odd[slot] |= 4
 
 
-@compiled
+@compile_kernel
 def _two_sum(a: float, b: float) -> tuple[float, float]:
     total = a + b
     if not np.isfinite(total):
@@ -110,8 +110,8 @@ def _two_sum(a: float, b: float) -> tuple[float, float]:
     return total, (a - (total - shadow)) + (b - shadow)
 
 
-@compiled
-def add_pairs(high: Doubles, low: Doubles, more: Doubles, rest: Doubles) -> tuple[Doubles, Doubles]:
+@compile_kernel
+def add_pairs(high: Float64Array, low: Float64Array, more: Float64Array, rest: Float64Array) -> tuple[Float64Array, Float64Array]:
     highs, lows = np.empty(len(high)), np.empty(len(high))
     for i in range(len(high)):
         total, error = _two_sum(high[i], more[i])
@@ -121,8 +121,8 @@ def add_pairs(high: Doubles, low: Doubles, more: Doubles, rest: Doubles) -> tupl
     return highs, lows
 
 
-@compiled
-def take_greatest(slots: Longs, values: Longs, out: Longs, seen: Flags) -> None:
+@compile_kernel
+def take_greatest(slots: Int64Array, values: Int64Array, out: Int64Array, seen: Flags) -> None:
     for i in range(len(slots)):
         slot = slots[i]
         if values[i] > out[slot]:
@@ -130,8 +130,8 @@ def take_greatest(slots: Longs, values: Longs, out: Longs, seen: Flags) -> None:
         seen[slot] = True
 
 
-@compiled
-def take_greatest_floats(slots: Longs, bits: Longs, flip: int, out: Longs, seen: Flags) -> None:
+@compile_kernel
+def take_greatest_floats(slots: Int64Array, bits: Int64Array, flip: int, out: Int64Array, seen: Flags) -> None:
     for i in range(len(slots)):
         slot, value = slots[i], bits[i]
         body = value & _BODY
@@ -145,8 +145,8 @@ def take_greatest_floats(slots: Longs, bits: Longs, flip: int, out: Longs, seen:
         seen[slot] = True
 
 
-@compiled
-def take_latest(slots: Longs, times: Longs, order: Longs, rows: Longs, out: tuple[Longs, Longs, Longs]) -> None:
+@compile_kernel
+def take_latest(slots: Int64Array, times: Int64Array, order: Int64Array, rows: Int64Array, out: tuple[Int64Array, Int64Array, Int64Array]) -> None:
     best_time, best_order, best_row = out
     for i in range(len(slots)):
         slot = slots[i]
@@ -154,8 +154,8 @@ def take_latest(slots: Longs, times: Longs, order: Longs, rows: Longs, out: tupl
             best_time[slot], best_order[slot], best_row[slot] = times[i], order[i], rows[i]
 
 
-@compiled
-def bucketed(codes: Longs, size: int) -> Longs:
+@compile_kernel
+def bucket_order(codes: Int64Array, size: int) -> Int64Array:
     starts = np.zeros(size + 1, np.int64)
     for code in codes:
         starts[code + 1] += 1
@@ -169,8 +169,8 @@ def bucketed(codes: Longs, size: int) -> Longs:
     return order
 
 
-@compiled
-def meet(left: Chain, right: Chain) -> tuple[Longs, Longs]:
+@compile_kernel
+def overlap_join(left: Chain, right: Chain) -> tuple[Int64Array, Int64Array]:
     codes_a, start_a, enter_a, leave_a, heads_a, links_a, in_order_a = left
     codes_b, start_b, enter_b, leave_b, heads_b, links_b, in_order_b = right
     size = max(len(codes_a) + len(codes_b), 16)
@@ -207,8 +207,8 @@ def meet(left: Chain, right: Chain) -> tuple[Longs, Longs]:
     return ours[:found], theirs[:found]
 
 
-@compiled
-def interval_run(totals: Longs, rows: Longs, length: int) -> None:
+@compile_kernel
+def interval_run(totals: Int64Array, rows: Int64Array, length: int) -> None:
     mask = totals.shape[0] - 1
     for i in range(len(rows)):
         before, row = (length + i) & mask, (length + i + 1) & mask
@@ -216,8 +216,8 @@ def interval_run(totals: Longs, rows: Longs, length: int) -> None:
             totals[row, group] = totals[before, group] + rows[i, group]
 
 
-@compiled
-def interval_differences(totals: Longs, firsts: Longs, lasts: Longs, groups: Longs) -> Longs:
+@compile_kernel
+def interval_differences(totals: Int64Array, firsts: Int64Array, lasts: Int64Array, groups: Int64Array) -> Int64Array:
     flat, width, mask = totals.reshape(-1), totals.shape[1], totals.shape[0] - 1
     out = np.empty(len(firsts), np.int64)
     for i in range(len(firsts)):
@@ -226,47 +226,47 @@ def interval_differences(totals: Longs, firsts: Longs, lasts: Longs, groups: Lon
     return out
 
 
-frame_flags = compiled(framing.frame_flags)
-frame_reports = compiled(framing.frame_reports)
-frame_labels = compiled(framing.frame_labels)
-frame_delta = compiled(framing.frame_delta)
-frame_trend = compiled(framing.frame_trend)
-frame_reach = compiled(framing.frame_reach)
-frame_between = compiled(framing.frame_between)
-frame_extents = compiled(framing.frame_extents)
-frame_numbers = compiled(framing.frame_numbers)
+frame_flags = compile_kernel(framing.frame_flags)
+frame_reports = compile_kernel(framing.frame_reports)
+frame_labels = compile_kernel(framing.frame_labels)
+frame_delta = compile_kernel(framing.frame_delta)
+frame_trend = compile_kernel(framing.frame_trend)
+frame_reach = compile_kernel(framing.frame_reach)
+frame_between = compile_kernel(framing.frame_between)
+frame_extents = compile_kernel(framing.frame_extents)
+frame_numbers = compile_kernel(framing.frame_numbers)
 
-interval_outside = compiled(intervals.interval_outside)
-interval_add = compiled(intervals.interval_add)
-interval_choose = compiled(intervals.interval_choose)
-interval_sums = compiled(intervals.interval_sums)
-interval_sums_of_all = compiled(intervals.interval_sums_of_all)
-interval_greatest = compiled(intervals.interval_greatest)
-interval_greatest_of_all = compiled(intervals.interval_greatest_of_all)
+interval_outside = compile_kernel(intervals.interval_outside)
+interval_add = compile_kernel(intervals.interval_add)
+interval_choose = compile_kernel(intervals.interval_choose)
+interval_sums = compile_kernel(intervals.interval_sums)
+interval_sums_of_all = compile_kernel(intervals.interval_sums_of_all)
+interval_greatest = compile_kernel(intervals.interval_greatest)
+interval_greatest_of_all = compile_kernel(intervals.interval_greatest_of_all)
 
-level_count = compiled(levels.level_count)
-level_add = compiled(levels.level_add)
-level_lookup = compiled(levels.level_lookup)
+level_count = compile_kernel(levels.level_count)
+level_add = compile_kernel(levels.level_add)
+level_lookup = compile_kernel(levels.level_lookup)
 
-running_append = compiled(running.running_append)
-running_confirm = compiled(running.running_confirm)
+running_append = compile_kernel(running.running_append)
+running_confirm = compile_kernel(running.running_confirm)
 
-peak_update = compiled(peaks.peak_update)
-peak_build = compiled(peaks.peak_build)
-peak_lookup = compiled(peaks.peak_lookup)
-quantile_merge = compiled(quantiles.quantile_merge)
-quantile_sizes = compiled(quantiles.quantile_sizes)
-quantile_select = compiled(quantiles.quantile_select)
-line_points = compiled(moments.line_points)
-line_joined = compiled(moments.line_joined)
-line_slopes = compiled(moments.line_slopes)
-line_values = compiled(moments.line_values)
-line_fits = compiled(moments.line_fits)
-line_series = compiled(moments.line_series)
-line_series_end = compiled(moments.line_series_end)
-power_whole = compiled(powers.power_whole)
-power_whole_near = compiled(powers.power_whole_near)
-power_real = compiled(powers.power_real)
-power_anchored = compiled(powers.power_anchored)
-power_real_near = compiled(powers.power_real_near)
-power_joined = compiled(powers.power_joined)
+peak_update = compile_kernel(peaks.peak_update)
+peak_build = compile_kernel(peaks.peak_build)
+peak_lookup = compile_kernel(peaks.peak_lookup)
+quantile_merge = compile_kernel(quantiles.quantile_merge)
+quantile_sizes = compile_kernel(quantiles.quantile_sizes)
+quantile_select = compile_kernel(quantiles.quantile_select)
+line_points = compile_kernel(moments.line_points)
+line_combine = compile_kernel(moments.line_combine)
+line_slopes = compile_kernel(moments.line_slopes)
+line_values = compile_kernel(moments.line_values)
+line_fits = compile_kernel(moments.line_fits)
+line_series = compile_kernel(moments.line_series)
+line_series_end = compile_kernel(moments.line_series_end)
+power_whole = compile_kernel(powers.power_whole)
+power_whole_near = compile_kernel(powers.power_whole_near)
+power_real = compile_kernel(powers.power_real)
+power_moments = compile_kernel(powers.power_moments)
+power_real_near = compile_kernel(powers.power_real_near)
+power_add = compile_kernel(powers.power_add)

@@ -12,12 +12,12 @@ import numba
 from numba.core import event
 
 #: Seconds of compiling that nobody has to be told of.
-PATIENCE = 1.0
+NOTICE_AFTER = 1.0
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def compiled(function: F) -> F:
+def compile_kernel(function: F) -> F:
     """A kernel that is compiled when first called and kept in a folder: the package's, or else the user's."""
     try:
         made: Any = numba.njit(cache=True, nogil=True)(function)
@@ -30,23 +30,23 @@ def compiled(function: F) -> F:
     return cast(F, made)
 
 
-class Notice:
+class CompileNotice:
     """Tells once that kernels are being compiled, when that has taken longer than `PATIENCE` in all."""
 
     text = "compiling kernels, once per installation ..."
 
     def __init__(self) -> None:
-        self._depth, self._began, self._spent, self._told = 0, 0.0, 0.0, False
+        self._depth, self._began, self._spent, self._logged = 0, 0.0, 0.0, False
         self._timer: Timer | None = None
 
     def notify(self, event: Any) -> None:
         """Numba begins or ends to compile something, one thread at a time."""
-        if self._told or not event.data["dispatcher"].py_func.__module__.startswith("panewise.kernels"):
+        if self._logged or not event.data["dispatcher"].py_func.__module__.startswith("panewise.kernels"):
             return
         # Compiling a kernel compiles those that it calls; only the outermost counts.
         if event.is_start and not self._depth:
             self._began = time.monotonic()
-            self._timer = Timer(max(PATIENCE - self._spent, 0.0), self._tell)
+            self._timer = Timer(max(NOTICE_AFTER - self._spent, 0.0), self._log_warning)
             self._timer.daemon = True
             self._timer.start()
         self._depth += 1 if event.is_start else -1
@@ -54,12 +54,12 @@ class Notice:
             self._timer.cancel()
             self._spent += time.monotonic() - self._began
 
-    def _tell(self) -> None:
-        self._told = True
+    def _log_warning(self) -> None:
+        self._logged = True
         logging.getLogger("panewise").warning(self.text)
 
 
-NOTICE = Notice()
+NOTICE = CompileNotice()
 _events: Any = event  # Numba's own, which have no types
-_events.Listener.register(Notice)
+_events.Listener.register(CompileNotice)
 _events.register("numba:compile", NOTICE)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 #: No time at all.
-NONE = np.iinfo(np.int64).min
+NO_TIME = np.iinfo(np.int64).min
 
 #: What is known of a frame: a row of a table with these columns.
-GROUP, FIRST, LAST, COUNT, MISSING, BEFORE, AFTER, SOME, WHOLE, NUMBER, TOLD_AT, TOLD_ROWS = range(12)
+GROUP, FIRST, LAST, COUNT, MISSING, BEFORE, AFTER, SOME, WHOLE, NUMBER, REPORTED_AT, REPORTED_ROWS = range(12)
 FIELDS = 12
 
 #: What a row says of whole frames: it completes its own, the one before it in its group, or undoes that one.

@@ -27,18 +27,18 @@ from panewise.kernels.frame_table import (
     MEAN,
     MINIMUM,
     MISSING,
-    NONE,
+    NO_TIME,
     NUMBER,
     SOME,
-    TOLD_AT,
-    TOLD_ROWS,
+    REPORTED_AT,
+    REPORTED_ROWS,
     UNDOES_LAST,
     WHOLE,
 )
-from panewise.kernels.plain import Bytes, Doubles, Flags, Longs
+from panewise.kernels.plain import UInt8Array, Float64Array, Flags, Int64Array
 
 
-def frame_flags(codes: Longs, flags: Flags, current: Longs, free: int) -> tuple[Longs, int]:
+def frame_flags(codes: Int64Array, flags: Flags, current: Int64Array, free: int) -> tuple[Int64Array, int]:
     """Runs of rows whose flag is set."""
     slots = np.empty(len(codes), np.int64)
     for i in range(len(codes)):
@@ -55,8 +55,8 @@ def frame_flags(codes: Longs, flags: Flags, current: Longs, free: int) -> tuple[
 
 
 def frame_reports(
-    codes: Longs, times: Longs, flags: Flags, seen: Longs, current: Longs, free: int, every: int, missing: int
-) -> tuple[Longs, Longs, int, int]:
+    codes: Int64Array, times: Int64Array, flags: Flags, seen: Int64Array, current: Int64Array, free: int, every: int, missing: int
+) -> tuple[Int64Array, Int64Array, int, int]:
     """Runs of reports that come every so often; `missing` is 0 where a gap ends a run, 1 where it qualifies, 2 where it
     does as its neighbours do.
 
@@ -69,7 +69,7 @@ def frame_reports(
         group = codes[i]
         slot = current[group]
         gap = np.int64(0)
-        if last[group] != NONE:
+        if last[group] != NO_TIME:
             if (times[i] - last[group]) % every != 0:
                 return slots, assumed, free, i
             gap = max((times[i] - last[group]) // every - 1, np.int64(0))
@@ -90,7 +90,7 @@ def frame_reports(
     return slots, assumed, free, -1
 
 
-def frame_labels(codes: Longs, labels: Doubles, label: Doubles, current: Longs, free: int) -> tuple[Longs, int]:
+def frame_labels(codes: Int64Array, labels: Float64Array, label: Float64Array, current: Int64Array, free: int) -> tuple[Int64Array, int]:
     """Runs of rows with the same label; a row without one (NaN) stays with those before it."""
     slots = np.empty(len(codes), np.int64)
     for i in range(len(codes)):
@@ -104,8 +104,8 @@ def frame_labels(codes: Longs, labels: Doubles, label: Doubles, current: Longs, 
 
 
 def frame_delta(
-    codes: Longs, values: Doubles, low: Doubles, high: Doubles, current: Longs, free: int, limit: float, strict: bool
-) -> tuple[Longs, int]:
+    codes: Int64Array, values: Float64Array, low: Float64Array, high: Float64Array, current: Int64Array, free: int, limit: float, strict: bool
+) -> tuple[Int64Array, int]:
     """Runs whose greatest and least value are no more than a limit apart; a row without a value stays."""
     slots = np.empty(len(codes), np.int64)
     for i in range(len(codes)):
@@ -123,8 +123,8 @@ def frame_delta(
 
 
 def frame_trend(
-    codes: Longs, values: Doubles, last: Doubles, current: Longs, free: int, direction: int, tolerance: float
-) -> tuple[Longs, int]:
+    codes: Int64Array, values: Float64Array, last: Float64Array, current: Int64Array, free: int, direction: int, tolerance: float
+) -> tuple[Int64Array, int]:
     """Runs in which each value is above (1), below (-1) or near (0) the one before; a row without one is in none."""
     slots = np.empty(len(codes), np.int64)
     for i in range(len(codes)):
@@ -145,11 +145,11 @@ def frame_trend(
 
 
 #: An aggregate so far: its total, what rounding took from that, and the number of values.
-Total = tuple[float, float, Any]
+RunningAggregate = tuple[float, float, Any]
 
 
 @register_jitable
-def _with(so_far: Total, value: float, aggregate: int) -> Total:
+def _with(so_far: RunningAggregate, value: float, aggregate: int) -> RunningAggregate:
     """One value more; sums are as exact as if added at once."""
     total, error, count = so_far
     if aggregate == MINIMUM:
@@ -167,7 +167,7 @@ def _with(so_far: Total, value: float, aggregate: int) -> Total:
 
 
 @register_jitable
-def _holds(so_far: Total, aggregate: int, operator: int, limit: float) -> bool:
+def _holds(so_far: RunningAggregate, aggregate: int, operator: int, limit: float) -> bool:
     """Whether an aggregate compares: > 0, >= 1, < 2, <= 3. What is no number has reached nothing, nor passed it."""
     total, error, count = so_far
     answer = total + error
@@ -187,17 +187,17 @@ def _holds(so_far: Total, aggregate: int, operator: int, limit: float) -> bool:
 
 
 def frame_reach(
-    codes: Longs,
-    values: Doubles,
-    totals: Doubles,
-    errors: Doubles,
-    counts: Longs,
-    current: Longs,
+    codes: Int64Array,
+    values: Float64Array,
+    totals: Float64Array,
+    errors: Float64Array,
+    counts: Int64Array,
+    current: Int64Array,
     free: int,
     aggregate: int,
     limit: float,
     operator: int,
-) -> tuple[Longs, Bytes, int]:
+) -> tuple[Int64Array, UInt8Array, int]:
     """Frames that an aggregate ends: with the row that lets it reach a limit (operators 0 and 1), or before the row
     that lets it pass one (2 and 3). Also which rows complete their frame.
     """
@@ -229,8 +229,8 @@ def frame_reach(
 
 
 def frame_between(
-    codes: Longs, starts: Flags, ends: Flags, current: Longs, free: int, drops: bool
-) -> tuple[Longs, Bytes, int]:
+    codes: Int64Array, starts: Flags, ends: Flags, current: Int64Array, free: int, drops: bool
+) -> tuple[Int64Array, UInt8Array, int]:
     """From a row that starts to the next one that ends; a start inside ends the frame before it, or drops it."""
     slots, marks = np.empty(len(codes), np.int64), np.zeros(len(codes), np.uint8)
     for i in range(len(codes)):
@@ -250,9 +250,9 @@ def frame_between(
 
 
 @register_jitable
-def _leave(table: Longs, slot: int, time: int, mark: int) -> None:
+def _leave(table: Int64Array, slot: int, time: int, mark: int) -> None:
     """Note in the frame of the row before what this row says of it."""
-    if table[slot, AFTER] == NONE:
+    if table[slot, AFTER] == NO_TIME:
         table[slot, AFTER] = time
     if mark == COMPLETES_LAST:
         table[slot, WHOLE] = 1
@@ -261,45 +261,45 @@ def _leave(table: Longs, slot: int, time: int, mark: int) -> None:
 
 
 @register_jitable
-def _enter(table: Longs, slot: int, group: int, time: int, seen: int) -> None:
+def _enter(table: Int64Array, slot: int, group: int, time: int, seen: int) -> None:
     """Let a row into its frame."""
     if table[slot, COUNT] == 0:
         table[slot, GROUP] = group
         table[slot, FIRST] = time
         table[slot, BEFORE] = seen
-        table[slot, AFTER] = NONE
-        table[slot, NUMBER] = NONE
-        table[slot, TOLD_AT] = NONE
+        table[slot, AFTER] = NO_TIME
+        table[slot, NUMBER] = NO_TIME
+        table[slot, REPORTED_AT] = NO_TIME
     table[slot, LAST] = time
     table[slot, COUNT] += 1
 
 
 @register_jitable
-def _due(frame: Longs, time: int, growth: Longs, wants_some: bool) -> bool:
+def _is_due(frame: Int64Array, time: int, growth: Int64Array, wants_some: bool) -> bool:
     """Whether a long frame is told of with this row: once it is certain, and whenever it has grown enough."""
     rows = frame[COUNT] + frame[MISSING]
-    if frame[TOLD_AT] == NONE:
-        start = frame[BEFORE] if growth[5] > 0 and frame[BEFORE] != NONE else frame[FIRST]
+    if frame[REPORTED_AT] == NO_TIME:
+        start = frame[BEFORE] if growth[5] > 0 and frame[BEFORE] != NO_TIME else frame[FIRST]
         certain = time - start >= growth[1] and rows >= growth[2]
         return bool(certain and (not wants_some or frame[SOME] > 0))
     if growth[4] > 0:
-        return bool(rows - frame[TOLD_ROWS] >= growth[3])
-    return bool(time - frame[TOLD_AT] >= growth[3])
+        return bool(rows - frame[REPORTED_ROWS] >= growth[3])
+    return bool(time - frame[REPORTED_AT] >= growth[3])
 
 
 def frame_extents(
-    codes: Longs,
-    times: Longs,
-    slots: Longs,
+    codes: Int64Array,
+    times: Int64Array,
+    slots: Int64Array,
     some: Flags,
-    assumed: Longs,
-    marks: Bytes,
+    assumed: Int64Array,
+    marks: UInt8Array,
     every: int,
-    table: Longs,
-    previous: Longs,
-    seen: Longs,
-    growth: Longs,
-) -> tuple[Longs, Longs, Longs]:
+    table: Int64Array,
+    previous: Int64Array,
+    seen: Int64Array,
+    growth: Int64Array,
+) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Enter rows into the table of their frames. `some`, `assumed` and `marks` may be empty.
 
     `previous` is the slot of the last row of each group and `seen` its time. `growth` says when long frames are told:
@@ -334,17 +334,17 @@ def frame_extents(
                     piece_of[slot], owners[made] = made, slot
                     made += 1
                 pieces[i] = piece_of[slot]
-                if _due(table[slot], time, growth, len(some) > 0):
+                if _is_due(table[slot], time, growth, len(some) > 0):
                     told[said, 0], told[said, 1], told[said, 2] = slot, piece_of[slot], time
                     told[said, 3], told[said, 4] = table[slot, COUNT], table[slot, MISSING]
-                    table[slot, TOLD_AT], table[slot, TOLD_ROWS] = time, table[slot, COUNT] + table[slot, MISSING]
+                    table[slot, REPORTED_AT], table[slot, REPORTED_ROWS] = time, table[slot, COUNT] + table[slot, MISSING]
                     piece_of[slot] = -1
                     said += 1
         seen[group] = time
     return pieces, owners[:made], told[:said]
 
 
-def frame_numbers(groups: Longs, firsts: Longs, numbered: Longs) -> Longs:
+def frame_numbers(groups: Int64Array, firsts: Int64Array, numbered: Int64Array) -> Int64Array:
     """The numbers of frames, in the order of time in each group: the time of the first item, or the next number.
 
     `numbered` has the last number of each group, or NONE, and is brought up to date.

@@ -13,20 +13,20 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import register_jitable
 
-from panewise.kernels.plain import Flags, Longs
+from panewise.kernels.plain import Flags, Int64Array
 
 _LEAST = np.iinfo(np.int64).min
 _ONE = np.uint64(1)
 
 
-def interval_differences(totals: Longs, firsts: Longs, lasts: Longs, groups: Longs) -> Longs:
+def interval_differences(totals: Int64Array, firsts: Int64Array, lasts: Int64Array, groups: Int64Array) -> Int64Array:
     """What running totals gained from before `first` to `last`; row r of the totals, modulo their number, is (1, r)."""
     mask = totals.shape[0] - 1
-    found: Longs = totals[lasts & mask, groups] - totals[(firsts - 1) & mask, groups]
+    found: Int64Array = totals[lasts & mask, groups] - totals[(firsts - 1) & mask, groups]
     return found
 
 
-def interval_outside(firsts: Longs, lasts: Longs, oldest: int, newest: int) -> int:
+def interval_outside(firsts: Int64Array, lasts: Int64Array, oldest: int, newest: int) -> int:
     """The place of the first window that does not lie after the `oldest` position and up to the `newest`, or -1."""
     for i in range(len(firsts)):
         if firsts[i] <= oldest or lasts[i] > newest or firsts[i] > lasts[i] + 1:
@@ -34,13 +34,13 @@ def interval_outside(firsts: Longs, lasts: Longs, oldest: int, newest: int) -> i
     return -1
 
 
-def interval_run(totals: Longs, rows: Longs, length: int) -> None:
+def interval_run(totals: Int64Array, rows: Int64Array, length: int) -> None:
     """Continue running totals after row `length` by as many rows as there are new ones. They may wrap around."""
     mask = totals.shape[0] - 1
     totals[np.arange(length + 1, length + 1 + len(rows)) & mask] = totals[length & mask] + np.cumsum(rows, axis=0)
 
 
-def interval_add(tree: Longs, before: int, now: int, oldest: int) -> None:
+def interval_add(tree: Int64Array, before: int, now: int, oldest: int) -> None:
     """Build the base intervals that are complete since there are `now` positions and begin after the `oldest`."""
     level = 1
     while before >> level < now >> level:
@@ -52,7 +52,7 @@ def interval_add(tree: Longs, before: int, now: int, oldest: int) -> None:
         level += 1
 
 
-def interval_choose(tree: Longs, seen: Flags, before: int, now: int, oldest: int) -> None:
+def interval_choose(tree: Int64Array, seen: Flags, before: int, now: int, oldest: int) -> None:
     """The same for the greatest values, and whether there are any."""
     level = 1
     while before >> level < now >> level:
@@ -65,7 +65,7 @@ def interval_choose(tree: Longs, seen: Flags, before: int, now: int, oldest: int
         level += 1
 
 
-def interval_sums(tree: Longs, firsts: Longs, lasts: Longs, groups: Longs) -> Longs:
+def interval_sums(tree: Int64Array, firsts: Int64Array, lasts: Int64Array, groups: Int64Array) -> Int64Array:
     """The sum over each window of one group."""
     # Both ends are read at every level and masked: a branch would be guessed wrong every other time.
     flat, width, all_sizes = tree.reshape(-1), np.uint64(tree.shape[1]), np.uint64(tree.shape[0] >> 1)
@@ -81,7 +81,7 @@ def interval_sums(tree: Longs, firsts: Longs, lasts: Longs, groups: Longs) -> Lo
     return out
 
 
-def interval_sums_of_all(tree: Longs, firsts: Longs, lasts: Longs, groups: int) -> Longs:
+def interval_sums_of_all(tree: Int64Array, firsts: Int64Array, lasts: Int64Array, groups: int) -> Int64Array:
     """The sums over each window of the first so many groups, window by window."""
     out = np.zeros(len(firsts) * groups, np.int64)
     for i in range(len(firsts)):
@@ -99,7 +99,7 @@ def interval_sums_of_all(tree: Longs, firsts: Longs, lasts: Longs, groups: int) 
     return out
 
 
-def interval_greatest(tree: Longs, seen: Flags, firsts: Longs, lasts: Longs, groups: Longs) -> tuple[Longs, Flags]:
+def interval_greatest(tree: Int64Array, seen: Flags, firsts: Int64Array, lasts: Int64Array, groups: Int64Array) -> tuple[Int64Array, Flags]:
     """The greatest value over each window of one group, and whether there is any."""
     flat, width, all_sizes = tree.reshape(-1), np.uint64(tree.shape[1]), np.uint64(tree.shape[0] >> 1)
     out, found = np.empty(len(firsts), np.int64), np.empty(len(firsts), np.bool_)
@@ -131,7 +131,7 @@ def _any(seen: Flags, low: int, high: int, group: int) -> bool:
     return found
 
 
-def interval_greatest_of_all(tree: Longs, seen: Flags, firsts: Longs, lasts: Longs, groups: int) -> tuple[Longs, Flags]:
+def interval_greatest_of_all(tree: Int64Array, seen: Flags, firsts: Int64Array, lasts: Int64Array, groups: int) -> tuple[Int64Array, Flags]:
     """The greatest values over each window of the first so many groups, window by window."""
     out, found = np.full(len(firsts) * groups, _LEAST, np.int64), np.zeros(len(firsts) * groups, np.bool_)
     for i in range(len(firsts)):

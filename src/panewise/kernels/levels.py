@@ -17,23 +17,23 @@ import numpy.typing as npt
 from numba.cpython.unsafe.numbers import leading_zeros, trailing_zeros
 from numba.extending import overload, register_jitable
 
-from panewise.kernels.plain import Longs
+from panewise.kernels.plain import Int64Array
 
-Ints: TypeAlias = npt.NDArray[np.int32]
+Int32Array: TypeAlias = npt.NDArray[np.int32]
 #: Timestamps by code and row; by size of level the codes whose have changed, and how often any did.
-Stamps: TypeAlias = tuple[Longs, Ints, Longs]
+Stamps: TypeAlias = tuple[Int64Array, Int32Array, Int64Array]
 #: By row: the timestamps in the heap, their codes, the place of each code, how many there are, how much is read.
-Heaps: TypeAlias = tuple[Longs, Ints, Ints, Longs, Longs]
+Heaps: TypeAlias = tuple[Int64Array, Int32Array, Int32Array, Int64Array, Int64Array]
 
 #: Numba's own, of which the types say nothing true.
 _trailing: Any = trailing_zeros
 _leading: Any = leading_zeros
 
 #: Candidates: codes, and timestamps in the row that is searched and in rows `low` and `high`.
-Near: TypeAlias = tuple[Ints, Longs, Longs, Longs]
+Near: TypeAlias = tuple[Int32Array, Int64Array, Int64Array, Int64Array]
 
 #: No time at all: earlier than any.
-NONE = np.iinfo(np.int64).min
+NO_TIME = np.iinfo(np.int64).min
 
 #: What was done: stamps set, steps up in heaps, places of heaps looked at.
 SET, CLIMBED, VISITED = range(3)
@@ -70,7 +70,7 @@ def _note(state: Stamps, sizes: int, code: int) -> None:
 
 
 def level_count(
-    codes: Longs, times: Longs, start: int, counts: Longs, state: Stamps, rows: int, p: int, before: int, work: Longs
+    codes: Int64Array, times: Int64Array, start: int, counts: Int64Array, state: Stamps, rows: int, p: int, before: int, work: Int64Array
 ) -> int:
     """Take elements in, from place `start` on; stops where a timestamp later than `before` needs one more level.
 
@@ -101,27 +101,27 @@ def _level_of(distance: int, p: int) -> Any:
 
 
 @register_jitable
-def _stamp_at(stamps: Longs, code: int, position: int, count: int, newest: int, rows: int, p: int) -> Any:
+def _stamp_at(stamps: Int64Array, code: int, position: int, count: int, newest: int, rows: int, p: int) -> Any:
     """The timestamp at a position, of which those after `count` are new and those that levels lost are forgotten."""
     if position > count:
         return newest
     if position < 1:
-        return NONE
+        return NO_TIME
     level = _level_of(count - position + 1, p)
-    return stamps[code, level + 1] if level < rows - 1 else NONE
+    return stamps[code, level + 1] if level < rows - 1 else NO_TIME
 
 
 def level_add(
-    codes: Longs,
-    times: Longs,
-    values: Longs,
+    codes: Int64Array,
+    times: Int64Array,
+    values: Int64Array,
     start: int,
-    counts: Longs,
+    counts: Int64Array,
     state: Stamps,
     rows: int,
     p: int,
     before: int,
-    work: Longs,
+    work: Int64Array,
 ) -> int:
     """The same for elements that count `value` times each, all copies at once.
 
@@ -154,7 +154,7 @@ def level_add(
 
 
 @register_jitable
-def _rise(heaps: Heaps, row: int, code: int, stamp: int, work: Longs) -> None:
+def _rise(heaps: Heaps, row: int, code: int, stamp: int, work: Int64Array) -> None:
     """A later timestamp for a substream in the heap of a row."""
     heap, codes, places, sizes, _ = heaps
     place: Any = np.int64(places[row, code])
@@ -175,7 +175,7 @@ def _rise(heaps: Heaps, row: int, code: int, stamp: int, work: Longs) -> None:
 
 
 @register_jitable
-def _follow(state: Stamps, heaps: Heaps, row: int, size: int, work: Longs) -> None:
+def _follow(state: Stamps, heaps: Heaps, row: int, size: int, work: Int64Array) -> None:
     """Let the heap of a row know what has changed since it was last asked; all of it where the log is too short."""
     stamps, logs, written = state
     read = heaps[4]
@@ -184,13 +184,13 @@ def _follow(state: Stamps, heaps: Heaps, row: int, size: int, work: Longs) -> No
     everyone = behind > room
     for n in range(len(stamps) if everyone else behind):
         code: Any = n if everyone else logs[size, (read[row] + n) & (room - 1)]
-        if stamps[code, row] != NONE:
+        if stamps[code, row] != NO_TIME:
             _rise(heaps, row, code, stamps[code, row], work)
     read[row] = written[size]
 
 
 @register_jitable
-def _mark_later(heap: Longs, codes: Ints, size: int, cut: int, found: Ints, words: Longs) -> int:
+def _mark_later(heap: Int64Array, codes: Int32Array, size: int, cut: int, found: Int32Array, words: Int64Array) -> int:
     """Set the bits of all codes of a heap whose timestamps are later than a cut; how many there are."""
     count, seen = 0, 0
     if size > 0 and heap[0] > cut:
@@ -215,7 +215,7 @@ def _mark_later(heap: Longs, codes: Ints, size: int, cut: int, found: Ints, word
 
 
 @register_jitable
-def _gather(state: Stamps, rows: tuple[Any, Any, Any], words: Longs, near: Near) -> Any:
+def _gather(state: Stamps, rows: tuple[Any, Any, Any], words: Int64Array, near: Near) -> Any:
     """The codes whose bits are set, ascending, with their timestamps in three rows; bits are cleared."""
     stamps = state[0]
     codes, seen, lower, higher = near
@@ -237,7 +237,7 @@ def _gather(state: Stamps, rows: tuple[Any, Any, Any], words: Longs, near: Near)
 
 
 @register_jitable
-def _emit(near: Near, count: int, cut: int, below: bool, out: Ints, total: Any, doubtful: Ints, doubts: Any) -> Any:
+def _emit(near: Near, count: int, cut: int, below: bool, out: Int32Array, total: Any, doubtful: Int32Array, doubts: Any) -> Any:
     """Answer one lookup from the candidates near by, after `total` answers, of which so many are doubtful; both then.
 
     All are written and those are counted that hold: there is no branch to be guessed wrong.
@@ -276,12 +276,12 @@ def level_lookup(
     rows: int,
     first: int,
     p: int,
-    asked: tuple[Longs, Longs, Longs],
-    order: Longs,
+    asked: tuple[Int64Array, Int64Array, Int64Array],
+    order: Int64Array,
     below: bool,
     room: int,
-    work: Longs,
-) -> tuple[Longs, Ints, Ints]:
+    work: Int64Array,
+) -> tuple[Int64Array, Int32Array, Int32Array]:
     """For each lookup the codes, ascending, whose aggregate after a cut may be beyond a threshold.
 
     `asked` are rows `low` and `high`, and cuts: whatever reaches the threshold has a timestamp after the cut in row

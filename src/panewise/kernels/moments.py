@@ -18,14 +18,14 @@ import numpy as np
 import numpy.typing as npt
 from numba.extending import intrinsic, overload, register_jitable
 
-from panewise.kernels.plain import Bytes, Doubles, Longs
+from panewise.kernels.plain import UInt8Array, Float64Array, Int64Array
 
 #: Int64 or doubles.
 Numbers: TypeAlias = npt.NDArray[Any]
 #: A double and what rounding lost of it.
 Pair: TypeAlias = tuple[float, float]
 #: Of each group: the number of its finite points, what else is known of it, and the x and y of its anchor.
-Heads: TypeAlias = tuple[Longs, Bytes, Numbers, Numbers]
+Heads: TypeAlias = tuple[Int64Array, UInt8Array, Numbers, Numbers]
 
 #: Moments have a row for each group. Which column is which: high and low halves of the sums of x, y, x*x, x*y and y*y.
 X, Y, XX, XY, YY = 0, 2, 4, 6, 8
@@ -57,7 +57,7 @@ def two_product(a: float, b: float) -> Pair:
 
 
 @intrinsic
-def _fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
+def _fused_multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Any:
     """a * b + c, rounded once: one instruction where the machine has it."""
     real = numba.float64
     return real(real, real, real), lambda context, builder, signature, arguments: builder.fma(*arguments)
@@ -66,7 +66,7 @@ def _fused(typing: Any, a: Any, b: Any, c: Any) -> Any:
 @overload(two_product)
 def _two_product_fused(a: float, b: float) -> Callable[[float, float], Pair]:
     def two_product(a: float, b: float) -> Pair:
-        return a * b, _fused(a, b, -(a * b))  # type: ignore[call-arg]
+        return a * b, _fused_multiply_add(a, b, -(a * b))  # type: ignore[call-arg]
 
     return two_product
 
@@ -123,7 +123,7 @@ def _apart_by_type(value: Any, anchor: Any) -> Callable[[Any, Any], Pair]:
 
 
 @register_jitable
-def _grow(moments: Doubles, slot: int, field: int, amount: Pair) -> None:
+def _grow(moments: Float64Array, slot: int, field: int, amount: Pair) -> None:
     """Add to one sum; its low half is settled when groups are combined."""
     total, lost = two_sum(moments[slot, field], amount[0])
     moments[slot, field] = total
@@ -137,7 +137,7 @@ def _product(a: Pair, b: Pair) -> Pair:
     return high, low + (a[0] * b[1] + a[1] * b[0])
 
 
-def line_points(slots: Longs, xs: Numbers, ys: Numbers, heads: Heads, moments: Doubles) -> None:
+def line_points(slots: Int64Array, xs: Numbers, ys: Numbers, heads: Heads, moments: Float64Array) -> None:
     """Add points to the groups they belong to."""
     counts, flags, x_anchors, y_anchors = heads
     for i in range(len(slots)):
@@ -165,16 +165,16 @@ def line_points(slots: Longs, xs: Numbers, ys: Numbers, heads: Heads, moments: D
 
 
 @register_jitable
-def _at(sums: Doubles, place: int, field: int) -> Pair:
+def _at(sums: Float64Array, place: int, field: int) -> Pair:
     return sums[place, field], sums[place, field + 1]
 
 
 @register_jitable
-def put(sums: Doubles, place: int, field: int, pair: Pair) -> None:
+def put_pair(sums: Float64Array, place: int, field: int, pair: Pair) -> None:
     sums[place, field], sums[place, field + 1] = pair
 
 
-def line_joined(left: Heads, ours: Doubles, right: Heads, theirs: Doubles) -> tuple[Heads, Doubles]:
+def line_combine(left: Heads, ours: Float64Array, right: Heads, theirs: Float64Array) -> tuple[Heads, Float64Array]:
     """The moments of both parts, place by place. The right part is moved to the anchor of the left one."""
     counts, flags = left[0] + right[0], left[1] | right[1]
     x_anchors, y_anchors, sums = left[2].copy(), left[3].copy(), np.empty((len(counts), FIELDS))
@@ -193,14 +193,14 @@ def line_joined(left: Heads, ours: Doubles, right: Heads, theirs: Doubles) -> tu
         count = (np.float64(right[0][i]), 0.0)
         x, y = _at(theirs, i, X), _at(theirs, i, Y)
         far_x, far_y = plus(x, times(count, d)), plus(y, times(count, e))
-        put(sums, i, X, plus(_at(ours, i, X), far_x))
-        put(sums, i, Y, plus(_at(ours, i, Y), far_y))
+        put_pair(sums, i, X, plus(_at(ours, i, X), far_x))
+        put_pair(sums, i, Y, plus(_at(ours, i, Y), far_y))
         xx = plus(_at(theirs, i, XX), times(d, plus(x, far_x)))
         xy = plus(_at(theirs, i, XY), plus(times(d, y), times(e, far_x)))
         yy = plus(_at(theirs, i, YY), times(e, plus(y, far_y)))
-        put(sums, i, XX, plus(_at(ours, i, XX), xx))
-        put(sums, i, XY, plus(_at(ours, i, XY), xy))
-        put(sums, i, YY, plus(_at(ours, i, YY), yy))
+        put_pair(sums, i, XX, plus(_at(ours, i, XX), xx))
+        put_pair(sums, i, XY, plus(_at(ours, i, XY), xy))
+        put_pair(sums, i, YY, plus(_at(ours, i, YY), yy))
     return (counts, flags, x_anchors, y_anchors), sums
 
 
@@ -211,12 +211,12 @@ def around(count: Pair, ab: Pair, a: Pair, b: Pair) -> Pair:
 
 
 @register_jitable
-def _slope(count: Pair, sums: Doubles, i: int) -> Pair:
+def _slope(count: Pair, sums: Float64Array, i: int) -> Pair:
     x, y = _at(sums, i, X), _at(sums, i, Y)
     return over(around(count, _at(sums, i, XY), x, y), around(count, _at(sums, i, XX), x, x))
 
 
-def line_slopes(heads: Heads, sums: Doubles, scale: float) -> Doubles:
+def line_slopes(heads: Heads, sums: Float64Array, scale: float) -> Float64Array:
     """The slope of the line through each group's points, times a number; 0 where there is none."""
     out = np.zeros(len(heads[0]))
     for i in range(len(out)):
@@ -226,7 +226,7 @@ def line_slopes(heads: Heads, sums: Doubles, scale: float) -> Doubles:
     return out
 
 
-def line_values(heads: Heads, sums: Doubles, at: Numbers, step: int, parts: int) -> Doubles:
+def line_values(heads: Heads, sums: Float64Array, at: Numbers, step: int, parts: int) -> Float64Array:
     """Where the line through each group's points is at some x, given `step` / `parts` times as large; 0 for no line."""
     out = np.zeros(len(heads[0]))
     for i in range(len(out)):
@@ -241,7 +241,7 @@ def line_values(heads: Heads, sums: Doubles, at: Numbers, step: int, parts: int)
     return out
 
 
-def line_fits(heads: Heads, sums: Doubles) -> Doubles:
+def line_fits(heads: Heads, sums: Float64Array) -> Float64Array:
     """Which share of the variance of y the line explains; 1 where y does not vary, 0 where there is no line."""
     out = np.zeros(len(heads[0]))
     for i in range(len(out)):
@@ -260,18 +260,18 @@ def line_fits(heads: Heads, sums: Doubles) -> Doubles:
 # ---- series: one value an instant ------------------------------------------------------------------------------------
 
 #: What is known of a group's newest instant: which it is, how many items it has, and both halves of their sum.
-Newest: TypeAlias = tuple[Longs, Longs, Doubles]
+Newest: TypeAlias = tuple[Int64Array, Int64Array, Float64Array]
 
 
 def line_series(
-    codes: Longs,
-    counts: Longs,
-    totals: Doubles,
+    codes: Int64Array,
+    counts: Int64Array,
+    totals: Float64Array,
     instant: int,
     filled: bool,
     newest: Newest,
     heads: Heads,
-    sums: Doubles,
+    sums: Float64Array,
 ) -> None:
     """Add the items of one instant, none older than those before: to the group's newest instant, or as a newer one.
 
@@ -289,10 +289,10 @@ def line_series(
         instants[group] = instant
         sizes[group] += counts[i]
         before = (newest_totals[group, 0], newest_totals[group, 1])
-        put(newest_totals, group, 0, plus(before, (totals[i, 0], totals[i, 1])))
+        put_pair(newest_totals, group, 0, plus(before, (totals[i, 0], totals[i, 1])))
 
 
-def line_series_end(end: int, filled: bool, newest: Newest, heads: Heads, sums: Doubles) -> None:
+def line_series_end(end: int, filled: bool, newest: Newest, heads: Heads, sums: Float64Array) -> None:
     """Nothing follows: the newest instants last until the end, itself excluded, where gaps are filled."""
     instants, sizes, _ = newest
     for group in range(len(instants)):
@@ -301,7 +301,7 @@ def line_series_end(end: int, filled: bool, newest: Newest, heads: Heads, sums: 
 
 
 @register_jitable
-def _close(group: int, end: int, newest: Newest, heads: Heads, sums: Doubles) -> None:
+def _close(group: int, end: int, newest: Newest, heads: Heads, sums: Float64Array) -> None:
     """Add the mean of a group's newest instant for every instant from there to the end, itself excluded."""
     counts, flags, x_anchors, y_anchors = heads
     first, size = newest[0][group], np.float64(newest[1][group])

@@ -13,20 +13,20 @@ from typing import Any, TypeAlias
 import numpy as np
 from numba.extending import register_jitable
 
-from panewise.kernels.plain import Longs
+from panewise.kernels.plain import Int64Array
 
 #: Links: the root of every base interval, then left and right of every entry. By entry: value, code, priority.
 #: Then the entries that are free, and how many those are.
-Trees: TypeAlias = tuple[Longs, Longs, Longs, Longs, Longs, Longs]
+Trees: TypeAlias = tuple[Int64Array, Int64Array, Int64Array, Int64Array, Int64Array, Int64Array]
 #: By point: slot, value, the point before it. By code the newest. Then the points that are free, and how many.
-Points: TypeAlias = tuple[Longs, Longs, Longs, Longs, Longs, Longs]
+Points: TypeAlias = tuple[Int64Array, Int64Array, Int64Array, Int64Array, Int64Array, Int64Array]
 
 #: What was done: entries looked at while trees change, and while they are asked.
 CHANGED, VISITED = range(2)
 
 
 @register_jitable
-def _put(trees: Trees, link: Any, value: int, code: int, room: int, work: Longs) -> None:
+def _put(trees: Trees, link: Any, value: int, code: int, room: int, work: Int64Array) -> None:
     """A value into the tree below a link: down to where its priority belongs, and there it splits what is below."""
     links, values, codes, ranks, free, unused = trees
     unused[0] -= 1
@@ -55,7 +55,7 @@ def _put(trees: Trees, link: Any, value: int, code: int, room: int, work: Longs)
 
 
 @register_jitable
-def _take_out(trees: Trees, link: Any, value: int, code: int, room: int, work: Longs) -> None:
+def _take_out(trees: Trees, link: Any, value: int, code: int, room: int, work: Int64Array) -> None:
     """A value out of the tree below a link, where it is; what was below it takes its place."""
     links, values, codes, ranks, free, unused = trees
     entry = links[link]
@@ -81,7 +81,7 @@ def _take_out(trees: Trees, link: Any, value: int, code: int, room: int, work: L
 
 
 @register_jitable
-def _cover(trees: Trees, first: Any, last: Any, value: int, code: int, into: bool, room: int, work: Longs) -> None:
+def _cover(trees: Trees, first: Any, last: Any, value: int, code: int, into: bool, room: int, work: Int64Array) -> None:
     """A value into the trees of all base intervals that make up some slots, or out of them."""
     low, high = first + room, last + room + 1
     while low < high:
@@ -102,16 +102,16 @@ def _cover(trees: Trees, first: Any, last: Any, value: int, code: int, into: boo
 
 
 def peak_update(
-    codes: Longs,
-    times: Longs,
-    values: Longs,
+    codes: Int64Array,
+    times: Int64Array,
+    values: Int64Array,
     start: int,
-    slots: Longs,
+    slots: Int64Array,
     used: int,
     points: Points,
     trees: Trees,
     entries: int,
-    work: Longs,
+    work: Int64Array,
 ) -> tuple[int, int]:
     """Take elements in, from place `start` on; also how many slots are used then.
 
@@ -144,7 +144,7 @@ def peak_update(
     return len(codes), used
 
 
-def peak_build(codes: Longs, points: Points, room: int, trees: Trees, entries: int, work: Longs) -> int:
+def peak_build(codes: Int64Array, points: Points, room: int, trees: Trees, entries: int, work: Int64Array) -> int:
     """All points of some substreams into empty trees; stops before a substream that there may be no room for."""
     place, value_of, older_of, newest = points[:4]
     for i in range(len(codes)):
@@ -164,8 +164,8 @@ def peak_build(codes: Longs, points: Points, room: int, trees: Trees, entries: i
 
 
 def peak_lookup(
-    firsts: Longs, limits: Longs, below: bool, used: int, room: int, keys: int, trees: Trees, work: Longs
-) -> tuple[Longs, Longs]:
+    firsts: Int64Array, limits: Int64Array, below: bool, used: int, room: int, keys: int, trees: Trees, work: Int64Array
+) -> tuple[Int64Array, Int64Array]:
     """For each window that begins in some slot the codes, ascending, whose maximum reaches a limit, or is at most it.
 
     Each substream has one point for the slot, in one of the base intervals that hold the slot.

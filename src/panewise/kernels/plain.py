@@ -7,27 +7,27 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-Longs: TypeAlias = npt.NDArray[np.int64]
-Doubles: TypeAlias = npt.NDArray[np.float64]
-Bytes: TypeAlias = npt.NDArray[np.uint8]
+Int64Array: TypeAlias = npt.NDArray[np.int64]
+Float64Array: TypeAlias = npt.NDArray[np.float64]
+UInt8Array: TypeAlias = npt.NDArray[np.uint8]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 #: Open addressing: keys and codes side by side, a code of -1 marks a free place. The size is a power of two.
-Table: TypeAlias = tuple[Longs, Longs]
+Table: TypeAlias = tuple[Int64Array, Int64Array]
 
 _BODY = 0x7FFF_FFFF_FFFF_FFFF
 
 
-def pane_numbers(positions: Longs, origin: int, width: int) -> Longs:
+def pane_numbers(positions: Int64Array, origin: int, width: int) -> Int64Array:
     """The number of the pane `(origin + (n - 1) * width, origin + n * width]` that holds each position."""
     return (positions - origin - 1) // width + 1
 
 
-def dense_slots(panes: Longs, codes: Longs, first: int, keys: int) -> Longs:
+def dense_slots(panes: Int64Array, codes: Int64Array, first: int, keys: int) -> Int64Array:
     """One slot for each combination of pane and key."""
     return (panes - first) * keys + codes
 
 
-def table_codes(values: Longs, base: int, table: Longs) -> tuple[Longs, bool]:
+def table_codes(values: Int64Array, base: int, table: Int64Array) -> tuple[Int64Array, bool]:
     """The code `table[value - base]` of each value, -1 where there is none, and whether all have one."""
     inside = (values >= base) & (values < base + len(table))
     codes = np.full(len(values), -1, np.int64)
@@ -35,7 +35,7 @@ def table_codes(values: Longs, base: int, table: Longs) -> tuple[Longs, bool]:
     return codes, bool((codes >= 0).all())
 
 
-def hash_codes(values: Longs, table: Table, uniques: Longs, known: int, codes: Longs, start: int) -> tuple[int, int]:
+def hash_codes(values: Int64Array, table: Table, uniques: Int64Array, known: int, codes: Int64Array, start: int) -> tuple[int, int]:
     """Number different values in the order in which they appear, from place `start` on.
 
     Fills `codes`, and `uniques` with the value of each code. Stops when the table is half full; returns how many
@@ -58,30 +58,30 @@ def hash_codes(values: Longs, table: Table, uniques: Longs, known: int, codes: L
         place = len(values)
     numbers[:] = -1
     for value, number in found.items():
-        spot = _home(value, len(keys) - 1)
+        spot = _first_place(value, len(keys) - 1)
         while numbers[spot] >= 0:
             spot = (spot + 1) & (len(keys) - 1)
         keys[spot], numbers[spot] = value, number
     return known, place
 
 
-def _home(value: int, mask: int) -> int:
+def _first_place(value: int, mask: int) -> int:
     mixed = (value * 0x9E3779B97F4A7C15) & (2**64 - 1)
     return ((mixed >> 32) ^ mixed) & mask
 
 
-def count(slots: Longs, out: Longs) -> None:
+def count(slots: Int64Array, out: Int64Array) -> None:
     """How many rows each slot has."""
     out += np.bincount(slots, minlength=len(out))
 
 
-def add_integers(slots: Longs, values: Longs, high: Longs, low: Longs) -> None:
+def add_integers(slots: Int64Array, values: Int64Array, high: Int64Array, low: Int64Array) -> None:
     """Exact sums in two words: `high * 2**32 + low`; no addition of a lifetime can overflow them."""
     np.add.at(high, slots, values >> 32)
     np.add.at(low, slots, values & 0xFFFFFFFF)
 
 
-def add_floats(slots: Longs, values: Doubles, high: Doubles, low: Doubles, odd: Bytes) -> None:
+def add_floats(slots: Int64Array, values: Float64Array, high: Float64Array, low: Float64Array, odd: UInt8Array) -> None:
     """Compensated sums of the finite values; `odd` has bit 1 for NaN, 2 for infinity and 4 for minus infinity."""
     for slot, value in zip(slots, values, strict=True):
         if np.isfinite(value):
@@ -91,7 +91,7 @@ def add_floats(slots: Longs, values: Doubles, high: Doubles, low: Doubles, odd: 
             odd[slot] |= 1 if np.isnan(value) else 2 if value > 0 else 4
 
 
-def add_pairs(high: Doubles, low: Doubles, more: Doubles, rest: Doubles) -> tuple[Doubles, Doubles]:
+def add_pairs(high: Float64Array, low: Float64Array, more: Float64Array, rest: Float64Array) -> tuple[Float64Array, Float64Array]:
     """The sums of compensated pairs, as pairs. An overflow stays infinite instead of turning into NaN."""
     total, error = two_sum(high, more)
     small, lost = two_sum(low, rest)
@@ -108,13 +108,13 @@ def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
     return total, np.where(np.isfinite(total), lost, 0.0)
 
 
-def take_greatest(slots: Longs, values: Longs, out: Longs, seen: Flags) -> None:
+def take_greatest(slots: Int64Array, values: Int64Array, out: Int64Array, seen: Flags) -> None:
     """The greatest value of each slot, and whether it has any; `out` starts with the least of all values."""
     np.maximum.at(out, slots, values)
     seen[slots] = True
 
 
-def take_greatest_floats(slots: Longs, bits: Longs, flip: int, out: Longs, seen: Flags) -> None:
+def take_greatest_floats(slots: Int64Array, bits: Int64Array, flip: int, out: Int64Array, seen: Flags) -> None:
     """The same for the bits of doubles, as numbers that sort like them; `flip` -1 looks for the least instead."""
     values = bits.view(np.float64) + 0.0
     values[np.isnan(values)] = np.nan
@@ -122,7 +122,7 @@ def take_greatest_floats(slots: Longs, bits: Longs, flip: int, out: Longs, seen:
     take_greatest(slots, (plain ^ ((plain >> 63) & _BODY)) ^ flip, out, seen)
 
 
-def take_latest(slots: Longs, times: Longs, order: Longs, rows: Longs, out: tuple[Longs, Longs, Longs]) -> None:
+def take_latest(slots: Int64Array, times: Int64Array, order: Int64Array, rows: Int64Array, out: tuple[Int64Array, Int64Array, Int64Array]) -> None:
     """For each slot the row with the greatest (time, order); `out` holds that time, order and row."""
     best_time, best_order, best_row = out
     for i in np.lexsort((order, times)):
@@ -133,15 +133,15 @@ def take_latest(slots: Longs, times: Longs, order: Longs, rows: Longs, out: tupl
 
 #: One side of a join: codes of new rows, where they begin, when all rows enter and leave, and the chains of codes:
 #: `heads` is the newest row of each, `links` the one before each row. The last says whether rows leave as they came.
-Chain = tuple[Longs, int, Longs, Longs, Longs, Longs, bool]
+Chain = tuple[Int64Array, int, Int64Array, Int64Array, Int64Array, Int64Array, bool]
 
 
-def bucketed(codes: Longs, size: int) -> Longs:
+def bucket_order(codes: Int64Array, size: int) -> Int64Array:
     """The order by code, of codes below a size; equal ones stay as they are."""
     return np.argsort(codes, kind="stable")
 
 
-def meet(left: Chain, right: Chain) -> tuple[Longs, Longs]:
+def overlap_join(left: Chain, right: Chain) -> tuple[Int64Array, Int64Array]:
     """Pairs of rows with equal codes that are there at some same instant, as two lists of places.
 
     New rows of both sides, ordered by when they enter, are chained one after the other; each meets those that are.

@@ -29,12 +29,12 @@ from panewise.kernels.moments import (
     around,
     minus,
     plus,
-    put,
+    put_pair,
     times,
     two_product,
     two_sum,
 )
-from panewise.kernels.plain import Bytes, Doubles, Longs
+from panewise.kernels.plain import UInt8Array, Float64Array, Int64Array
 
 #: Where the digits of the sums of x, x*x, y and x*y begin, after the number of points.
 N, SX, SXX, SY, SXY = 0, 1, 3, 7, 9
@@ -43,12 +43,12 @@ _LOW, _BASE, _SQUARE, _CUBE = 0xFFFFFFFF, 2.0**32, 2.0**64, 2.0**96
 
 
 @register_jitable
-def _paired(value: int) -> Pair:
+def _to_pair(value: int) -> Pair:
     return two_sum(np.float64(value >> 32) * _BASE, np.float64(value & _LOW))
 
 
 @register_jitable
-def _add_product(words: Longs, place: int, field: int, a: int, b: int, often: int) -> None:
+def _add_product(words: Int64Array, place: int, field: int, a: int, b: int, often: int) -> None:
     """Add a product of two int64 to a sum of four digits, so many times."""
     high, low, top, rest = a >> 32, a & _LOW, b >> 32, b & _LOW
     least, one, other, most = np.uint64(low) * np.uint64(rest), high * rest, low * top, high * top
@@ -59,13 +59,13 @@ def _add_product(words: Longs, place: int, field: int, a: int, b: int, often: in
 
 
 @register_jitable
-def _add(words: Longs, place: int, field: int, value: int, often: int) -> None:
+def _add(words: Int64Array, place: int, field: int, value: int, often: int) -> None:
     """Add an int64 to a sum of two digits, so many times."""
     words[place, field] += often * (value & _LOW)
     words[place, field + 1] += often * (value >> 32)
 
 
-def power_whole(slots: Longs, xs: Longs, ys: Longs, words: Longs) -> None:
+def power_whole(slots: Int64Array, xs: Int64Array, ys: Int64Array, words: Int64Array) -> None:
     """Add points with whole y to the groups they belong to; `words` has a row for each group."""
     for i in range(len(slots)):
         slot, x, y = slots[i], xs[i], ys[i]
@@ -76,7 +76,7 @@ def power_whole(slots: Longs, xs: Longs, ys: Longs, words: Longs) -> None:
         _add_product(words, slot, SXY, x, y, 1)
 
 
-def power_whole_near(slots: Longs, xs: Longs, ys: Longs, origin: int, words: Longs) -> None:
+def power_whole_near(slots: Int64Array, xs: Int64Array, ys: Int64Array, origin: int, words: Int64Array) -> None:
     """The same where no x is 2**31 from the origin and no y is 2**31: half the words for each point, then a shift."""
     near = np.zeros((len(words), 7), np.int64)
     for i in range(len(slots)):
@@ -101,7 +101,7 @@ def power_whole_near(slots: Longs, xs: Longs, ys: Longs, origin: int, words: Lon
 
 
 @register_jitable
-def _shift(words: Longs, place: int, count: int, x: int, origin: int) -> None:
+def _shift(words: Int64Array, place: int, count: int, x: int, origin: int) -> None:
     """Add what points relative to an origin miss: the number of points, their sum and that of their squares."""
     words[place, N] += count
     _add(words, place, SX, x, 1)
@@ -111,13 +111,13 @@ def _shift(words: Longs, place: int, count: int, x: int, origin: int) -> None:
 
 
 @register_jitable
-def _grow(pairs: Doubles, place: int, field: int, amount: Pair) -> None:
+def _grow(pairs: Float64Array, place: int, field: int, amount: Pair) -> None:
     total, lost = two_sum(pairs[place, field], amount[0])
     pairs[place, field] = total
     pairs[place, field + 1] += lost + amount[1]
 
 
-def power_real(slots: Longs, xs: Longs, ys: Doubles, words: Longs, odd: Bytes, pairs: Doubles) -> None:
+def power_real(slots: Int64Array, xs: Int64Array, ys: Float64Array, words: Int64Array, odd: UInt8Array, pairs: Float64Array) -> None:
     """The same for real y; `pairs` has a row for each group: the sums of y and of x*y."""
     for i in range(len(slots)):
         slot, x, y = slots[i], xs[i], ys[i]
@@ -130,11 +130,11 @@ def power_real(slots: Longs, xs: Longs, ys: Doubles, words: Longs, odd: Bytes, p
         _add(words, slot, SX, x, 1)
         _add_product(words, slot, SXX, x, x, 1)
         _grow(pairs, slot, 0, (y, 0.0))
-        _grow(pairs, slot, 2, times(_paired(x), (y, 0.0)))
+        _grow(pairs, slot, 2, times(_to_pair(x), (y, 0.0)))
 
 
 def power_real_near(
-    slots: Longs, xs: Longs, ys: Doubles, origin: int, words: Longs, odd: Bytes, pairs: Doubles
+    slots: Int64Array, xs: Int64Array, ys: Float64Array, origin: int, words: Int64Array, odd: UInt8Array, pairs: Float64Array
 ) -> None:
     """The same where no x is 2**31 from the origin."""
     near = np.zeros((len(words), 4), np.int64)
@@ -157,7 +157,7 @@ def power_real_near(
             words[slot, SXX] += near[slot, 2]
             words[slot, SXX + 1] += near[slot, 3]
             y = pairs[slot, 0], pairs[slot, 1]
-            pairs[slot, 2], pairs[slot, 3] = plus((pairs[slot, 2], pairs[slot, 3]), times(_paired(origin), y))
+            pairs[slot, 2], pairs[slot, 3] = plus((pairs[slot, 2], pairs[slot, 3]), times(_to_pair(origin), y))
 
 
 # ---- lines -----------------------------------------------------------------------------------------------------------
@@ -167,20 +167,20 @@ def power_real_near(
 
 
 @register_jitable
-def _long(words: Longs, place: int, field: int) -> Any:
+def _long(words: Int64Array, place: int, field: int) -> Any:
     """A sum, wrapped."""
     return words[place, field] + (words[place, field + 1] << 32)
 
 
 @register_jitable
-def _short(words: Longs, place: int, field: int) -> Pair:
+def _short(words: Int64Array, place: int, field: int) -> Pair:
     """A sum of two digits."""
     low, high = words[place, field], words[place, field + 1]
     return two_sum(np.float64(high + (low >> 32)) * _BASE, np.float64(low & _LOW))
 
 
 @register_jitable
-def _wide(words: Longs, place: int, field: int) -> Pair:
+def _wide(words: Int64Array, place: int, field: int) -> Pair:
     """A sum of four digits, all but the first of 32 bits once they have been carried."""
     second = words[place, field + 1] + (words[place, field] >> 32)
     third = words[place, field + 2] + (second >> 32)
@@ -201,7 +201,7 @@ def _less(whole: Pair, a: Pair, b: Pair) -> Pair:
 def _exact(near: Pair, wrapped: int) -> Pair:
     """The number that wraps to an int64 and is near a pair."""
     rounds = np.floor((near[0] + near[1] - np.float64(wrapped)) / _SQUARE + 0.5)
-    return _paired(wrapped) if rounds == 0 else plus((rounds * _SQUARE, 0.0), _paired(wrapped))
+    return _to_pair(wrapped) if rounds == 0 else plus((rounds * _SQUARE, 0.0), _to_pair(wrapped))
 
 
 @register_jitable
@@ -210,7 +210,7 @@ def _middle(total: Pair, count: int) -> Any:
     return np.int64(min(max(np.floor(total[0] / count), -9223372036854774784.0), 9223372036854774784.0))
 
 
-def power_anchored(words: Longs, odd: Bytes, pairs: Doubles) -> tuple[Heads, Doubles]:
+def power_moments(words: Int64Array, odd: UInt8Array, pairs: Float64Array) -> tuple[Heads, Float64Array]:
     """The same as moments relative to a whole x, and where y is whole relative to a whole y, near their means.
 
     Without `pairs` y is whole.
@@ -224,8 +224,8 @@ def power_anchored(words: Longs, odd: Bytes, pairs: Doubles) -> tuple[Heads, Dou
             continue
         total, whole = _short(words, i, SX), _long(words, i, SX)
         anchor = _middle(total, count)
-        a, rest = _paired(anchor), whole - count * anchor
-        x = _paired(rest)
+        a, rest = _to_pair(anchor), whole - count * anchor
+        x = _to_pair(rest)
         squares = _long(words, i, SXX) - anchor * (whole + rest)
         xx = _exact(_less(_less(_wide(words, i, SXX), a, total), a, x), squares)
         if pairs.shape[1]:
@@ -234,21 +234,21 @@ def power_anchored(words: Longs, odd: Bytes, pairs: Doubles) -> tuple[Heads, Dou
         else:
             total, whole = _short(words, i, SY), _long(words, i, SY)
             middle = _middle(total, count)
-            y = _paired(whole - count * middle)
-            near = _less(_less(_wide(words, i, SXY), a, total), _paired(middle), x)
+            y = _to_pair(whole - count * middle)
+            near = _less(_less(_wide(words, i, SXY), a, total), _to_pair(middle), x)
             xy = _exact(near, _long(words, i, SXY) - anchor * whole - middle * rest)
             y_anchors[i] = middle
         x_anchors[i] = anchor
-        put(sums, i, X, x)
-        put(sums, i, Y, y)
-        put(sums, i, XX, xx)
-        put(sums, i, XY, xy)
+        put_pair(sums, i, X, x)
+        put_pair(sums, i, Y, y)
+        put_pair(sums, i, XX, xx)
+        put_pair(sums, i, XY, xy)
         if squares * count != rest * rest or around((np.float64(count), 0.0), xx, x, x)[0] > 0:
             flags[i] |= X_DIFFERS
     return (words[:, N].copy(), flags, x_anchors, y_anchors), sums
 
 
-def power_joined(left: Doubles, right: Doubles) -> Doubles:
+def power_add(left: Float64Array, right: Float64Array) -> Float64Array:
     """Rows of pairs, added pair by pair."""
     out = np.empty_like(left)
     for i in range(len(left)):

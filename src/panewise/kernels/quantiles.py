@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from panewise.kernels.plain import Flags, Longs
+from panewise.kernels.plain import Flags, Int64Array
 
 #: An element that is no more than so many from either end is found by taking one after the other.
 _FEW = 12
@@ -21,7 +21,7 @@ _FEW = 12
 _GUESSES = 4
 
 
-def quantile_merge(values: Longs, codes: Longs, ends: Longs, before: int, now: int, oldest: int) -> None:
+def quantile_merge(values: Int64Array, codes: Int64Array, ends: Int64Array, before: int, now: int, oldest: int) -> None:
     """Sort the base intervals that are complete since there are `now` positions and begin after the `oldest`."""
     for level in range(1, values.shape[0]):
         first = max(before >> level, -((-oldest) >> level))
@@ -33,7 +33,7 @@ def quantile_merge(values: Longs, codes: Longs, ends: Longs, before: int, now: i
 
 
 @register_jitable
-def _merge(values: Longs, codes: Longs, level: int, left: int, middle: int, stop: int) -> None:
+def _merge(values: Int64Array, codes: Int64Array, level: int, left: int, middle: int, stop: int) -> None:
     """Two sorted runs next to each other, from one level to the next."""
     mask, keyed = values.shape[1] - 1, len(codes) > 0
     right = middle
@@ -55,7 +55,7 @@ def _merge(values: Longs, codes: Longs, level: int, left: int, middle: int, stop
             right += 1
 
 
-def quantile_sizes(values: Longs, codes: Longs, ends: Longs, firsts: Longs, lasts: Longs, groups: Longs) -> Longs:
+def quantile_sizes(values: Int64Array, codes: Int64Array, ends: Int64Array, firsts: Int64Array, lasts: Int64Array, groups: Int64Array) -> Int64Array:
     """How many values each window of one group has."""
     runs, out = np.empty((3, 128), np.int64), np.empty(len(firsts), np.int64)
     for i in range(len(firsts)):
@@ -64,8 +64,8 @@ def quantile_sizes(values: Longs, codes: Longs, ends: Longs, firsts: Longs, last
 
 
 def quantile_select(
-    values: Longs, codes: Longs, ends: Longs, firsts: Longs, lasts: Longs, groups: Longs, ranks: Longs
-) -> tuple[Longs, Flags]:
+    values: Int64Array, codes: Int64Array, ends: Int64Array, firsts: Int64Array, lasts: Int64Array, groups: Int64Array, ranks: Int64Array
+) -> tuple[Int64Array, Flags]:
     """The element at a rank, counted from one, of each window of one group, and whether there is one."""
     out, found = np.zeros(len(firsts), np.int64), np.zeros(len(firsts), np.bool_)
     runs, heads = np.empty((3, 128), np.int64), np.empty(128, np.int64)
@@ -77,7 +77,7 @@ def quantile_select(
 
 
 @register_jitable
-def _cover(values: Longs, codes: Longs, ends: Longs, first: int, last: int, group: int, runs: Longs) -> tuple[int, int]:
+def _cover(values: Int64Array, codes: Int64Array, ends: Int64Array, first: int, last: int, group: int, runs: Int64Array) -> tuple[int, int]:
     """The sorted runs of a window, as rows of level, start and stop; how many there are, and how many values."""
     low, high, level, count, total = first - 1, last, 0, 0, 0
     mask = len(ends) - 1
@@ -98,7 +98,7 @@ def _cover(values: Longs, codes: Longs, ends: Longs, first: int, last: int, grou
 
 
 @register_jitable
-def _below(table: Longs, level: int, start: int, stop: int, bound: int) -> int:
+def _below(table: Int64Array, level: int, start: int, stop: int, bound: int) -> int:
     """Where in a sorted run what is below a bound ends."""
     mask, count = table.shape[1] - 1, stop - start
     while count > 0:
@@ -109,7 +109,7 @@ def _below(table: Longs, level: int, start: int, stop: int, bound: int) -> int:
 
 
 @register_jitable
-def _narrowed_up(values: Longs, level: int, start: int, stop: int, bound: int) -> tuple[int, int]:
+def _narrow_up(values: Int64Array, level: int, start: int, stop: int, bound: int) -> tuple[int, int]:
     """A shorter part of a run in which what is below a bound ends; cheap where that is near its start."""
     mask, step = values.shape[1] - 1, 1
     while start + step <= stop and values[level, (start + step - 1) & mask] < bound:
@@ -119,7 +119,7 @@ def _narrowed_up(values: Longs, level: int, start: int, stop: int, bound: int) -
 
 
 @register_jitable
-def _narrowed_down(values: Longs, level: int, start: int, stop: int, bound: int) -> tuple[int, int]:
+def _narrow_down(values: Int64Array, level: int, start: int, stop: int, bound: int) -> tuple[int, int]:
     """The same, cheap where that is near its end."""
     mask, step = values.shape[1] - 1, 1
     while stop - step >= start and values[level, (stop - step) & mask] >= bound:
@@ -129,7 +129,7 @@ def _narrowed_down(values: Longs, level: int, start: int, stop: int, bound: int)
 
 
 @register_jitable
-def _select(values: Longs, runs: Longs, count: int, total: int, rank: int, heads: Longs) -> Any:
+def _select(values: Int64Array, runs: Int64Array, count: int, total: int, rank: int, heads: Int64Array) -> Any:
     """The element at a rank of some sorted runs: parts of them are left out until few remain on one side of it.
 
     A pivot is guessed where the rank would be in the longest run, which is near where runs are alike. Where they are
@@ -140,15 +140,15 @@ def _select(values: Longs, runs: Longs, count: int, total: int, rank: int, heads
         run, place = _longest(runs, count, rank, total)
         if rounds >= _GUESSES and rounds % 2 == 0:
             drawn = (drawn * 1103515245 + 12345) & 0x7FFFFFFF
-            run, place = _drawn(runs, count, drawn % total)
+            run, place = _element_at(runs, count, drawn % total)
         pivot = values[runs[0, run], place & (values.shape[1] - 1)]
         less, from_start, from_stop = 0, 8 * rank < total, 8 * (total - rank) < total
         for n in range(count):
             level, start, stop = runs[0, n], runs[1, n], runs[2, n]
             if from_start:
-                start, stop = _narrowed_up(values, level, start, stop, pivot)
+                start, stop = _narrow_up(values, level, start, stop, pivot)
             elif from_stop:
-                start, stop = _narrowed_down(values, level, start, stop, pivot)
+                start, stop = _narrow_down(values, level, start, stop, pivot)
             heads[n] = _below(values, level, start, stop, pivot)
             less += heads[n] - runs[1, n]
         if less >= rank:
@@ -158,14 +158,14 @@ def _select(values: Longs, runs: Longs, count: int, total: int, rank: int, heads
         else:
             same = 0
             for n in range(count):
-                start = _past(values, runs[0, n], heads[n], runs[2, n], pivot)
+                start = _end_of_equal(values, runs[0, n], heads[n], runs[2, n], pivot)
                 same += start - heads[n]
                 runs[1, n] = start
             if less + same >= rank:
                 return pivot
             rank -= less + same
             total -= less + same
-        count = _packed(runs, count)
+        count = _pack_runs(runs, count)
         rounds += 1
     if rank <= _FEW:
         return _from_below(values, runs, count, rank, heads)
@@ -173,7 +173,7 @@ def _select(values: Longs, runs: Longs, count: int, total: int, rank: int, heads
 
 
 @register_jitable
-def _longest(runs: Longs, count: int, rank: int, total: int) -> tuple[int, int]:
+def _longest(runs: Int64Array, count: int, rank: int, total: int) -> tuple[int, int]:
     """The longest run, and the place in it that a rank among all would have."""
     run, most = 0, 0
     for n in range(count):
@@ -184,7 +184,7 @@ def _longest(runs: Longs, count: int, rank: int, total: int) -> tuple[int, int]:
 
 
 @register_jitable
-def _drawn(runs: Longs, count: int, number: int) -> tuple[int, int]:
+def _element_at(runs: Int64Array, count: int, number: int) -> tuple[int, int]:
     """The run and the place of an element, all runs counted one after the other."""
     for n in range(count):
         length = runs[2, n] - runs[1, n]
@@ -195,7 +195,7 @@ def _drawn(runs: Longs, count: int, number: int) -> tuple[int, int]:
 
 
 @register_jitable
-def _past(values: Longs, level: int, start: int, stop: int, pivot: int) -> int:
+def _end_of_equal(values: Int64Array, level: int, start: int, stop: int, pivot: int) -> int:
     """Where in a run, none of which is less than a pivot, those equal to it end. Mostly there are few."""
     mask, step = values.shape[1] - 1, 1
     while start + step <= stop and values[level, (start + step - 1) & mask] == pivot:
@@ -212,7 +212,7 @@ def _past(values: Longs, level: int, start: int, stop: int, pivot: int) -> int:
 
 
 @register_jitable
-def _packed(runs: Longs, count: int) -> int:
+def _pack_runs(runs: Int64Array, count: int) -> int:
     """The runs without those of which nothing is left."""
     kept = 0
     for n in range(count):
@@ -223,7 +223,7 @@ def _packed(runs: Longs, count: int) -> int:
 
 
 @register_jitable
-def _from_below(values: Longs, runs: Longs, count: int, rank: int, heads: Longs) -> Any:
+def _from_below(values: Int64Array, runs: Int64Array, count: int, rank: int, heads: Int64Array) -> Any:
     """The element at a small rank, by taking the least away again and again."""
     mask = values.shape[1] - 1
     for n in range(count):
@@ -246,7 +246,7 @@ def _from_below(values: Longs, runs: Longs, count: int, rank: int, heads: Longs)
 
 
 @register_jitable
-def _from_above(values: Longs, runs: Longs, count: int, rank: int, heads: Longs) -> Any:
+def _from_above(values: Int64Array, runs: Int64Array, count: int, rank: int, heads: Int64Array) -> Any:
     """The same from the other end: ranks count down from the greatest."""
     mask = values.shape[1] - 1
     for n in range(count):

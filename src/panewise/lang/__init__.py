@@ -1,20 +1,20 @@
 """CQL: text to syntax (`parser`), syntax to text (`render`), syntax to algebra (`binder`, `script`), and scalars."""
 
-from panewise.lang.inline import inlined
+from panewise.lang.inline import inline_columns
 from panewise.lang.parser import parse_query, parse_script
 from panewise.lang.render import render
 from panewise.lang.script import BoundScript, NamedQuery, bind_query, bind_script, script_and_problems
-from panewise.lang.translate import translated
+from panewise.lang.translate import translate_scalar
 
 __all__ = [
     "BoundScript",
     "NamedQuery",
     "bind_query",
     "bind_script",
-    "inlined",
+    "inline_columns",
     "parse_query",
     "parse_script",
     "render",
     "script_and_problems",
-    "translated",
+    "translate_scalar",
 ]

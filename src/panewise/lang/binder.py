@@ -26,16 +26,16 @@ from panewise.algebra import (
     Windowed,
 )
 from panewise.algebra.framing import Frame
-from panewise.algebra.positional import misplaced
+from panewise.algebra.positional import positional_refusal
 from panewise.errors import BindProblem, PanewiseError, Place, did_you_mean
-from panewise.lang.fill_binder import FillBinder, refuse_mixed
+from panewise.lang.fill_binder import FillBinder, refuse_mixed_fillings
 from panewise.lang.frame_binder import FrameBinder
 from panewise.lang.frame_syntax import FrameClause
-from panewise.lang.grouping import Grouping, aggregates
-from panewise.lang.matching import conjuncts, join_key, lookup, source_node
+from panewise.lang.grouping import GroupByBinder, aggregate_calls
+from panewise.lang.matching import conjuncts, join_key, find_ignoring_case, source_node
 from panewise.lang.naming import unique_names
 from panewise.lang.scope import Describe, Scope, alias_name, plain_name
-from panewise.lang.syntax import Body, Clause, Expr, QuerySyntax, Ref, SelectSyntax, SetSyntax, place_of
+from panewise.lang.syntax import Body, WindowClause, Expr, QuerySyntax, FromItem, SelectSyntax, SetSyntax, place_of
 from panewise.lang.window_binder import WindowBinder
 from panewise.scalar import Scalar, column
 from panewise.schema import StreamSchema, type_name
@@ -43,7 +43,7 @@ from panewise.time import Domain
 from panewise.window import Landmark, MultiGranular, Session, Window
 
 #: Streams and sub-queries in one FROM; each is one level of a tree that is walked by recursion.
-SOURCES = 100
+MAX_SOURCES = 100
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Binder:
         root = self._body(syntax.body)
         domain = self._domain(root, syntax)
         draft = Query(root, Emit.RSTREAM, domain, syntax.empty)
-        if draft.framed:
-            return self._framing(syntax, draft)
+        if draft.framed_node:
+            return self._frame_query(syntax, draft)
         emit = Emit(syntax.emit) if syntax.emit else Emit.RSTREAM if draft.periodic else Emit.CHANGES
         revise = self._revise(syntax, domain)
         if revise is not None and not (emit is Emit.RSTREAM and draft.periodic):
@@ -79,7 +79,7 @@ class Binder:
                 "LATE REVISE cannot reopen a session", fix="use a longer DELAY, or leave it out", place=syntax.place
             )
         query = Query(root, emit, domain, syntax.empty, revise, syntax.unbounded, syntax.place)
-        if reason := misplaced(query):
+        if reason := positional_refusal(query):
             raise BindProblem(
                 f"an aggregate asks where in the window items lie, but {reason}",
                 fix="ask for it in a query of its own",
@@ -87,7 +87,7 @@ class Binder:
             )
         return query
 
-    def _framing(self, syntax: QuerySyntax, draft: Query) -> Query:
+    def _frame_query(self, syntax: QuerySyntax, draft: Query) -> Query:
         """A query that reports frames: each of them once it is known, and never again."""
         unsuited = {
             "DSTREAM": syntax.emit == "DSTREAM",
@@ -144,17 +144,17 @@ class Binder:
                     fix="cast one of them",
                     place=body.place,
                 )
-        renamed = _renamed(right, [c.name for c in left.columns])
+        renamed = _rename_columns(right, [c.name for c in left.columns])
         return Union(left, renamed) if body.operator == "UNION ALL" else Except(left, renamed)
 
     def _select(self, body: SelectSyntax) -> Node:
         sources = self._sources(body.sources)
         scope = Scope(self.describe, [c for node in sources.values() for c in node.columns])
-        node = self._filtered(body, sources, scope)
+        node = self._join_and_filter(body, sources, scope)
         if framed := next((source for source in sources.values() if isinstance(source, Framed | Filled)), None):
             return self._frames(body, framed, node, scope)
         if _is_grouped(body):
-            node, items = self._grouped(body, node, scope)
+            node, items = self._group(body, node, scope)
         elif body.having:
             raise BindProblem("HAVING needs GROUP BY or an aggregate", fix="use WHERE", place=body.having.place)
         else:
@@ -169,7 +169,7 @@ class Binder:
             raise BindProblem("frames cannot be joined", fix="join what is read from their results", place=place)
         if body.distinct:
             raise BindProblem("frames are different anyway", fix="leave DISTINCT out", place=body.items[0].expr.place)
-        frame = (source if isinstance(source, Framed) else source.framed).frame
+        frame = (source if isinstance(source, Framed) else source.framed_node).frame
         found = {c.name: c for c in source.columns}
         keys = [found[name] for name in frame.partition_by]
         if isinstance(source, Filled) and not _is_grouped(body):
@@ -177,28 +177,28 @@ class Binder:
         else:
             # Without a filling a frame has no rows to list: * is the group it belongs to.
             named = replace(body, items=tuple(item for item in body.items if not _is_star(item.expr.node)))
-            node, items = self._grouped(named, node, scope, keys)
+            node, items = self._group(named, node, scope, keys)
         if isinstance(source, Filled):
-            refuse_mixed(source, node, body.items[0].expr.place)
+            refuse_mixed_fillings(source, node, body.items[0].expr.place)
         shown = {scalar.column for _, scalar in items}
         items += [(plain_name(c.name), column(c.name, c.type)) for c in keys if c.name not in shown]
         return Project(node, unique_names(items))
 
-    def _grouped(
+    def _group(
         self, body: SelectSyntax, node: Node, scope: Scope, anyway: Sequence[Column] = ()
     ) -> tuple[Node, list[tuple[str, Scalar]]]:
         times = [n.time for n in node.walk() if isinstance(n, Source) and n.time in scope.types]
         domains = [self.streams[n].domain for n in sorted(node.streams)]
-        grouping = Grouping(scope, times, domains[0] if domains else Domain.INTEGER)
+        grouping = GroupByBinder(scope, times, domains[0] if domains else Domain.INTEGER)
         node = grouping.build(node, body, anyway)
         above = Scope(self.describe, list(node.columns))
         if body.having:
-            having = grouping.having(body.having, body)
-            node = Select(node, above.truth(grouping.bind(having, above), having, "HAVING"))
+            having = grouping.expand_having(body.having, body)
+            node = Select(node, above.require_boolean(grouping.bind(having, above), having, "HAVING"))
         for item in body.items:
             if _is_star(item.expr.node):
                 raise BindProblem("* cannot be grouped", fix="list the columns", place=item.expr.place)
-        return node, [(i.alias or _title(i.expr), grouping.bind(i.expr, above)) for i in body.items]
+        return node, [(i.alias or _default_name(i.expr), grouping.bind(i.expr, above)) for i in body.items]
 
     def _items(self, body: SelectSyntax, scope: Scope) -> list[tuple[str, Scalar]]:
         found: list[tuple[str, Scalar]] = []
@@ -206,17 +206,17 @@ class Binder:
             node = item.expr.node
             if _is_star(node):
                 table = (node.table or None) if isinstance(node, exp.Column) else None
-                found += [(plain_name(c.name), column(c.name, c.type)) for c in scope.star(table, item.expr.place)]
+                found += [(plain_name(c.name), column(c.name, c.type)) for c in scope.expand_star(table, item.expr.place)]
             else:
-                found.append((item.alias or _title(item.expr), scope.bind(item.expr)))
+                found.append((item.alias or _default_name(item.expr), scope.bind(item.expr)))
         return found
 
     # ---- FROM and WHERE --------------------------------------------------------------------------------------------
 
-    def _sources(self, refs: tuple[Ref, ...]) -> dict[str, Node]:
+    def _sources(self, refs: tuple[FromItem, ...]) -> dict[str, Node]:
         found: dict[str, Node] = {}
-        if len(refs) > SOURCES:
-            raise BindProblem(f"FROM has more than {SOURCES} streams", fix="join fewer", place=refs[SOURCES].place)
+        if len(refs) > MAX_SOURCES:
+            raise BindProblem(f"FROM has more than {MAX_SOURCES} streams", fix="join fewer", place=refs[MAX_SOURCES].place)
         for number, ref in enumerate(refs):
             alias = alias_name(ref.alias or (ref.source if isinstance(ref.source, str) else f"_{number}"))
             if any(alias.lower() == other.lower() for other in found):
@@ -226,12 +226,12 @@ class Binder:
                 found[alias] = FillBinder(self.streams, self.describe).bind(found[alias], fill)
         return found
 
-    def _source(self, ref: Ref, alias: str) -> Node:
+    def _source(self, ref: FromItem, alias: str) -> Node:
         if not isinstance(ref.source, str):
             syntax = QuerySyntax(ref.source, ref.emit, place=ref.place)
-        elif stream := lookup(self.streams, ref.source):
+        elif stream := find_ignoring_case(self.streams, ref.source):
             return self._stream(*stream, ref, alias)
-        elif view := lookup(self.views, ref.source):
+        elif view := find_ignoring_case(self.views, ref.source):
             syntax = view[1]
         else:
             known = [*self.streams, *self.views]
@@ -248,17 +248,17 @@ class Binder:
         if syntax.emit:
             derived = Derived(self.query(syntax), alias)
             _refuse_frames(derived.query.root, "read by another query", _READ_LATER, ref.place)
-            return self._windowed(derived, derived, ref.window)
+            return self._apply_window(derived, derived, ref.window)
         body = self._body(syntax.body)
         _refuse_frames(body, "read by another query", _READ_LATER, ref.place)
-        node = _renamed(body, [f"{alias}.{c.name}" for c in body.columns])
-        return self._windowed(_as_stream(node, ref), node, ref.window) if ref.window else node
+        node = _rename_columns(body, [f"{alias}.{c.name}" for c in body.columns])
+        return self._apply_window(_as_stream(node, ref), node, ref.window) if ref.window else node
 
-    def _stream(self, name: str, schema: StreamSchema, ref: Ref, alias: str) -> Node:
+    def _stream(self, name: str, schema: StreamSchema, ref: FromItem, alias: str) -> Node:
         node = source_node(name, schema, alias)
-        return self._windowed(node, node, ref.window)
+        return self._apply_window(node, node, ref.window)
 
-    def _windowed(self, stream: Node, node: Node, clause: Clause | None) -> Node:
+    def _apply_window(self, stream: Node, node: Node, clause: WindowClause | None) -> Node:
         """A stream with the window or the frames it was given, which name the columns of `node`."""
         if isinstance(clause, FrameClause):
             return Framed(stream, self._frame(node, clause))
@@ -269,7 +269,7 @@ class Binder:
         domain = self.streams[min(node.streams)].domain
         return FrameBinder(scope, domain).bind(clause)
 
-    def _window(self, node: Node, clause: Clause | None) -> Window:
+    def _window(self, node: Node, clause: WindowClause | None) -> Window:
         """The window a source was given; without one a stream is all it has been so far."""
         if clause is None:
             return Landmark()
@@ -280,16 +280,16 @@ class Binder:
         binder = WindowBinder(
             schema.domain,
             time_type,
-            lambda condition, name: scope.predicate(_plain(condition, "compare plain columns"), name),
+            lambda condition, name: scope.predicate(_without_aggregates(condition, "compare plain columns"), name),
             lambda name: scope.find(name, None, clause.places.get(name, clause.place)).name,
-            lambda extent: now.bind(_plain(extent, "compute it from now")),
+            lambda extent: now.bind(_without_aggregates(extent, "compute it from now")),
         )
         return binder.bind(clause)
 
-    def _filtered(self, body: SelectSyntax, sources: dict[str, Node], scope: Scope) -> Node:
+    def _join_and_filter(self, body: SelectSyntax, sources: dict[str, Node], scope: Scope) -> Node:
         """The join of all sources: equalities between two of them become join keys, the rest a selection."""
         parts = conjuncts(body.where)
-        predicates = [scope.predicate(_plain(c), (c.place and c.place.clause) or "WHERE") for c in parts]
+        predicates = [scope.predicate(_without_aggregates(c), (c.place and c.place.clause) or "WHERE") for c in parts]
         nodes = list(sources.values())
         node = nodes[0]
         for other in nodes[1:]:
@@ -312,7 +312,7 @@ def _refuse_frames(node: Node, what: str, fix: str, place: Place | None) -> None
         raise BindProblem(f"frames cannot be {what}", fix=fix, place=place)
 
 
-def _as_stream(node: Node, ref: Ref, top: bool = True) -> Node:
+def _as_stream(node: Node, ref: FromItem, top: bool = True) -> Node:
     """A relation that was only selected and projected is still a stream, to which a window can be applied."""
     match node:
         case Windowed(child, Landmark(None, None, None)):
@@ -333,29 +333,29 @@ def _as_stream(node: Node, ref: Ref, top: bool = True) -> Node:
     )
 
 
-def _renamed(node: Node, names: list[str]) -> Node:
+def _rename_columns(node: Node, names: list[str]) -> Node:
     columns = zip(names, node.columns, strict=True)
     return Project(node, tuple((name, column(c.name, c.type)) for name, c in columns))
 
 
 def _is_grouped(body: SelectSyntax) -> bool:
-    return bool(body.group_by) or any(next(aggregates(e.node), None) is not None for e in _shown(body))
+    return bool(body.group_by) or any(next(aggregate_calls(e.node), None) is not None for e in _selected_expressions(body))
 
 
 def _is_star(node: exp.Expr) -> bool:
     return isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
 
 
-def _title(expr: Expr) -> str:
+def _default_name(expr: Expr) -> str:
     return expr.node.name if isinstance(expr.node, exp.Column) else expr.sql.replace("`", "")
 
 
-def _shown(body: SelectSyntax) -> list[Expr]:
+def _selected_expressions(body: SelectSyntax) -> list[Expr]:
     return [*(item.expr for item in body.items), *([body.having] if body.having else [])]
 
 
-def _plain(expr: Expr, fix: str = "use HAVING") -> Expr:
+def _without_aggregates(expr: Expr, fix: str = "use HAVING") -> Expr:
     """The same expression, unless it holds an aggregate."""
-    if (found := next(aggregates(expr.node), None)) is not None:
+    if (found := next(aggregate_calls(expr.node), None)) is not None:
         raise BindProblem(f"{expr.sql} holds an aggregate", fix=fix, place=place_of(found, expr.place))
     return expr

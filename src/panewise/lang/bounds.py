@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from sqlglot import Token, TokenType
 
 from panewise.errors import Place, SyntaxProblem
-from panewise.lang.cursor import Source
+from panewise.lang.cursor import ScriptText
 
 #: Characters of one query.
-CHARACTERS = 1_000_000
+MAX_CHARACTERS = 1_000_000
 #: Words and signs of one statement, and SELECTs in it.
-WORDS, SELECTS = 20_000, 100
+MAX_WORDS, MAX_SELECTS = 20_000, 100
 #: Parentheses, brackets and CASEs inside each other.
-DEPTH = 30
+MAX_DEPTH = 30
 #: Operators in a row: `a + b + c` has two.
-OPERATORS = 250
+MAX_OPERATORS = 250
 
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
@@ -40,14 +40,14 @@ _OPERANDS = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.ST
 
 def refuse_long(text: str) -> None:
     """Refuse a query that is not worth being cut into words."""
-    if len(text) > CHARACTERS:
-        raise _refusal(f"the query has more than {CHARACTERS:,} characters", Place(1, 1))
+    if len(text) > MAX_CHARACTERS:
+        raise _refusal(f"the query has more than {MAX_CHARACTERS:,} characters", Place(1, 1))
 
 
-def refuse_large(source: Source, tokens: Sequence[Token]) -> None:
+def refuse_large(source: ScriptText, tokens: Sequence[Token]) -> None:
     """Refuse a statement that is too long, too deep, or has too long a row of operators."""
-    if len(tokens) > WORDS:
-        raise _refusal(f"the statement has more than {WORDS:,} words", source.place(tokens[WORDS].start))
+    if len(tokens) > MAX_WORDS:
+        raise _refusal(f"the statement has more than {MAX_WORDS:,} words", source.place(tokens[MAX_WORDS].start))
     selects, rows = 0, [0]
     for token in tokens:
         kind = token.token_type
@@ -60,12 +60,12 @@ def refuse_large(source: Source, tokens: Sequence[Token]) -> None:
             selects += kind is TokenType.SELECT
         elif kind not in _OPERANDS:
             rows[-1] += 1
-        if len(rows) > DEPTH + 1:
-            raise _refusal(f"the expression is nested more than {DEPTH} deep", source.place(token.start))
-        if rows[-1] > OPERATORS:
-            raise _refusal(f"the expression has more than {OPERATORS} operators in a row", source.place(token.start))
-        if selects > SELECTS:
-            raise _refusal(f"the statement has more than {SELECTS} SELECTs", source.place(token.start))
+        if len(rows) > MAX_DEPTH + 1:
+            raise _refusal(f"the expression is nested more than {MAX_DEPTH} deep", source.place(token.start))
+        if rows[-1] > MAX_OPERATORS:
+            raise _refusal(f"the expression has more than {MAX_OPERATORS} operators in a row", source.place(token.start))
+        if selects > MAX_SELECTS:
+            raise _refusal(f"the statement has more than {MAX_SELECTS} SELECTs", source.place(token.start))
 
 
 def _refusal(message: str, place: Place) -> SyntaxProblem:

@@ -39,7 +39,7 @@ def as_decimal(kind: pa.DataType, literal: object = None) -> pa.Decimal128Type:
     return pa.decimal128(digits, 0)
 
 
-def bounded(precision: int, scale: int) -> pa.Decimal128Type:
+def bounded_decimal(precision: int, scale: int) -> pa.Decimal128Type:
     """A decimal of at most 38 digits: where they do not suffice, digits after the point go first, down to six."""
     if precision <= _MOST:
         return pa.decimal128(precision, scale)
@@ -56,16 +56,16 @@ def decimal_result(operator: str, a: pa.Decimal128Type, b: pa.Decimal128Type) ->
     wholes, scale = (a.precision - a.scale, b.precision - b.scale), max(a.scale, b.scale)
     match operator:
         case "*":
-            return bounded(a.precision + b.precision + 1, a.scale + b.scale)
+            return bounded_decimal(a.precision + b.precision + 1, a.scale + b.scale)
         case "/":
             fine = max(_LEAST_SCALE, a.scale + b.precision + 1)
-            return bounded(wholes[0] + b.scale + fine, fine)
+            return bounded_decimal(wholes[0] + b.scale + fine, fine)
         case "%":
-            return bounded(min(wholes) + scale, scale)
-    return bounded(max(wholes) + scale + 1, scale)
+            return bounded_decimal(min(wholes) + scale, scale)
+    return bounded_decimal(max(wholes) + scale + 1, scale)
 
 
-def widest(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
+def wider_type(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     """The type in which values of both are told apart no less; None where Spark knows none, or we do not trust it."""
     if a == b or b == NULL:
         return a
@@ -82,13 +82,13 @@ def widest(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
         other = a if b == STRING else b
         return other if other == DATE or is_moment(other) else None
     if is_array(a) and is_array(b):
-        inner = widest(a.value_type, b.value_type)
+        inner = wider_type(a.value_type, b.value_type)
         return None if inner is None else pa.list_(inner)
     if pa.types.is_map(a) and pa.types.is_map(b):
-        key, item = widest(a.key_type, b.key_type), widest(a.item_type, b.item_type)
+        key, item = wider_type(a.key_type, b.key_type), wider_type(a.item_type, b.item_type)
         return None if key is None or item is None else pa.map_(key, item)
     if pa.types.is_struct(a) and pa.types.is_struct(b) and a.names == b.names:
-        inner_types = [widest(one.type, other.type) for one, other in zip(a, b, strict=True)]
+        inner_types = [wider_type(one.type, other.type) for one, other in zip(a, b, strict=True)]
         if all(kind is not None for kind in inner_types):
             return pa.struct(list(zip(a.names, inner_types, strict=True)))
     return None
@@ -101,13 +101,13 @@ def _wider_number(a: pa.DataType, b: pa.DataType) -> pa.DataType:
     if pa.types.is_decimal(a) or pa.types.is_decimal(b):
         a, b = as_decimal(a), as_decimal(b)
         scale = max(a.scale, b.scale)
-        return bounded(max(a.precision - a.scale, b.precision - b.scale) + scale, scale)
+        return bounded_decimal(max(a.precision - a.scale, b.precision - b.scale) + scale, scale)
     return max(a, b, key=INTEGERS.index)
 
 
-def common(types: Sequence[pa.DataType]) -> pa.DataType | None:
+def common_type(types: Sequence[pa.DataType]) -> pa.DataType | None:
     """The type in which all of them meet."""
     found: pa.DataType | None = NULL
     for kind in types:
-        found = widest(found, kind) if found is not None else None
+        found = wider_type(found, kind) if found is not None else None
     return found

@@ -20,7 +20,7 @@ from panewise.time import DURATION, Duration
 _CLOSED = re.compile(r"""'(?:[^'\\]|\\.)*'|"[^"]*"|`[^`]*`|/\*.*?\*/|--[^\n]*""", re.DOTALL)
 
 
-class Source:
+class ScriptText:
     """The text of a script and its tokens."""
 
     def __init__(self, text: str) -> None:
@@ -29,9 +29,9 @@ class Source:
         try:
             self.tokens: list[Token] = list(CQL().tokenize(text))
         except TokenError:
-            raise self._unclosed() from None
+            raise self._unclosed_problem() from None
 
-    def _unclosed(self) -> SyntaxProblem:
+    def _unclosed_problem(self) -> SyntaxProblem:
         """Which quote or comment never ends: the first that opens outside all that do end."""
         rest = _CLOSED.sub(lambda whole: " " * len(whole[0]), self.text)
         opened = re.search(r"'|\"|`|/\*", rest)
@@ -42,7 +42,7 @@ class Source:
         line = bisect_right(self._lines, offset)
         return Place(line, offset - self._lines[line - 1] + 1, clause)
 
-    def only(self, start: int, end: int, blanks: list[tuple[int, int]]) -> str:
+    def blank_out(self, start: int, end: int, blanks: list[tuple[int, int]]) -> str:
         """The text with everything outside `[start, end)` and inside the blanks replaced by spaces.
 
         Offsets stay what they were, so sqlglot's positions are positions in the script.
@@ -58,20 +58,20 @@ class Source:
         if not self.text[start:end].strip():
             raise SyntaxProblem("an expression is missing", fix="write one here", place=self.place(start, clause))
         try:
-            return sqlglot.parse_one(self.only(start, end, blanks), dialect=CQL)
+            return sqlglot.parse_one(self.blank_out(start, end, blanks), dialect=CQL)
         except ParseError as problem:
-            raise self._explained(problem, start, end, clause) from None
+            raise self._parse_problem(problem, start, end, clause) from None
         except RecursionError:
             raise SyntaxProblem("the expression is nested too deeply", place=self.place(start, clause)) from None
 
     def scalar(self, start: int, end: int, clause: str) -> exp.Expr:
         """One expression; words that begin a statement elsewhere, such as LOAD or SET, are names in it."""
         try:
-            return sqlglot.parse_one(self.only(start, end, []), into=exp.Condition, dialect=CQL)
+            return sqlglot.parse_one(self.blank_out(start, end, []), into=exp.Condition, dialect=CQL)
         except (ParseError, RecursionError):
             return self.parse(start, end, [], clause)  # knows what is wrong
 
-    def _explained(self, problem: ParseError, start: int, end: int, clause: str) -> SyntaxProblem:
+    def _parse_problem(self, problem: ParseError, start: int, end: int, clause: str) -> SyntaxProblem:
         """sqlglot's complaint in our words; it points at the word it stopped at."""
         error = problem.errors[0] if problem.errors else {}
         near = str(error.get("highlight") or "").strip()
@@ -144,7 +144,7 @@ _COMPLAINTS = (
 class Cursor:
     """Reads some of a source's tokens from left to right."""
 
-    def __init__(self, source: Source, tokens: list[Token], end: int, clause: str) -> None:
+    def __init__(self, source: ScriptText, tokens: list[Token], end: int, clause: str) -> None:
         self.source, self.tokens, self.end, self.clause = source, tokens, end, clause
         self.at = 0
         #: Where each name, count, duration and instant was first read.
@@ -183,14 +183,14 @@ class Cursor:
 
     def problem(self, message: str, fix: str) -> SyntaxProblem:
         after = self.source.text[self.end : self.end + 1]
-        found = self._found(self.token) if self.token else "']'" if after == "]" else "the end"
+        found = self._token_text(self.token) if self.token else "']'" if after == "]" else "the end"
         return SyntaxProblem(f"{message}, but found {found}", fix=fix, place=self.place())
 
-    def _found(self, token: Token) -> str:
+    def _token_text(self, token: Token) -> str:
         written = self.source.text[token.start : token.end + 1]
         return written if written[0] == '"' else repr(token.text)
 
-    def done(self, fix: str = "remove the rest") -> None:
+    def expect_end(self, fix: str = "remove the rest") -> None:
         if self.token is not None:
             raise self.problem("nothing more was expected", fix)
 
@@ -207,7 +207,7 @@ class Cursor:
 
     def string(self, what: str) -> str:
         if not self.token or self.token.token_type is not TokenType.STRING:
-            raise self.problem(f"expected {what} in quotes", self._unquoted("put it between single quotes"))
+            raise self.problem(f"expected {what} in quotes", self._quote_hint("put it between single quotes"))
         self.at += 1
         return str(self.tokens[self.at - 1].text)
 
@@ -251,7 +251,7 @@ class Cursor:
         if not (match := DURATION.fullmatch(text)):
             self.at -= 1
             if token.token_type not in (TokenType.STRING, TokenType.NUMBER):
-                raise self.problem("expected a duration", self._unquoted(fix))
+                raise self.problem("expected a duration", self._quote_hint(fix))
             raise SyntaxProblem(f"{_short(text)!r} is not a number", fix=fix, place=self.place())
         while self.token and self.token.start <= token.end:
             self.at += 1  # sqlglot takes 5d for a number of type DOUBLE, in three tokens at one place
@@ -268,9 +268,9 @@ class Cursor:
             found = self.string("an instant")
             self.places.setdefault(found, place)
             return found
-        return self.integer("an instant", self._unquoted("write a number, or a timestamp in quotes"))
+        return self.integer("an instant", self._quote_hint("write a number, or a timestamp in quotes"))
 
-    def _unquoted(self, fix: str) -> str:
+    def _quote_hint(self, fix: str) -> str:
         """The way out where text is wanted: what stands between double quotes is a name."""
         if self.token is None or self.source.text[self.token.start] != '"':
             return fix

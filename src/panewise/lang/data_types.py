@@ -81,7 +81,7 @@ def data_type(text: str) -> pa.DataType:
         kind = None
     if isinstance(kind, exp.DataType):
         return arrow_type(kind)
-    raise _unknown(text)
+    raise _type_problem(text)
 
 
 def arrow_type(kind: exp.DataType) -> pa.DataType:
@@ -103,15 +103,15 @@ def arrow_type(kind: exp.DataType) -> pa.DataType:
         return pa.struct([(field.name, arrow_type(field.args["kind"])) for field in inner])
     if name in _SQL:
         return _SQL[name]
-    raise _unknown(kind.sql(dialect=CQL))
+    raise _type_problem(kind.sql(dialect=CQL))
 
 
-def _unknown(text: str) -> BindProblem:
+def _type_problem(text: str) -> BindProblem:
     known = ("BIGINT", "BOOLEAN", "DATE", "DOUBLE", "FLOAT", "INT", "STRING", "TIMESTAMP", "DECIMAL(p, s)")
     return BindProblem(f"{text!r} is not a column type", fix=did_you_mean(text, known))
 
 
-def plain(kind: pa.DataType) -> pa.DataType:
+def spark_type(kind: pa.DataType) -> pa.DataType:
     """The type of Spark's that holds the values of a column; only the unit and the sign of numbers may get lost.
 
     >>> plain(pa.large_list(pa.timestamp("ns", "Europe/Berlin")))
@@ -124,31 +124,31 @@ def plain(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_decimal(kind) and kind.precision <= 38:
         return pa.decimal128(kind.precision, kind.scale)
     if pa.types.is_map(kind):
-        return pa.map_(plain(kind.key_type), plain(kind.item_type))
+        return pa.map_(spark_type(kind.key_type), spark_type(kind.item_type))
     if is_array(kind):
-        return pa.list_(plain(kind.value_type))
+        return pa.list_(spark_type(kind.value_type))
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, plain(field.type)) for field in kind])
+        return pa.struct([pa.field(field.name, spark_type(field.type)) for field in kind])
     return _PLAIN.get(kind, kind)
 
 
-def settled(kind: pa.DataType) -> pa.DataType:
+def result_type(kind: pa.DataType) -> pa.DataType:
     """The type that a result has: a bare NULL is an INT, days are microseconds."""
     return INT if kind == NULL else SPAN if kind == DAYS else kind
 
 
-def stored(kind: pa.DataType) -> pa.DataType:
+def exchange_type(kind: pa.DataType) -> pa.DataType:
     """The Arrow type in which values of one of Spark's types go to DuckDB and come back: all times are in UTC."""
     if is_moment(kind):
         return TIMESTAMP_NTZ
     if kind in (DAYS, SPAN):
         return BIGINT
     if pa.types.is_map(kind):
-        return pa.map_(stored(kind.key_type), stored(kind.item_type))
+        return pa.map_(exchange_type(kind.key_type), exchange_type(kind.item_type))
     if is_array(kind):
-        return pa.list_(stored(kind.value_type))
+        return pa.list_(exchange_type(kind.value_type))
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, stored(field.type)) for field in kind])
+        return pa.struct([pa.field(field.name, exchange_type(field.type)) for field in kind])
     return kind
 
 

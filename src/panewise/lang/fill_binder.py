@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from panewise.algebra import Filled, Framed, Group, Node, Select, Source
 from panewise.algebra.tree import inputs_of
 from panewise.errors import BindProblem, PanewiseError, Place, did_you_mean
-from panewise.lang.matching import conjuncts, join_key, lookup, source_node
+from panewise.lang.matching import conjuncts, join_key, find_ignoring_case, source_node
 from panewise.lang.scope import Describe, Scope, alias_name
 from panewise.lang.syntax import Expr, FillSyntax
 from panewise.schema import StreamSchema
@@ -25,8 +25,8 @@ class FillBinder:
     def bind(self, node: Node, fill: FillSyntax) -> Filled:
         if not isinstance(node, Framed | Filled):
             raise BindProblem("only frames can be filled", fix="write FILL after [FRAME ...]", place=fill.place)
-        framed = node if isinstance(node, Framed) else node.framed
-        stream = lookup(self.streams, fill.source)
+        framed = node if isinstance(node, Framed) else node.framed_node
+        stream = find_ignoring_case(self.streams, fill.source)
         if stream is None:
             fix = did_you_mean(fill.source, self.streams)
             raise BindProblem(f"there is no stream {fill.source!r}", fix=fix, place=fill.place)
@@ -59,7 +59,7 @@ class FillBinder:
             raise problem.at(fill.places.get(str(duration), fill.place)) from None
 
 
-def refuse_mixed(source: Filled, node: Node, place: Place | None) -> None:
+def refuse_mixed_fillings(source: Filled, node: Node, place: Place | None) -> None:
     """Refuse to mix rows of several fillings: each condition and each aggregate is about one of them."""
     if len(source.fillings) == 1:
         return
@@ -69,8 +69,8 @@ def refuse_mixed(source: Filled, node: Node, place: Place | None) -> None:
         raise BindProblem("rows of several fillings cannot be listed together", fix=fix, place=place)
     if len(group.keys) > len(source.groups):
         raise BindProblem("several fillings have no groups in common", fix="leave GROUP BY out", place=place)
-    if any(isinstance(each, Select) and len(source.about(each.predicate.inputs)) > 1 for each in group.walk()):
+    if any(isinstance(each, Select) and len(source.fillings_of(each.predicate.inputs)) > 1 for each in group.walk()):
         raise BindProblem("a condition is about two fillings", fix="write one for each", place=place)
-    if any(len(source.about(inputs_of(group, call))) != 1 for call in group.calls):
+    if any(len(source.fillings_of(inputs_of(group, call))) != 1 for call in group.calls):
         fix = "name a column of it, such as COUNT(alias.column)"
         raise BindProblem("an aggregate must be about one of several fillings", fix=fix, place=place)

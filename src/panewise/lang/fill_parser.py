@@ -18,7 +18,7 @@ def parse_fill(cursor: Cursor, place: Place) -> FillSyntax:
     lower = _shift(cursor, "START") if cursor.take("FROM") else None
     upper = _shift(cursor, "END") if cursor.take("TO") else None
     offset = cursor.duration() if cursor.take("OFFSET") else None
-    cursor.done("write FILL WITH stream AS alias ON condition FROM START - duration TO END + duration OFFSET duration")
+    cursor.expect_end("write FILL WITH stream AS alias ON condition FROM START - duration TO END + duration OFFSET duration")
     return FillSyntax(source, alias, on, lower, upper, offset, place, cursor.places)
 
 

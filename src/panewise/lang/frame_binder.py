@@ -9,25 +9,25 @@ from sqlglot import exp
 
 from panewise.aggregate import Aggregate, CountAll
 from panewise.algebra.framing import (
-    Between,
-    Boundary,
-    Choice,
-    Custom,
-    Delta,
-    Density,
+    BetweenFrames,
+    BoundaryFrames,
+    Saturation,
+    CustomFrames,
+    DeltaFrames,
+    DensityFrames,
     Direction,
     Duplicates,
     Frame,
-    Kind,
-    Length,
+    FrameKind,
+    FrameLength,
     Missing,
-    Policy,
-    Reach,
+    StartPolicy,
+    ReachFrames,
     Schedule,
     Scheme,
     Span,
-    Trend,
-    While,
+    TrendFrames,
+    WhileFrames,
 )
 from panewise.algebra.framing_function import framing_function
 from panewise.errors import BindProblem, PanewiseError, Place, WindowProblem
@@ -37,14 +37,14 @@ from panewise.lang.frame_syntax import (
     CustomSyntax,
     DeltaSyntax,
     DensitySyntax,
-    EverySyntax,
+    BoundarySyntax,
     FrameClause,
     LengthSyntax,
     ReachSyntax,
     TrendSyntax,
     WhileSyntax,
 )
-from panewise.lang.grouping import Grouping, aggregates
+from panewise.lang.grouping import GroupByBinder, aggregate_calls
 from panewise.lang.scope import Scope
 from panewise.lang.syntax import Expr, place_of
 from panewise.scalar import Scalar
@@ -65,9 +65,9 @@ class FrameBinder:
         try:
             return self._frame(clause)
         except PanewiseError as problem:
-            raise problem.at(self._culprit(clause) or clause.place) from None
+            raise problem.at(self._contradiction_place(clause) or clause.place) from None
 
-    def _culprit(self, clause: FrameClause) -> Place | None:
+    def _contradiction_place(self, clause: FrameClause) -> Place | None:
         """Where the condition stands without which the others would agree: of several, the last; or else the kind."""
         said = [key.removeprefix("#") for key in clause.places if key.startswith("#")]
         for name in reversed(said):
@@ -90,7 +90,7 @@ class FrameBinder:
             self._length("AT MOST", clause.most, clause),
             Span(clause.span) if clause.span else None,
             Scheme(clause.scheme) if clause.scheme else None,
-            Choice(clause.choice) if clause.choice else None,
+            Saturation(clause.choice) if clause.choice else None,
             self._ticks("ADJACENT", clause.overlap, clause) or 0,
             clause.extent == "LIBERAL",
             clause.reading == "INTERVALS",
@@ -99,32 +99,32 @@ class FrameBinder:
             self._length("FRAGMENTS EVERY", clause.fragments, clause),
         )
 
-    def _kind(self, clause: FrameClause) -> Kind:
+    def _kind(self, clause: FrameClause) -> FrameKind:
         match clause.kind:
             case WhileSyntax(condition):
-                return While(self._predicate(condition, "WHILE"))
-            case EverySyntax(value, step, marks):
-                return Boundary(self._number(value), None if step is None else float(step), tuple(map(float, marks)))
+                return WhileFrames(self._predicate(condition, "WHILE"))
+            case BoundarySyntax(value, step, marks):
+                return BoundaryFrames(self._number(value), None if step is None else float(step), tuple(map(float, marks)))
             case DeltaSyntax(comparison):
                 value, operator, limit = self._comparison(comparison, "DELTA")
-                self._grows(operator, comparison, "DELTA")
-                return Delta(self._number(value), limit, operator == ">=")
+                self._require_growth(operator, comparison, "DELTA")
+                return DeltaFrames(self._number(value), limit, operator == ">=")
             case ReachSyntax(comparison):
                 value, operator, limit = self._comparison(comparison, "FRAME")
                 return self._reach(value, operator, limit)
             case TrendSyntax(direction, value, tolerance):
                 if tolerance is not None and direction != "FLAT":
                     raise BindProblem("WITHIN says how flat FLAT is", fix="leave it out", place=value.place)
-                return Trend(self._number(value), Direction(direction), float(tolerance or 0))
+                return TrendFrames(self._number(value), Direction(direction), float(tolerance or 0))
             case DensitySyntax(count, per, chance, expected):
                 ticks = self._ticks("PER", per, clause) or 0
-                return Density(count, ticks, *(None if n is None else float(n) for n in (chance, expected)))
+                return DensityFrames(count, ticks, *(None if n is None else float(n) for n in (chance, expected)))
             case BetweenSyntax(start, end, policy):
                 predicates = self._predicate(start, "START WHEN"), self._predicate(end, "END WHEN")
-                return Between(*predicates, Policy(policy or "CLOSE"))
+                return BetweenFrames(*predicates, StartPolicy(policy or "CLOSE"))
             case CustomSyntax(name, value):
                 framing_function(name)  # refused here rather than when the first row comes
-                return Custom(name, self._number(value))
+                return CustomFrames(name, self._number(value))
 
     def _comparison(self, expr: Expr, clause: str) -> tuple[Expr, str, float]:
         """The two sides of `value > number`."""
@@ -139,14 +139,14 @@ class FrameBinder:
         left = node.this
         return Expr(canonical(left), left, place_of(left, expr.place)), operator, limit
 
-    def _grows(self, operator: str, expr: Expr, clause: str) -> None:
+    def _require_growth(self, operator: str, expr: Expr, clause: str) -> None:
         if operator not in (">", ">="):
             raise BindProblem(
                 f"{clause} {expr.sql} never ends a frame", fix=f"write {clause} value > number", place=expr.place
             )
 
-    def _reach(self, value: Expr, operator: str, limit: float) -> Reach:
-        calls = list(aggregates(value.node))
+    def _reach(self, value: Expr, operator: str, limit: float) -> ReachFrames:
+        calls = list(aggregate_calls(value.node))
         if len(calls) != 1 or calls[0] is not value.node:
             raise BindProblem(
                 f"FRAME {value.sql} is no aggregate",
@@ -160,10 +160,10 @@ class FrameBinder:
                 fix="use an aggregate that is a number",
                 place=value.place,
             )
-        return Reach(aggregate, argument, operator, limit)
+        return ReachFrames(aggregate, argument, operator, limit)
 
     def _call(self, value: Expr) -> tuple[Aggregate[Any], Scalar | None]:
-        arguments, aggregate = Grouping(self.scope, [], self.domain).aggregate(value.node, value)
+        arguments, aggregate = GroupByBinder(self.scope, [], self.domain).aggregate(value.node, value)
         if isinstance(aggregate, CountAll):
             return aggregate, None
         if len(arguments) != 1:
@@ -171,7 +171,7 @@ class FrameBinder:
         return aggregate, arguments[0]
 
     def _predicate(self, expr: Expr, clause: str) -> Scalar:
-        if (found := next(aggregates(expr.node), None)) is not None:
+        if (found := next(aggregate_calls(expr.node), None)) is not None:
             fix = "write [FRAME SUM(x) >= number] for frames that an aggregate ends"
             raise BindProblem(f"{clause} {expr.sql} holds an aggregate", fix=fix, place=place_of(found, expr.place))
         return self.scope.predicate(expr, clause)
@@ -186,12 +186,12 @@ class FrameBinder:
             )
         return bound
 
-    def _length(self, name: str, length: LengthSyntax | None, clause: FrameClause) -> Length | None:
+    def _length(self, name: str, length: LengthSyntax | None, clause: FrameClause) -> FrameLength | None:
         if length is None:
             return None
         if isinstance(length.amount, int):
-            return Length(_positive(name, length.amount, length, clause), rows=True)
-        return Length(self._ticks(name, length.amount, clause) or 0)
+            return FrameLength(_require_positive(name, length.amount, length, clause), rows=True)
+        return FrameLength(self._ticks(name, length.amount, clause) or 0)
 
     def _ticks(self, name: str, duration: Duration | None, clause: FrameClause) -> int | None:
         if duration is None:
@@ -201,10 +201,10 @@ class FrameBinder:
             ticks = duration.ticks(self.domain)
         except PanewiseError as problem:
             raise problem.at(place) from None
-        return _positive(name, ticks, duration, clause)
+        return _require_positive(name, ticks, duration, clause)
 
 
-def _positive(name: str, amount: int, shown: object, clause: FrameClause) -> int:
+def _require_positive(name: str, amount: int, shown: object, clause: FrameClause) -> int:
     if amount <= 0:
         place = clause.places.get(str(shown).removesuffix(" ROWS"))
         raise WindowProblem(f"{name} {shown} is not positive", fix="use more than zero", place=place)

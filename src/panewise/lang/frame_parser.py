@@ -14,7 +14,7 @@ from panewise.lang.frame_syntax import (
     CustomSyntax,
     DeltaSyntax,
     DensitySyntax,
-    EverySyntax,
+    BoundarySyntax,
     FrameClause,
     KindSyntax,
     LengthSyntax,
@@ -70,7 +70,7 @@ def _while(cursor: Cursor) -> KindSyntax:
 def _every(cursor: Cursor) -> KindSyntax:
     step = _number(cursor)
     cursor.expect("OF")
-    return EverySyntax(_expression(cursor), step)
+    return BoundarySyntax(_expression(cursor), step)
 
 
 def _at(cursor: Cursor) -> KindSyntax:
@@ -80,7 +80,7 @@ def _at(cursor: Cursor) -> KindSyntax:
         marks.append(_number(cursor))
     cursor.expect(")")
     cursor.expect("OF")
-    return EverySyntax(_expression(cursor), None, tuple(marks))
+    return BoundarySyntax(_expression(cursor), None, tuple(marks))
 
 
 def _delta(cursor: Cursor) -> KindSyntax:
@@ -142,7 +142,7 @@ def _condition(cursor: Cursor, said: dict[str, Any]) -> None:
     opening = word(cursor.token) if cursor.token else ""
     for name, words in (("span", SPANS), ("scheme", SCHEMES), ("choice", CHOICES)):
         if opening in words:
-            _say(cursor, said, name, opening)
+            _set_condition(cursor, said, name, opening)
             cursor.at += 1
             if opening == "ADJACENT":
                 said["overlap"] = cursor.duration()
@@ -154,7 +154,7 @@ def _condition(cursor: Cursor, said: dict[str, Any]) -> None:
     cursor.at += 1
     for name, value in reader(cursor).items():
         cursor.at, after = place, cursor.at
-        _say(cursor, said, name, value)
+        _set_condition(cursor, said, name, value)
         cursor.at = after
 
 
@@ -163,9 +163,9 @@ def _no_condition(cursor: Cursor) -> SyntaxProblem:
     return cursor.problem("expected a condition of frames", did_you_mean(opening, _WORDS))
 
 
-def _say(cursor: Cursor, said: dict[str, Any], name: str, value: object) -> None:
+def _set_condition(cursor: Cursor, said: dict[str, Any], name: str, value: object) -> None:
     if name in said:
-        words = _SAID.get(name)
+        words = _CONDITION_WORDS.get(name)
         twice = words or (value == said[name])
         problem = f"{words or value} is said twice" if twice else f"{value} contradicts {said[name]} before it"
         raise SyntaxProblem(problem, fix="keep one of them", place=cursor.place())
@@ -173,7 +173,7 @@ def _say(cursor: Cursor, said: dict[str, Any], name: str, value: object) -> None
     said[name] = value
 
 
-_SAID = {
+_CONDITION_WORDS = {
     "partition_by": "PARTITION BY",
     "some": "WITH SOME",
     "least": "FOR AT LEAST",
@@ -210,7 +210,7 @@ def _extent(cursor: Cursor) -> dict[str, Any]:
     return {"extent": _one_of(cursor, ("CONSERVATIVE", "LIBERAL"))}
 
 
-def _reading(cursor: Cursor) -> dict[str, Any]:
+def _interpretation(cursor: Cursor) -> dict[str, Any]:
     return {"reading": _one_of(cursor, ("POINTS", "INTERVALS"))}
 
 
@@ -235,7 +235,7 @@ _CONDITIONS: dict[str, Callable[[Cursor], dict[str, Any]]] = {
     "WITH": _some,
     "FOR": _for,
     "EXTENT": _extent,
-    "AS": _reading,
+    "AS": _interpretation,
     "EVERY": _schedule,
     "DUPLICATES": _duplicates,
     "FRAGMENTS": _fragments,
@@ -312,11 +312,11 @@ def _refuse_stray(cursor: Cursor, first: int) -> None:
     read, depth = cursor.tokens[first : cursor.at], 0
     for place in range(1, len(read)):
         depth += _NESTING.get(read[place - 1].token_type, 0)
-        if not depth and read[place].token_type is TokenType.VAR and _complete(read[:place]):
+        if not depth and read[place].token_type is TokenType.VAR and _is_complete(read[:place]):
             cursor.at = first + place
             raise _no_condition(cursor)
 
 
-def _complete(read: list[Token]) -> bool:
+def _is_complete(read: list[Token]) -> bool:
     unit = len(read) > 1 and word(read[-2]) == "INTERVAL"
     return read[-1].token_type in _OPERANDS and not unit

@@ -9,7 +9,7 @@ from panewise.lang.frame_syntax import (
     CustomSyntax,
     DeltaSyntax,
     DensitySyntax,
-    EverySyntax,
+    BoundarySyntax,
     FrameClause,
     KindSyntax,
     ReachSyntax,
@@ -28,7 +28,7 @@ def _kind(kind: KindSyntax) -> str:
     match kind:
         case WhileSyntax(condition):
             return f"WHILE {condition.sql}"
-        case EverySyntax(value, step, marks):
+        case BoundarySyntax(value, step, marks):
             return f"EVERY {step} OF {value.sql}" if step else f"AT ({', '.join(marks)}) OF {value.sql}"
         case DeltaSyntax(comparison):
             return f"DELTA {comparison.sql}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from panewise.lang.syntax import Clause, Expr
+from panewise.lang.syntax import WindowClause, Expr
 from panewise.time import Duration
 
 
@@ -14,7 +14,7 @@ class WhileSyntax:
 
 
 @dataclass(frozen=True)
-class EverySyntax:
+class BoundarySyntax:
     """EVERY step OF value, or AT (marks) OF value; numbers as they were written."""
 
     value: Expr
@@ -61,7 +61,7 @@ class CustomSyntax:
 
 
 KindSyntax = (
-    WhileSyntax | EverySyntax | DeltaSyntax | ReachSyntax | TrendSyntax | DensitySyntax | BetweenSyntax | CustomSyntax
+    WhileSyntax | BoundarySyntax | DeltaSyntax | ReachSyntax | TrendSyntax | DensitySyntax | BetweenSyntax | CustomSyntax
 )
 
 
@@ -76,7 +76,7 @@ class LengthSyntax:
 
 
 @dataclass(frozen=True)
-class FrameClause(Clause):
+class FrameClause(WindowClause):
     """FRAME, its kind, and what was said after it."""
 
     kind: KindSyntax

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from panewise.aggregate import AGGREGATES, Aggregate, CountAll, CountDistinct, Positional
 from panewise.algebra import Call, Column, Group, Node, Project, Windowed
-from panewise.algebra.positional import untiered
+from panewise.algebra.positional import tier_refusal
 from panewise.errors import AggregateProblem, BindProblem, Place
 from panewise.lang.dialect import canonical
 from panewise.lang.functions import FUNCTIONS
@@ -22,7 +22,7 @@ from panewise.time import Domain
 
 
 @dataclass
-class Grouping:
+class GroupByBinder:
     """Builds the grouped node of one SELECT and then answers what its expressions mean above it."""
 
     scope: Scope
@@ -40,17 +40,17 @@ class Grouping:
         """The grouped node; some columns are keys even if nobody says so."""
         self.below = child
         for key in anyway:
-            self._known_key(key.name, column(key.name, key.type))
+            self._add_key(key.name, column(key.name, key.type))
         for expr in body.group_by:
-            self._key(self._meant(expr, body))
+            self._bind_key(self._key_expression(expr, body))
         for expr in [*(i.expr for i in body.items), *([body.having] if body.having else [])]:
-            for node in aggregates(expr.node):
-                self._call(node, expr)
+            for node in aggregate_calls(expr.node):
+                self._add_call(node, expr)
         return Group(Project(child, tuple(self.inputs.items())), tuple(self.keys), tuple(self.calls))
 
     def bind(self, expr: Expr, above: Scope) -> Scalar:
         """An expression of SELECT or HAVING over keys and aggregates."""
-        node = self._resolved(expr)
+        node = self._resolve(expr)
         for call in node.find_all(exp.Anonymous):
             if call.name.upper() not in FUNCTIONS:  # before its columns are said to be neither grouped nor aggregated
                 raise no_function(call.name.upper()).at(place_of(call, expr.place))
@@ -63,7 +63,7 @@ class Grouping:
                 )
         return above.scalar(node, expr)
 
-    def having(self, expr: Expr, body: SelectSyntax) -> Expr:
+    def expand_having(self, expr: Expr, body: SelectSyntax) -> Expr:
         """HAVING with aliases of SELECT written out, except inside aggregates and where a key has that name."""
         keys = {plain_name(key).lower() for key in self.keys}
         selected = [(item.alias.lower(), item.expr.node) for item in body.items if item.alias]
@@ -84,28 +84,28 @@ class Grouping:
 
         return Expr(expr.sql, expr.node.transform(step), expr.place)
 
-    def _resolved(self, expr: Expr) -> exp.Expr:
+    def _resolve(self, expr: Expr) -> exp.Expr:
         """The expression with every key and aggregate replaced by its column."""
 
         def step(part: exp.Expr) -> exp.Expr:
             found = self.known.get(canonical(part))
             return exp.Column(this=exp.to_identifier(found.name, quoted=True)) if found else part
 
-        return self.scope.resolved(expr.node, expr.place).transform(step)
+        return self.scope.resolve(expr.node, expr.place).transform(step)
 
-    def _key(self, expr: Expr) -> None:
-        if next(aggregates(expr.node), None) is not None:
+    def _bind_key(self, expr: Expr) -> None:
+        if next(aggregate_calls(expr.node), None) is not None:
             raise BindProblem(f"GROUP BY {expr.sql} holds an aggregate", fix="group by columns", place=expr.place)
         scalar = self.scope.bind(expr)
-        self._known_key(scalar.column or f"key#{len(self.keys)}", scalar)
+        self._add_key(scalar.column or f"key#{len(self.keys)}", scalar)
 
-    def _known_key(self, name: str, scalar: Scalar) -> None:
+    def _add_key(self, name: str, scalar: Scalar) -> None:
         if name not in self.keys:
             self.keys.append(name)
             self.inputs[name] = scalar
             self.known[scalar.sql] = Column(name, scalar.type)
 
-    def _meant(self, expr: Expr, body: SelectSyntax) -> Expr:
+    def _key_expression(self, expr: Expr, body: SelectSyntax) -> Expr:
         """GROUP BY 2 means the selected expression; so does GROUP BY alias, where no column has that name."""
         node = expr.node.unnest()
         if isinstance(node, exp.Literal) and not node.is_string:
@@ -119,18 +119,18 @@ class Grouping:
                     return item.expr
         return Expr(canonical(node), node, expr.place)
 
-    def _call(self, node: exp.Expr, expr: Expr) -> None:
-        text = canonical(self.scope.resolved(node, expr.place))
+    def _add_call(self, node: exp.Expr, expr: Expr) -> None:
+        text = canonical(self.scope.resolve(node, expr.place))
         if text in self.known:
             return
         arguments, aggregate = self.aggregate(node, expr)
-        call = Call(f"agg#{len(self.calls)}", aggregate, tuple(self._input(a) for a in arguments))
+        call = Call(f"agg#{len(self.calls)}", aggregate, tuple(self._add_input(a) for a in arguments))
         self.calls.append(call)
         self.known[text] = Column(call.name, aggregate.result)
 
     def _check_tiers(self, aggregate: Positional[Any], place: Place | None) -> None:
         """Refuse an aggregate that looks at where items lie, where they lie nowhere or its parameters do not fit."""
-        reason = "a frame has no tiers" if self.below is None else untiered(self.below)
+        reason = "a frame has no tiers" if self.below is None else tier_refusal(self.below)
         if self.below is None or reason:
             raise BindProblem(
                 f"{aggregate.names[0]} asks where in the window items lie, but {reason}",
@@ -143,7 +143,7 @@ class Grouping:
         except AggregateProblem as problem:
             raise problem.at(place) from None
 
-    def _input(self, scalar: Scalar) -> str:
+    def _add_input(self, scalar: Scalar) -> str:
         name = scalar.column or f"arg#{scalar.sql}"
         self.inputs[name] = scalar
         return name
@@ -151,7 +151,7 @@ class Grouping:
     def aggregate(self, node: exp.Expr, expr: Expr) -> tuple[list[Scalar], Aggregate[Any]]:
         name, given = str(aggregate_name(node)), _arguments(node)
         for argument in given:
-            if next(aggregates(argument), None) is not None:
+            if next(aggregate_calls(argument), None) is not None:
                 raise BindProblem(
                     f"{canonical(node)} nests aggregates", fix="use a sub-query", place=place_of(node, expr.place)
                 )
@@ -174,18 +174,18 @@ class Grouping:
         kind = kind.variant(literals)
         if kind.arity == 2 and len(scalars) == 1:
             scalars.append(self._time(name, expr))
-        if len(scalars) != kind.arity or not _fitting(kind, len(literals)):
+        if len(scalars) != kind.arity or not _takes_literals(kind, len(literals)):
             raise BindProblem(
                 f"{canonical(node)} has {len(given)} argument{'s' * (len(given) != 1)}",
-                fix=f"write {_form(name, kind)}",
+                fix=f"write {_usage_text(name, kind)}",
                 place=place_of(node, expr.place),
             )
-        made = self._made(kind, scalars, literals, place_of(node, expr.place))
+        made = self._create_aggregate(kind, scalars, literals, place_of(node, expr.place))
         if isinstance(made, Positional):
             self._check_tiers(made, place_of(node, expr.place))
         return scalars, made
 
-    def _made(
+    def _create_aggregate(
         self, kind: type[Aggregate[Any]], scalars: list[Scalar], literals: list[str], place: Place | None
     ) -> Aggregate[Any]:
         names = (*kind.parameters, *kind.options)
@@ -203,7 +203,7 @@ class Grouping:
     def _literal(self, node: exp.Expr, expr: Expr) -> str:
         """A parameter of an aggregate as it was written, without its quotes."""
         if isinstance(node, exp.Column) and node.this.meta.get("doubly_quoted"):
-            self.scope.resolved(node, expr.place)  # says that double quotes are for names, unless it is one
+            self.scope.resolve(node, expr.place)  # says that double quotes are for names, unless it is one
         return node.name if isinstance(node, exp.Literal) else canonical(node)
 
     def _time(self, name: str, expr: Expr) -> Scalar:
@@ -247,20 +247,20 @@ def _columns(kind: type[Aggregate[Any]], given: list[exp.Expr]) -> int:
     return kind.arity
 
 
-def _fitting(kind: type[Aggregate[Any]], literals: int) -> bool:
+def _takes_literals(kind: type[Aggregate[Any]], literals: int) -> bool:
     """Whether an aggregate takes that many literals."""
     least = len(kind.parameters)
     return least <= literals and (kind.rest is not None or literals <= least + len(kind.options))
 
 
-def _form(name: str, kind: type[Aggregate[Any]]) -> str:
+def _usage_text(name: str, kind: type[Aggregate[Any]]) -> str:
     """How an aggregate is called, for a person who called it otherwise."""
     wanted = ", ".join(["column"] * (kind.arity - kind.timed) + list(kind.parameters))
     optional = [*kind.options, *([f"{kind.rest} ..."] if kind.rest else [])]
     return f"{name}({wanted}{''.join(f' [, {each}]' for each in optional)})"
 
 
-def aggregates(node: exp.Expr) -> Any:
+def aggregate_calls(node: exp.Expr) -> Any:
     """The outermost aggregate calls of an expression."""
     return (n for n in node.walk(prune=lambda n: aggregate_name(n) is not None) if aggregate_name(n) is not None)
 

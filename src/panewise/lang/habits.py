@@ -17,7 +17,7 @@ from sqlglot import Token, TokenType
 
 from panewise.aggregate import AGGREGATES
 from panewise.errors import PanewiseError, Place, SyntaxProblem, did_you_mean
-from panewise.lang.cursor import Source, word
+from panewise.lang.cursor import ScriptText, word
 from panewise.time import UNIT_SPELLINGS, Duration
 
 _NESTING = {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1, TokenType.L_BRACKET: 1, TokenType.R_BRACKET: -1}
@@ -129,21 +129,21 @@ FUNCTIONS = {
 _STARTS = ("WINDOW_START", "WINDOWSTART", "TUMBLE_START", "HOP_START", "SESSION_START")
 _ENDS = ("WINDOW_END", "WINDOWEND", "TUMBLE_END", "HOP_END", "SESSION_END")
 #: What every result has without being asked, by the names it has here and elsewhere.
-ADDED = {
+ADDED_COLUMNS = {
     **{name: name.lower() for name in ("W_START", "W_END", "W_LEVEL", "FRAME_ID", "EXPIRES_AT", "EXPIRES_ORDER")},
     **dict.fromkeys(_STARTS, "w_start"),
     **dict.fromkeys(_ENDS, "w_end"),
 }
 
 
-def refuse_habits(source: Source, tokens: Sequence[Token]) -> None:
+def refuse_habits(source: ScriptText, tokens: Sequence[Token]) -> None:
     """Refuse a query in the words of another system, and say it in ours."""
-    text = _Words(source, tokens)
+    text = _WordSequence(source, tokens)
     for habit in HABITS:
         if found := habit.pattern.search(text.joined):
-            place, written = text.written(found)
+            place, written = text.locate_match(found)
             try:
-                fix = f"write {_filled(habit.meant, found)}"
+                fix = f"write {_fill_blanks(habit.meant, found)}"
             except PanewiseError as problem:  # of a duration
                 raise problem.at(place) from None
             raise SyntaxProblem(f"{written} is {habit.whose}", fix=fix, place=place)
@@ -153,10 +153,10 @@ def refuse_habits(source: Source, tokens: Sequence[Token]) -> None:
             _refuse_function(source, tokens[at], any(t.token_type is TokenType.STAR for t in of_all))
 
 
-def _refuse_function(source: Source, token: Token, of_all: bool) -> None:
+def _refuse_function(source: ScriptText, token: Token, of_all: bool) -> None:
     name, place = word(token), source.place(token.start)
-    if name in ADDED:
-        raise SyntaxProblem(f"{name} is not needed", fix=added_by_itself(name), place=place)
+    if name in ADDED_COLUMNS:
+        raise SyntaxProblem(f"{name} is not needed", fix=added_column_hint(name), place=place)
     fix = f"write {FUNCTIONS[name]}" if name in FUNCTIONS else ""
     if of_all and token.token_type is TokenType.VAR and name not in AGGREGATES:
         fix = fix or did_you_mean(name, AGGREGATES, "write COUNT(*)")
@@ -164,16 +164,16 @@ def _refuse_function(source: Source, token: Token, of_all: bool) -> None:
         raise SyntaxProblem(f"there is no function {name}", fix=fix, place=place)
 
 
-def added_by_itself(name: str) -> str | None:
+def added_column_hint(name: str) -> str | None:
     """The way out for who asks for a column that every result has anyway."""
-    found = ADDED.get(name.upper())
+    found = ADDED_COLUMNS.get(name.upper())
     return found and f"leave it out, {found} is added to results by itself"
 
 
-class _Words:
+class _WordSequence:
     """The words of a text with one space before each, and where each of them stands."""
 
-    def __init__(self, source: Source, tokens: Sequence[Token]) -> None:
+    def __init__(self, source: ScriptText, tokens: Sequence[Token]) -> None:
         self.source = source
         #: One token a place: sqlglot makes three of `5d`.
         self.tokens = list({token.start: token for token in tokens}.values())
@@ -183,7 +183,7 @@ class _Words:
         self.joined = "".join(f" {w}" for w in self.words)
         self.starts = list(accumulate((len(w) + 1 for w in self.words), initial=0))
 
-    def written(self, found: re.Match[str]) -> tuple[Place, str]:
+    def locate_match(self, found: re.Match[str]) -> tuple[Place, str]:
         """Where that stands, and how it is written there, on one line and not at length."""
         begin = found.end("before") if found.groupdict().get("before") else found.start()
         first, last = (bisect_right(self.starts, at) - 1 for at in (begin, found.end() - 1))
@@ -198,7 +198,7 @@ class _Words:
         return self.source.place(start), plain if len(plain) <= 80 else f"{plain[:77]}..."
 
 
-def _filled(meant: str, found: re.Match[str]) -> str:
+def _fill_blanks(meant: str, found: re.Match[str]) -> str:
     """The way out with what was written in it, durations in our units."""
 
     def blank(name: re.Match[str]) -> str:

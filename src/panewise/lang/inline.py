@@ -12,7 +12,7 @@ from panewise.lang.dialect import parse_scalar
 from panewise.lang.functions import without_units
 
 
-def inlined(sql: str, columns: Mapping[str, str]) -> str:
+def inline_columns(sql: str, columns: Mapping[str, str]) -> str:
     """An expression with the definitions of its columns in their places, for Spark.
 
     >>> inlined("`total` div 2", {"total": "`sent` + `received`"})

@@ -10,51 +10,51 @@ from sqlglot import exp
 
 from panewise.errors import BindProblem
 from panewise.lang.data_types import BIGINT, BINARY, BOOLEAN, DAYS, DOUBLE, INT, MONTHS, NULL, SPAN, STRING, duckdb_text
-from panewise.lang.functions import Typed
+from panewise.lang.functions import TypedSql
 from panewise.time import UNITS
 
 
-def literal(node: exp.Expr) -> Typed | None:
+def literal(node: exp.Expr) -> TypedSql | None:
     """The literal that a node is; None for whatever has to be computed."""
     match node:
         case exp.Literal(is_string=True) | exp.RawString():
-            return Typed(duckdb_text(node.this), STRING, node.this, canonical_text(node.this))
+            return TypedSql(duckdb_text(node.this), STRING, node.this, quoted_text(node.this))
         case exp.Literal():
             return _number(node.this)
         case exp.Neg(this=exp.Literal(is_string=False) as inner):
             return _number(f"-{inner.this}")
         case exp.Boolean():
-            return Typed(str(bool(node.this)).upper(), BOOLEAN, bool(node.this), str(bool(node.this)).upper())
+            return TypedSql(str(bool(node.this)).upper(), BOOLEAN, bool(node.this), str(bool(node.this)).upper())
         case exp.Null():
-            return Typed("NULL", NULL, None, "NULL")
+            return TypedSql("NULL", NULL, None, "NULL")
         case exp.HexString():
             digits = node.this.rjust(len(node.this) + len(node.this) % 2, "0")
-            return Typed(f"unhex('{digits}')", BINARY, bytes.fromhex(digits), f"X'{digits}'")
+            return TypedSql(f"unhex('{digits}')", BINARY, bytes.fromhex(digits), f"X'{digits}'")
         case exp.Interval():
             return _interval(node)
     return None
 
 
-def canonical_text(text: str) -> str:
+def quoted_text(text: str) -> str:
     return "'" + text + "'"
 
 
-def _number(text: str) -> Typed:
+def _number(text: str) -> TypedSql:
     """An INT or what else holds it; with a point a DECIMAL, with an exponent a DOUBLE."""
     if "e" in text.lower():
-        return Typed(f"CAST({duckdb_text(text)} AS DOUBLE)", DOUBLE, float(text), text)
+        return TypedSql(f"CAST({duckdb_text(text)} AS DOUBLE)", DOUBLE, float(text), text)
     value = Decimal(text)
     if "." not in text and -(2**63) <= int(value) < 2**63:
         whole = int(value)
         if not -(2**31) <= whole < 2**31:
-            return Typed(f"CAST({whole} AS BIGINT)", BIGINT, whole, text)
+            return TypedSql(f"CAST({whole} AS BIGINT)", BIGINT, whole, text)
         # A minus sign stands in parentheses, or another one before it would begin a comment.
-        return Typed(str(whole) if whole >= 0 else f"({whole})", INT, whole, text)
+        return TypedSql(str(whole) if whole >= 0 else f"({whole})", INT, whole, text)
     scale = -int(value.as_tuple().exponent)
     precision = max(len(value.as_tuple().digits), scale)
     if precision > 38:
         raise BindProblem(f"{text} has more than 38 digits", fix="write it with an exponent, as a DOUBLE")
-    return Typed(
+    return TypedSql(
         f"CAST({duckdb_text(text)} AS DECIMAL({precision}, {scale}))", pa.decimal128(precision, scale), value, text
     )
 
@@ -63,7 +63,7 @@ _MONTHS = {"MONTH": 1, "YEAR": 12}
 _PART = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
 
 
-def _interval(node: exp.Interval) -> Typed:
+def _interval(node: exp.Interval) -> TypedSql:
     """An interval as its microseconds, or as its months."""
     shown = node.sql(dialect="spark")
     unit = node.args.get("unit")
@@ -76,10 +76,10 @@ def _interval(node: exp.Interval) -> Typed:
     units = [(Decimal(count), word.upper().removesuffix("S")) for count, word in parts]
     if all(word in _MONTHS for _, word in units):
         months = sum(int(count) * _MONTHS[word] for count, word in units)
-        return Typed(f"CAST({months} AS INTEGER)", MONTHS, months, shown)
+        return TypedSql(f"CAST({months} AS INTEGER)", MONTHS, months, shown)
     lengths = UNITS | {"WEEK": 7 * UNITS["DAY"]}
     if not all(word in lengths for _, word in units):
         raise BindProblem(f"{shown} mixes months with days or has an unknown unit", fix="add two intervals")
     ticks = int(sum(count * lengths[word] for count, word in units))
     kind = DAYS if all(word in ("DAY", "WEEK") for _, word in units) else SPAN
-    return Typed(f"CAST({ticks} AS BIGINT)", kind, ticks, shown)
+    return TypedSql(f"CAST({ticks} AS BIGINT)", kind, ticks, shown)

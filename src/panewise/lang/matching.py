@@ -17,7 +17,7 @@ from panewise.schema import StreamSchema
 T = TypeVar("T")
 
 
-def lookup(named: Mapping[str, T], name: str) -> tuple[str, T] | None:
+def find_ignoring_case(named: Mapping[str, T], name: str) -> tuple[str, T] | None:
     if name in named:
         return name, named[name]
     return next(((n, v) for n, v in named.items() if n.lower() == name.lower()), None)
@@ -43,7 +43,7 @@ def join_key(conjunct: Expr, scope: Scope, left: set[str], right: set[str]) -> t
     if not (isinstance(node, exp.EQ) and isinstance(node.left, exp.Column) and isinstance(node.right, exp.Column)):
         return None
     a, b = (scope.find(side.name, side.table or None, conjunct.place) for side in (node.left, node.right))
-    if comparable(a.type, b.type):
+    if are_comparable(a.type, b.type):
         if a.name in left and b.name in right:
             return a.name, b.name
         if b.name in left and a.name in right:
@@ -51,6 +51,6 @@ def join_key(conjunct: Expr, scope: Scope, left: set[str], right: set[str]) -> t
     return None
 
 
-def comparable(a: pa.DataType, b: pa.DataType) -> bool:
+def are_comparable(a: pa.DataType, b: pa.DataType) -> bool:
     """Whether equal values of both types are equal in any host: then hashing them finds the same pairs."""
     return bool(a == b or (pa.types.is_integer(a) and pa.types.is_integer(b)))

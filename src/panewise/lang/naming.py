@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from panewise.algebra import Query
-from panewise.algebra.added import MEANINGS, added_columns
+from panewise.algebra.added import COLUMN_MEANINGS, added_columns
 from panewise.errors import BindProblem
 from panewise.lang.scope import plain_name
 from panewise.lang.syntax import QuerySyntax, SetSyntax
@@ -33,7 +33,7 @@ def unique_names(items: Sequence[tuple[str, Scalar]]) -> tuple[tuple[str, Scalar
     return tuple(found.items())
 
 
-def named_apart(query: Query, syntax: QuerySyntax) -> Query:
+def check_column_names(query: Query, syntax: QuerySyntax) -> Query:
     """The query, unless somebody gave a column the name of one that its results get anyway."""
     body, added = syntax.body, added_columns(query)
     while isinstance(body, SetSyntax):
@@ -42,7 +42,7 @@ def named_apart(query: Query, syntax: QuerySyntax) -> Query:
         alias = (item.alias or "").lower()
         if alias in added:
             raise BindProblem(
-                f"the alias {item.alias!r} is taken: results get a column {alias} by themselves, {MEANINGS[alias]}",
+                f"the alias {item.alias!r} is taken: results get a column {alias} by themselves, {COLUMN_MEANINGS[alias]}",
                 fix=f"choose another one, such as own_{alias}",
                 place=item.expr.place,
             )

@@ -9,7 +9,7 @@ from sqlglot import Token, TokenType
 
 from panewise.errors import Place, SyntaxProblem, TimeProblem
 from panewise.lang.bounds import refuse_large, refuse_long
-from panewise.lang.cursor import Cursor, Source, word
+from panewise.lang.cursor import Cursor, ScriptText, word
 from panewise.lang.habits import refuse_habits
 from panewise.lang.select_parser import EMITS, parse_select
 from panewise.lang.syntax import (
@@ -43,14 +43,14 @@ def parse_query(text: str) -> QuerySyntax:
 
 def parse_script(text: str) -> ScriptSyntax:
     """All statements of a `.cql` text; a semicolon ends each, the last one may go without."""
-    source = Source(text)
-    statements = [_statement(source, tokens) for tokens in _split(source.tokens)]
+    source = ScriptText(text)
+    statements = [_statement(source, tokens) for tokens in _split_statements(source.tokens)]
     if not statements:
         raise SyntaxProblem("the text is empty", fix="write a SELECT or a CREATE statement", place=Place(1, 1))
     return ScriptSyntax(tuple(statements))
 
 
-def _split(tokens: list[Token]) -> list[list[Token]]:
+def _split_statements(tokens: list[Token]) -> list[list[Token]]:
     groups: list[list[Token]] = [[]]
     for token in tokens:
         if token.token_type is TokenType.SEMICOLON:
@@ -60,7 +60,7 @@ def _split(tokens: list[Token]) -> list[list[Token]]:
     return [group for group in groups if group]
 
 
-def _statement(source: Source, tokens: list[Token]) -> Statement:
+def _statement(source: ScriptText, tokens: list[Token]) -> Statement:
     refuse_large(source, tokens)
     cursor = Cursor(source, tokens, tokens[-1].end + 1, "CREATE")
     place = source.place(tokens[0].start)
@@ -71,10 +71,10 @@ def _statement(source: Source, tokens: list[Token]) -> Statement:
     if cursor.take("STREAM"):
         return _create_stream(cursor, place)
     if cursor.take("VIEW"):
-        name = _named(cursor, "a view name")
+        name = _name_before_as(cursor, "a view name")
         return CreateView(name, _query(source, tokens[cursor.at :], place), place)
     if cursor.take("QUERY"):
-        name = _named(cursor, "a query name")
+        name = _name_before_as(cursor, "a query name")
         body, said = _targets(source, tokens[cursor.at :])
         return CreateQuery(name, _query(source, body, place), said.into, said.panes, place, said.place)
     raise cursor.problem("expected STREAM, VIEW or QUERY after CREATE", "write CREATE STREAM, VIEW or QUERY")
@@ -96,11 +96,11 @@ def _boundary(cursor: Cursor) -> Boundary | None:
         if found is Boundary.RIGHT and not cursor.take("END"):
             raise cursor.problem("expected START or END", "write WINDOWS INCLUDE START or WINDOWS INCLUDE END")
     if found:
-        cursor.done("end the statement before it with ;")
+        cursor.expect_end("end the statement before it with ;")
     return found
 
 
-def _named(cursor: Cursor, what: str) -> str:
+def _name_before_as(cursor: Cursor, what: str) -> str:
     name = cursor.name(what)
     cursor.expect("AS")
     if cursor.token is None:
@@ -111,7 +111,7 @@ def _named(cursor: Cursor, what: str) -> str:
 def _create_stream(cursor: Cursor, place: Place) -> CreateStream:
     cursor.clause = "CREATE STREAM"
     name = cursor.name("a stream name")
-    columns = [] if cursor.peek("TIME") else _listed(cursor)
+    columns = [] if cursor.peek("TIME") else _column_list(cursor)
     cursor.expect("TIME")
     time = cursor.name("the time column")
     delay = cursor.duration() if cursor.take("DELAY") else None
@@ -119,14 +119,14 @@ def _create_stream(cursor: Cursor, place: Place) -> CreateStream:
     if cursor.take("FROM"):
         cursor.places["#source"] = cursor.place()
         uri = cursor.string("a source such as 'parquet:trades/'")
-    cursor.done("end the statement before it with ;")
+    cursor.expect_end("end the statement before it with ;")
     if not columns and uri is None:
         problem = f"stream {name!r} has neither columns nor files that would tell them"
         raise SyntaxProblem(problem, fix="list them in parentheses, or add FROM 'kind:path'", place=cursor.place())
     return CreateStream(name, tuple(columns), time, delay, uri, place, cursor.places)
 
 
-def _listed(cursor: Cursor) -> list[tuple[str, str]]:
+def _column_list(cursor: Cursor) -> list[tuple[str, str]]:
     """Columns between parentheses."""
     cursor.expect("(")
     columns = [_column(cursor, [])]
@@ -160,7 +160,7 @@ class _Targets:
     place: Place | None = None
 
 
-def _targets(source: Source, tokens: list[Token]) -> tuple[list[Token], _Targets]:
+def _targets(source: ScriptText, tokens: list[Token]) -> tuple[list[Token], _Targets]:
     """The tokens without INTO and PANES INTO at their end, and what those said."""
     said = _Targets()
     cut = next((at for at, depth in _depths(tokens) if not depth and _begins_target(tokens, at)), len(tokens))
@@ -176,7 +176,7 @@ def _targets(source: Source, tokens: list[Token]) -> tuple[list[Token], _Targets
                 replace(place, clause="PANES INTO"),
             )
         else:
-            cursor.done()
+            cursor.expect_end()
     return tokens[:cut], said
 
 
@@ -187,7 +187,7 @@ def _begins_target(tokens: list[Token], at: int) -> bool:
     return word(tokens[at]) == "INTO" or (word(tokens[at]) == "PANES" and ahead == "INTO" and not named)
 
 
-def _query(source: Source, tokens: list[Token], place: Place) -> QuerySyntax:
+def _query(source: ScriptText, tokens: list[Token], place: Place) -> QuerySyntax:
     refuse_habits(source, tokens)
     tokens, said = _suffixes(source, tokens)
     emit = None
@@ -218,7 +218,7 @@ class _Suffixes:
 _SUFFIXES = ("EMIT", "LATE", "ALLOW")
 
 
-def _suffixes(source: Source, tokens: list[Token]) -> tuple[list[Token], _Suffixes]:
+def _suffixes(source: ScriptText, tokens: list[Token]) -> tuple[list[Token], _Suffixes]:
     """The tokens without EMIT EMPTY, LATE and ALLOW UNBOUNDED at their end, and what those said."""
     cut, said = len(tokens), _Suffixes()
     for at, depth in _depths(tokens):

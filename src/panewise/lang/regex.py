@@ -10,7 +10,7 @@ import re
 
 from panewise.errors import BindProblem
 from panewise.lang.data_types import duckdb_text
-from panewise.lang.functions.catalogue import fails
+from panewise.lang.functions.catalogue import error_call
 
 #: Ends of lines in Java; RE2 knows the first only.
 _BREAKS = r"\n\r\x{85}\x{2028}\x{2029}"
@@ -39,14 +39,14 @@ class Regex:
             parts.append(part)
         self.text = "".join(parts)
 
-    def guarded(self, text: str, searched: str) -> str:
+    def guard_search(self, text: str, searched: str) -> str:
         """The search, which fails for texts that RE2 would search otherwise than Java."""
         if self._words:
             reason = r"looks for \b in a text that has other letters than a to z"
-            searched = _guard(text, r"[^\x00-\x7F]", self._named(reason), searched)
+            searched = _guard(text, r"[^\x00-\x7F]", self._failure_text(reason), searched)
         if self._ends and not self._only_matched:
             reason = "looks for $ in a text that ends with a line break"
-            searched = _guard(text, rf"[{_BREAKS}]\z", self._named(reason), searched)
+            searched = _guard(text, rf"[{_BREAKS}]\z", self._failure_text(reason), searched)
         return searched
 
     def refuse_empty(self) -> None:
@@ -58,10 +58,10 @@ class Regex:
         if empty is not None:
             raise BindProblem(f"the pattern {self.java!r} matches no text at all", fix="let it match one character")
 
-    def _named(self, reason: str) -> str:
+    def _failure_text(self, reason: str) -> str:
         return f"the pattern {self.java} {reason}"
 
-    def _refused(self, what: str) -> BindProblem:
+    def _refusal(self, what: str) -> BindProblem:
         return BindProblem(
             f"the pattern {self.java!r} has {what}, which not every host knows", fix="write it otherwise"
         )
@@ -71,17 +71,17 @@ class Regex:
         assert found is not None
         text = found[0]
         if found["special"]:
-            raise self._refused(f"{body[place : place + 4]}...")
+            raise self._refusal(f"{body[place : place + 4]}...")
         if found["possessive"]:
-            raise self._refused(text)
+            raise self._refusal(text)
         if found["open"]:
             self.groups += 1
-        return self._said(text, found["escape"]), found.end()
+        return self._translate_token(text, found["escape"]), found.end()
 
-    def _said(self, text: str, escape: str | None) -> str:
+    def _translate_token(self, text: str, escape: str | None) -> str:
         """One token outside of classes."""
         if escape is not None:
-            return self._escaped(escape)
+            return self._translate_escape(escape)
         if text == ".":
             return f"[^{_BREAKS}]"
         if text == "$":
@@ -93,7 +93,7 @@ class Regex:
             return f"[{text.lower()}{text.upper()}]"
         return text
 
-    def _escaped(self, letter: str) -> str:
+    def _translate_escape(self, letter: str) -> str:
         match letter:
             case "s":
                 return f"[{_SPACE}]"
@@ -104,7 +104,7 @@ class Regex:
                 return r"\b"
         if letter in _ALIKE or not letter.isalnum():
             return f"\\{letter}"
-        raise self._refused(f"\\{letter}")
+        raise self._refusal(f"\\{letter}")
 
     def _class(self, body: str, place: int) -> tuple[str, int]:
         """A class in brackets; those within or beside others are Java's alone."""
@@ -112,13 +112,13 @@ class Regex:
         end += body.startswith("]", end)
         while end < len(body) and body[end] != "]":
             if body[end] == "[" or body.startswith("&&", end):
-                raise self._refused("a class within a class")
+                raise self._refusal("a class within a class")
             end += 1 + (body[end] == "\\")
         if end >= len(body):
             raise BindProblem(f"the pattern {self.java!r} has a bracket that is not closed", fix="add ]")
         inner = body[place + 1 : end]
         if re.search(r"\\[bBShHvVRXGZ]", inner):
-            raise self._refused("an escape in brackets")
+            raise self._refusal("an escape in brackets")
         inner = inner.replace(r"\s", _SPACE)
         if self._folded:
             ranges = re.findall(r"(?<!\\)[a-zA-Z](?:-[a-zA-Z])?", inner)
@@ -151,5 +151,5 @@ def _plain(character: str) -> str:
 
 
 def _guard(text: str, odd: str, reason: str, searched: str) -> str:
-    bad = fails(reason, "filter such texts out, or change the pattern")
+    bad = error_call(reason, "filter such texts out, or change the pattern")
     return f"CASE WHEN regexp_matches({text}, {duckdb_text(odd)}) THEN {bad} ELSE {searched} END"

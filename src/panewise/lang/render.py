@@ -7,18 +7,18 @@ from panewise.lang.frame_syntax import FrameClause
 from panewise.lang.quoting import name_text, string_text
 from panewise.lang.syntax import (
     Body,
-    Clause,
+    WindowClause,
     CreateQuery,
     CreateStream,
     CreateView,
     CumulateClause,
     FillSyntax,
-    Item,
+    SelectItem,
     LandmarkClause,
     NowClause,
     QuerySyntax,
     RangeClause,
-    Ref,
+    FromItem,
     RowsClause,
     ScriptSyntax,
     SelectSyntax,
@@ -67,7 +67,7 @@ def _body(body: Body, emit: str | None = None) -> str:
 
 def _select(body: SelectSyntax, emit: str | None) -> str:
     words = ["SELECT", *([emit] if emit else []), *(["DISTINCT"] if body.distinct else [])]
-    words += [", ".join(_item(item) for item in body.items), "FROM", ", ".join(_ref(ref) for ref in body.sources)]
+    words += [", ".join(_item(item) for item in body.items), "FROM", ", ".join(_from_item(ref) for ref in body.sources)]
     if body.where:
         words += ["WHERE", body.where.sql]
     if body.group_by:
@@ -77,11 +77,11 @@ def _select(body: SelectSyntax, emit: str | None) -> str:
     return " ".join(words)
 
 
-def _item(item: Item) -> str:
+def _item(item: SelectItem) -> str:
     return f"{item.expr.sql} AS {name_text(item.alias)}" if item.alias else item.expr.sql
 
 
-def _ref(ref: Ref) -> str:
+def _from_item(ref: FromItem) -> str:
     text = name_text(ref.source) if isinstance(ref.source, str) else f"({_body(ref.source, ref.emit)})"
     text += f" AS {name_text(ref.alias)}" if ref.alias else ""
     text += f" [{window_text(ref.window)}]" if ref.window else ""
@@ -91,16 +91,16 @@ def _ref(ref: Ref) -> str:
 def _fill(fill: FillSyntax) -> str:
     text = f"FILL WITH {name_text(fill.source)}" + (f" AS {name_text(fill.alias)}" if fill.alias else "")
     text += f" ON {fill.on.sql}" if fill.on else ""
-    text += f" FROM START {_signed(fill.lower)}" if fill.lower else ""
-    text += f" TO END {_signed(fill.upper)}" if fill.upper else ""
+    text += f" FROM START {_signed_duration(fill.lower)}" if fill.lower else ""
+    text += f" TO END {_signed_duration(fill.upper)}" if fill.upper else ""
     return text + (f" OFFSET {fill.offset}" if fill.offset else "")
 
 
-def _signed(shift: Duration) -> str:
+def _signed_duration(shift: Duration) -> str:
     return str(shift) if str(shift).startswith("-") else f"+ {shift}"
 
 
-def window_text(clause: Clause) -> str:
+def window_text(clause: WindowClause) -> str:
     """A window clause without its brackets."""
     match clause:
         case NowClause():

@@ -13,7 +13,7 @@ from panewise.algebra import Column
 from panewise.errors import BindProblem, PanewiseError, Place, did_you_mean
 from panewise.lang.dialect import canonical
 from panewise.lang.functions import without_units
-from panewise.lang.habits import added_by_itself
+from panewise.lang.habits import added_column_hint
 from panewise.lang.quoting import string_text
 from panewise.lang.syntax import Expr, place_of
 from panewise.scalar import Scalar, column
@@ -56,14 +56,14 @@ class Scope:
         if doubly_quoted and not table:
             fix = did_you_mean(name, known, f"write {string_text(name)} if it is text: double quotes are for names")
             raise BindProblem(f'there is no column "{name}"', fix=fix, place=place)
-        fix = added_by_itself(name) or did_you_mean(name, known)
+        fix = added_column_hint(name) or did_you_mean(name, known)
         raise BindProblem(f"there is no column {shown!r}", fix=fix, place=place)
 
     def has(self, name: str) -> bool:
         """Whether any column in sight has that name."""
         return any(_matches(c.name, name.lower(), None) for c in self.columns)
 
-    def star(self, table: str | None, place: Place | None) -> list[Column]:
+    def expand_star(self, table: str | None, place: Place | None) -> list[Column]:
         """All columns, or those of one stream."""
         found = [c for c in self.columns if table is None or _matches(c.name, None, table)]
         if not found:
@@ -76,11 +76,11 @@ class Scope:
 
     def bind(self, expr: Expr) -> Scalar:
         """The expression over the columns in sight, typed by the host."""
-        return self.scalar(self.resolved(expr.node, expr.place), expr)
+        return self.scalar(self.resolve(expr.node, expr.place), expr)
 
     def scalar(self, node: exp.Expr, expr: Expr) -> Scalar:
         """A resolved expression as a typed scalar."""
-        if moody := next((n for n in node.find_all(exp.Func) if _is_moody(n)), None):
+        if moody := next((n for n in node.find_all(exp.Func) if _is_nondeterministic(n)), None):
             raise BindProblem(
                 f"{canonical(moody)} would answer differently at every run",
                 fix="use the stream's own time",
@@ -119,7 +119,7 @@ class Scope:
                             fix="compare it with something",
                             place=place_of(part, expr.place),
                         )
-            elif pair := _apart(types):
+            elif pair := _incomparable_pair(types):
                 raise BindProblem(
                     f"{expr.sql} compares {type_name(pair[0])} with {type_name(pair[1])}",
                     fix="cast one of them",
@@ -128,9 +128,9 @@ class Scope:
 
     def predicate(self, expr: Expr, clause: str) -> Scalar:
         """An expression that must be true or false."""
-        return self.truth(self.bind(expr), expr, clause)
+        return self.require_boolean(self.bind(expr), expr, clause)
 
-    def truth(self, bound: Scalar, expr: Expr, clause: str) -> Scalar:
+    def require_boolean(self, bound: Scalar, expr: Expr, clause: str) -> Scalar:
         if not pa.types.is_boolean(bound.type):
             raise BindProblem(
                 f"{clause} needs a condition, but {expr.sql} is {type_name(bound.type)}",
@@ -139,17 +139,17 @@ class Scope:
             )
         return bound
 
-    def resolved(self, node: exp.Expr, place: Place | None) -> exp.Expr:
+    def resolve(self, node: exp.Expr, place: Place | None) -> exp.Expr:
         """A copy whose column references carry the algebra's names."""
 
         def step(part: exp.Expr) -> exp.Expr:
             if isinstance(part, exp.Column) and not part.meta.get("resolved"):
-                return self._referred(part, place_of(part, place))
+                return self._resolve_column(part, place_of(part, place))
             return part
 
         return without_units(node.copy()).transform(step, copy=False)
 
-    def _referred(self, part: exp.Column, where: Place | None) -> exp.Expr:
+    def _resolve_column(self, part: exp.Column, where: Place | None) -> exp.Expr:
         """The column that a name with dots means, or the field of a struct in one."""
         names = [identifier.name for identifier in part.parts]
         streams = {c.name.partition(".")[0].lower() for c in self.columns if "." in c.name}
@@ -166,7 +166,7 @@ class Scope:
 
 
 #: Functions whose answer depends on when or how often they are asked.
-_MOODY = (
+_NONDETERMINISTIC = (
     "CURDATE",
     "CURRENT_DATE",
     "CURRENT_TIME",
@@ -184,8 +184,8 @@ _MOODY = (
 )
 
 
-def _is_moody(node: exp.Func) -> bool:
-    return (node.name or node.sql_name()).upper() in _MOODY
+def _is_nondeterministic(node: exp.Func) -> bool:
+    return (node.name or node.sql_name()).upper() in _NONDETERMINISTIC
 
 
 def alias_name(name: str) -> str:
@@ -210,7 +210,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _apart(types: Sequence[pa.DataType]) -> tuple[pa.DataType, pa.DataType] | None:
+def _incomparable_pair(types: Sequence[pa.DataType]) -> tuple[pa.DataType, pa.DataType] | None:
     """Two types whose values no host compares alike, if it does at all; some notice only when they meet values."""
     apart = ((_is_text, is_number), (pa.types.is_temporal, is_number), (pa.types.is_nested, _is_text))
     for one, other in apart:

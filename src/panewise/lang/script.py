@@ -13,12 +13,12 @@ from panewise.algebra.hints import hints
 from panewise.errors import BindProblem, PanewiseError, PanewiseWarning, Place, SchemaProblem, TimeProblem
 from panewise.lang.binder import Binder
 from panewise.lang.data_types import data_type
-from panewise.lang.naming import named_apart
+from panewise.lang.naming import check_column_names
 from panewise.lang.parser import parse_query, parse_script
 from panewise.lang.render import render
 from panewise.lang.scope import Describe
 from panewise.lang.syntax import CreateQuery, CreateStream, CreateView, QuerySyntax, SetBoundary
-from panewise.lang.views import refuse_wide, written_out
+from panewise.lang.views import refuse_wide, expand_views
 from panewise.schema import StreamSchema
 from panewise.time import Boundary
 
@@ -65,15 +65,15 @@ class BoundScript:
         return self.boundary or said or Boundary.RIGHT
 
 
-def alone(query: QuerySyntax, views: Mapping[str, QuerySyntax]) -> str:
+def standalone_text(query: QuerySyntax, views: Mapping[str, QuerySyntax]) -> str:
     """The text of a query that needs no views."""
-    return render(written_out(query, views))
+    return render(expand_views(query, views))
 
 
 def bind_query(text: str, streams: Mapping[str, StreamSchema], describe: Describe) -> Query:
     """One SELECT over declared streams."""
     syntax = parse_query(text)
-    return named_apart(Binder(streams, {}, describe).query(syntax), syntax)
+    return check_column_names(Binder(streams, {}, describe).query(syntax), syntax)
 
 
 def bind_script(text: str, describe: Describe, infer: Infer | None = None) -> BoundScript:
@@ -101,27 +101,27 @@ def script_and_problems(
                         raise BindProblem("the boundary is said twice", fix="keep one of them")
                     found.boundary = boundary
                 case CreateView(name, query):
-                    _fresh(name, found, views)
+                    _refuse_taken_name(name, found, views)
                     _bind(query, found, views, describe)
                     views[name] = query
                 case CreateQuery(name, query):
-                    _fresh(name, found, views)
-                    bound = named_apart(_bind(query, found, views, describe), query)
+                    _refuse_taken_name(name, found, views)
+                    bound = check_column_names(_bind(query, found, views, describe), query)
                     _warn(name, bound)
                     found.queries[name] = NamedQuery(
                         name,
                         bound,
                         render(query),
-                        alone(query, views),
+                        standalone_text(query, views),
                         statement.into,
                         statement.panes,
                         statement.panes_place,
                     )
                 case QuerySyntax():
                     name = f"query_{len(found.queries) + 1}"
-                    bound = named_apart(_bind(statement, found, views, describe), statement)
+                    bound = check_column_names(_bind(statement, found, views, describe), statement)
                     _warn(name, bound)
-                    found.queries[name] = NamedQuery(name, bound, render(statement), alone(statement, views))
+                    found.queries[name] = NamedQuery(name, bound, render(statement), standalone_text(statement, views))
         except PanewiseError as problem:
             problems.append(problem.at(statement.place))
             if isinstance(statement, CreateStream | CreateView):
@@ -139,7 +139,7 @@ def _bind(query: QuerySyntax, found: BoundScript, views: Mapping[str, QuerySynta
     return Binder(found.streams, views, describe).query(query)
 
 
-def _fresh(name: str, found: BoundScript, views: Mapping[str, QuerySyntax]) -> None:
+def _refuse_taken_name(name: str, found: BoundScript, views: Mapping[str, QuerySyntax]) -> None:
     if any(name.lower() == other.lower() for other in (*found.streams, *found.queries, *views)):
         raise BindProblem(f"the name {name!r} is taken", fix="choose another one")
 
@@ -147,11 +147,11 @@ def _fresh(name: str, found: BoundScript, views: Mapping[str, QuerySyntax]) -> N
 def _declare(
     statement: CreateStream, found: BoundScript, views: Mapping[str, QuerySyntax], infer: Infer | None
 ) -> None:
-    _fresh(statement.name, found, views)
-    address = statement.source and addressed(statement.source)
+    _refuse_taken_name(statement.name, found, views)
+    address = statement.source and address_with_kind(statement.source)
     schema = pa.schema([(name, _column_type(kind, statement.places.get(kind))) for name, kind in statement.columns])
     if not statement.columns:
-        schema = _inferred(statement, address or "", infer)
+        schema = _infer_columns(statement, address or "", infer)
         found.inferred.add(statement.name)
     delay = str(statement.delay) if statement.delay else None
     for name, _ in statement.columns:
@@ -172,7 +172,7 @@ def _declare(
         found.sources[statement.name] = address
 
 
-def addressed(source: str) -> str:
+def address_with_kind(source: str) -> str:
     """An address with its kind, which the name of a file tells where nobody says it.
 
     >>> addressed("trips/taxi.csv")
@@ -182,7 +182,7 @@ def addressed(source: str) -> str:
     return f"{kind}:{source}" if kind and ":" not in source else source
 
 
-def _inferred(statement: CreateStream, address: str, infer: Infer | None) -> pa.Schema:
+def _infer_columns(statement: CreateStream, address: str, infer: Infer | None) -> pa.Schema:
     """The columns of a stream that declares none."""
     place = statement.places.get("#source")
     if infer is None:

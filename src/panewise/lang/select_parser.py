@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from sqlglot import Token, TokenType, exp
 
 from panewise.errors import Place, SyntaxProblem
-from panewise.lang.cursor import Cursor, Source, word
+from panewise.lang.cursor import Cursor, ScriptText, word
 from panewise.lang.dialect import canonical
 from panewise.lang.fill_parser import parse_fill
-from panewise.lang.syntax import Body, Clause, Expr, FillSyntax, Item, Ref, SelectSyntax, SetSyntax
+from panewise.lang.syntax import Body, WindowClause, Expr, FillSyntax, SelectItem, FromItem, SelectSyntax, SetSyntax
 from panewise.lang.window_parser import READERS, parse_window
 
 EMITS = ("ISTREAM", "DSTREAM", "RSTREAM")
@@ -38,7 +38,7 @@ _AFTER_FILL = ("WHERE", "GROUP BY", "HAVING", "UNION", "EXCEPT", "FILL", ",", "J
 _CLAUSES = ("SELECT", "FROM", "JOIN", "ON", "USING", "WHERE", "GROUP BY", "HAVING")
 
 
-def parse_select(source: Source, tokens: list[Token]) -> Body:
+def parse_select(source: ScriptText, tokens: list[Token]) -> Body:
     """The body that these tokens, from SELECT to the end of the query, hold."""
     extras = _Extras(source)
     extras.collect(tokens)
@@ -51,8 +51,8 @@ def parse_select(source: Source, tokens: list[Token]) -> Body:
 class _Extras:
     """What sqlglot does not know: windows and ISTREAM, by the offset of the table name or parenthesis they follow."""
 
-    source: Source
-    windows: dict[int, Clause] = field(default_factory=dict)
+    source: ScriptText
+    windows: dict[int, WindowClause] = field(default_factory=dict)
     fills: dict[int, tuple[FillSyntax, ...]] = field(default_factory=dict)
     emits: dict[int, str] = field(default_factory=dict)
     blanks: list[tuple[int, int]] = field(default_factory=list)
@@ -161,7 +161,7 @@ class _Extras:
 class _Reader:
     """Turns sqlglot's tree of the blanked text into our syntax."""
 
-    def __init__(self, source: Source, extras: _Extras, start: int) -> None:
+    def __init__(self, source: ScriptText, extras: _Extras, start: int) -> None:
         self.source, self.extras, self.start = source, extras, start
         self.place = source.place(start, "SELECT")
         self.used: set[int] = set()
@@ -226,10 +226,10 @@ class _Reader:
             raise SyntaxProblem("SELECT names no columns", fix="list some, or write *", place=self.place)
         if not tree.args.get("from_"):
             raise SyntaxProblem("the query has no FROM", fix="name a stream", place=self.place)
-        refs = [self._ref(tree.args["from_"].this)]
+        refs = [self._from_item(tree.args["from_"].this)]
         conditions: list[exp.Expr] = []
         for join in tree.args.get("joins") or ():
-            refs.append(self._ref(join.this))
+            refs.append(self._from_item(join.this))
             conditions += self._join_conditions(join, refs)
         if where := tree.args.get("where"):
             conditions.append(where.this)
@@ -253,7 +253,7 @@ class _Reader:
             raise SyntaxProblem("GROUP BY takes plain expressions only", fix="list the keys", place=place)
         return list(group.expressions) if group else []
 
-    def _join_conditions(self, join: exp.Join, refs: list[Ref]) -> list[exp.Expr]:
+    def _join_conditions(self, join: exp.Join, refs: list[FromItem]) -> list[exp.Expr]:
         kind = " ".join(str(join.args.get(k) or "") for k in ("method", "side", "kind")).split()
         if any(k not in ("INNER", "CROSS") for k in kind):
             raise SyntaxProblem(
@@ -268,12 +268,12 @@ class _Reader:
             found.append(exp.EQ(this=next(sides), expression=next(sides)))
         return found
 
-    def _item(self, node: exp.Expr) -> Item:
+    def _item(self, node: exp.Expr) -> SelectItem:
         if isinstance(node, exp.Alias):
-            return Item(self._expr(node.this, "SELECT"), node.alias)
-        return Item(self._expr(node, "SELECT"))
+            return SelectItem(self._expr(node.this, "SELECT"), node.alias)
+        return SelectItem(self._expr(node, "SELECT"))
 
-    def _ref(self, node: exp.Expr) -> Ref:
+    def _from_item(self, node: exp.Expr) -> FromItem:
         alias = node.alias or None
         self._refuse(node)
         if node.alias_column_names:
@@ -286,19 +286,19 @@ class _Reader:
             case exp.Table() if isinstance(node.this, exp.Identifier) and not node.args.get("db"):
                 start = node.this.meta["start"]
                 fills = self.extras.fills.get(start, ())
-                return Ref(node.name, alias, self._window(start), None, fills, self.source.place(start, "FROM"))
+                return FromItem(node.name, alias, self._window(start), None, fills, self.source.place(start, "FROM"))
             case exp.Subquery() if isinstance(node.this, exp.Query) and self.openings:
                 start = self.openings.pop(0)
                 window, emit = self._window(start), self.extras.emits.get(start)
                 fills = self.extras.fills.get(start, ())
-                return Ref(self._body(node.this), alias, window, emit, fills, self.source.place(start, "FROM"))
+                return FromItem(self._body(node.this), alias, window, emit, fills, self.source.place(start, "FROM"))
         raise SyntaxProblem(
             f"{canonical(node)} cannot stand in FROM",
             fix="name a stream or a sub-query",
             place=self._place(node, "FROM"),
         )
 
-    def _window(self, anchor: int) -> Clause | None:
+    def _window(self, anchor: int) -> WindowClause | None:
         self.used.add(anchor)
         return self.extras.windows.get(anchor)
 
@@ -327,5 +327,5 @@ def _starts(node: exp.Expr) -> list[int]:
     return [part.meta["start"] for part in node.walk() if "start" in part.meta]
 
 
-def _label(ref: Ref) -> str:
+def _label(ref: FromItem) -> str:
     return ref.alias or str(ref.source)

@@ -30,7 +30,7 @@ def place_of(node: exp.Expr, otherwise: Place | None) -> Place | None:
 
 
 @dataclass(frozen=True)
-class Clause:
+class WindowClause:
     """A window between brackets. `places` says where each duration, instant, count and name in it stands."""
 
     place: Place | None = field(default=None, compare=False, repr=False, kw_only=True)
@@ -38,12 +38,12 @@ class Clause:
 
 
 @dataclass(frozen=True)
-class NowClause(Clause):
+class NowClause(WindowClause):
     pass
 
 
 @dataclass(frozen=True)
-class RangeClause(Clause):
+class RangeClause(WindowClause):
     """RANGE and RANGES; several ranges are listed from the widest to the narrowest."""
 
     ranges: tuple[Duration, ...]
@@ -54,45 +54,45 @@ class RangeClause(Clause):
 
 
 @dataclass(frozen=True)
-class VaryingClause(Clause):
+class VaryingClause(WindowClause):
     extent: Expr
     slide: Duration
 
 
 @dataclass(frozen=True)
-class LandmarkClause(Clause):
+class LandmarkClause(WindowClause):
     lower: str | int | None = None
     upper: str | int | None = None
     slide: Duration | None = None
 
 
 @dataclass(frozen=True)
-class RowsClause(Clause):
+class RowsClause(WindowClause):
     count: int
     lag: int = 0
     partition_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class SessionClause(Clause):
+class SessionClause(WindowClause):
     gap: Duration
     partition_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class CumulateClause(Clause):
+class CumulateClause(WindowClause):
     size: Duration
     step: Duration
     start: str | int | None = None
 
 
 @dataclass(frozen=True)
-class WhereClause(Clause):
+class WhereClause(WindowClause):
     condition: Expr
 
 
 @dataclass(frozen=True)
-class Item:
+class SelectItem:
     """One selected expression; `*` and `alias.*` are expressions too."""
 
     expr: Expr
@@ -114,12 +114,12 @@ class FillSyntax:
 
 
 @dataclass(frozen=True)
-class Ref:
+class FromItem:
     """One entry of FROM: a stream or view by name, or a sub-query."""
 
     source: str | Body
     alias: str | None = None
-    window: Clause | None = None
+    window: WindowClause | None = None
     emit: str | None = None
     fills: tuple[FillSyntax, ...] = ()
     place: Place | None = field(default=None, compare=False, repr=False)
@@ -127,8 +127,8 @@ class Ref:
 
 @dataclass(frozen=True)
 class SelectSyntax:
-    items: tuple[Item, ...]
-    sources: tuple[Ref, ...]
+    items: tuple[SelectItem, ...]
+    sources: tuple[FromItem, ...]
     where: Expr | None = None
     group_by: tuple[Expr, ...] = ()
     having: Expr | None = None

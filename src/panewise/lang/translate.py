@@ -15,7 +15,7 @@ from sqlglot.errors import SqlglotError
 
 from panewise.aggregate import AGGREGATES
 from panewise.errors import BindProblem, did_you_mean
-from panewise.lang.coercion import common
+from panewise.lang.coercion import common_type
 from panewise.lang.data_types import (
     BOOLEAN,
     NULL,
@@ -24,21 +24,21 @@ from panewise.lang.data_types import (
     duckdb_name,
     duckdb_text,
     duckdb_type,
-    plain,
-    settled,
+    spark_type,
+    result_type,
 )
 from panewise.lang.dialect import canonical, parse_scalar
-from panewise.lang.functions import FUNCTIONS, INSTEAD, NODES, Function, Typed, unit_of
-from panewise.lang.functions.casts import cast, converted
+from panewise.lang.functions import FUNCTIONS, INSTEAD, NODES, ScalarFunction, TypedSql, unit_of
+from panewise.lang.functions.casts import cast, convert
 from panewise.lang.literals import literal
 from panewise.schema import type_name
 
 #: Arguments stand more than once in some translations; a text that has outgrown this is refused.
-_LONGEST = 200_000
+_MAX_LENGTH = 200_000
 
 
 @lru_cache(maxsize=4096)
-def translated(sql: str, columns: tuple[tuple[str, pa.DataType], ...]) -> Typed:
+def translate_scalar(sql: str, columns: tuple[tuple[str, pa.DataType], ...]) -> TypedSql:
     """A CQL scalar in DuckDB's words, with its columns called `_0`, `_1` and so on, and its type.
 
     Numbers instead of names, because DuckDB does not keep `K` and `k` apart.
@@ -51,13 +51,13 @@ def translated(sql: str, columns: tuple[tuple[str, pa.DataType], ...]) -> Typed:
         tree = parse_scalar(sql)
     except SqlglotError:
         raise BindProblem("it is not an expression", fix="check what stands in it") from None
-    found = _Translator({name: (number, kind) for number, (name, kind) in enumerate(columns)}).typed(tree)
-    return Typed(found.sql, settled(found.type), found.literal, found.text)
+    found = _Translator({name: (number, kind) for number, (name, kind) in enumerate(columns)}).translate(tree)
+    return TypedSql(found.sql, result_type(found.type), found.literal, found.text)
 
 
 def no_function(name: str) -> BindProblem:
     """The refusal of a function that is neither on the list nor an aggregate."""
-    fix = INSTEAD.get(name) or did_you_mean(name, (*FUNCTIONS, *AGGREGATES), _LISTED)
+    fix = INSTEAD.get(name) or did_you_mean(name, (*FUNCTIONS, *AGGREGATES), _FUNCTION_LIST)
     return BindProblem(f"there is no function {name}", fix=fix)
 
 
@@ -67,30 +67,30 @@ class _Translator:
 
     columns: Mapping[str, tuple[int, pa.DataType]]
 
-    def typed(self, node: exp.Expr) -> Typed:
+    def translate(self, node: exp.Expr) -> TypedSql:
         """The node translated, with its type."""
-        found = self._found(node)
-        if len(found.sql) > _LONGEST:
+        found = self._translate(node)
+        if len(found.sql) > _MAX_LENGTH:
             raise BindProblem("the expression is too large", fix="compute a part of it in a view")
         return found
 
-    def _found(self, node: exp.Expr) -> Typed:
+    def _translate(self, node: exp.Expr) -> TypedSql:
         if (value := literal(node)) is not None:
             return value
         if type(node) in NODES:
             name, parts = NODES[type(node)](node)
-            found = self.call(name, [self.typed(part) for part in parts], node)
+            found = self.call(name, [self.translate(part) for part in parts], node)
         else:
             found = self._special(node)
         return self.call("NOT", [found], node) if node.args.get("negate") else found
 
-    def _special(self, node: exp.Expr) -> Typed:
+    def _special(self, node: exp.Expr) -> TypedSql:
         """A node that is more than a call of an entry with its parts."""
         match node:
             case exp.Anonymous():
                 return self._function(node)
             case exp.Paren():
-                inner = self.typed(node.this)
+                inner = self.translate(node.this)
                 return replace(inner, text=f"({inner.text})")
             case exp.Column():
                 return self._column(node)
@@ -102,60 +102,60 @@ class _Translator:
                 return self._field(node)
         raise BindProblem(f"{canonical(node)} is not supported", fix="write it in another way")
 
-    def _function(self, node: exp.Anonymous) -> Typed:
+    def _function(self, node: exp.Anonymous) -> TypedSql:
         if node.name.upper() not in FUNCTIONS:
             raise no_function(node.name.upper())
         unit = unit_of(node)
-        arguments = [_word(a) if unit is not None and a is unit else self.typed(a) for a in node.expressions]
+        arguments = [_word(a) if unit is not None and a is unit else self.translate(a) for a in node.expressions]
         return self.call(node.name.upper(), arguments, node)
 
-    def call(self, name: str, arguments: Sequence[Typed], node: exp.Expr) -> Typed:
+    def call(self, name: str, arguments: Sequence[TypedSql], node: exp.Expr) -> TypedSql:
         """An entry of the list, applied to arguments."""
         entries = FUNCTIONS.get(name)
         if not entries:
             raise no_function(name)
         for entry in entries:
-            if (fitted := _fitted(entry, arguments)) is not None:
+            if (fitted := _fit_arguments(entry, arguments)) is not None:
                 kind = entry.result(fitted)
-                sql = entry.translated(fitted, kind)
+                sql = entry.translate(fitted, kind)
                 exact = sql if kind == BOOLEAN else f"CAST({sql} AS {duckdb_type(kind)})"
                 risky = not entry.safe or any(argument.risky for argument in fitted)
-                return Typed(exact, kind, text=canonical(node).replace("`", ""), risky=risky)
-        raise _misfit(name, entries, arguments)
+                return TypedSql(exact, kind, text=canonical(node).replace("`", ""), risky=risky)
+        raise _argument_problem(name, entries, arguments)
 
-    def _column(self, node: exp.Column) -> Typed:
+    def _column(self, node: exp.Column) -> TypedSql:
         if node.name not in self.columns:
             raise BindProblem(f"there is no column {node.name!r}", fix=did_you_mean(node.name, self.columns))
         number, kind = self.columns[node.name]
-        if duckdb_type(plain(kind)) is None:
+        if duckdb_type(spark_type(kind)) is None:
             raise BindProblem(f"{node.name} is {type_name(kind)}", fix="cast it to another type before it comes here")
-        return Typed(f"_{number}", plain(kind), text=node.name)
+        return TypedSql(f"_{number}", spark_type(kind), text=node.name)
 
-    def _cast(self, node: exp.Cast) -> Typed:
-        value, to = self.typed(node.this), arrow_type(node.to)
+    def _cast(self, node: exp.Cast) -> TypedSql:
+        value, to = self.translate(node.this), arrow_type(node.to)
         lenient = isinstance(node, exp.TryCast) and bool(node.args.get("safe"))
-        return Typed(cast(value, to, lenient), to, text=canonical(node).replace("`", ""), risky=True)
+        return TypedSql(cast(value, to, lenient), to, text=canonical(node).replace("`", ""), risky=True)
 
-    def _case(self, node: exp.Case) -> Typed:
+    def _case(self, node: exp.Case) -> TypedSql:
         conditions, values = [], []
         for branch in node.args["ifs"]:
             test = exp.EQ(this=node.this, expression=branch.this) if node.this else branch.this
-            conditions.append(self.call("IS TRUE", [self.typed(test)], test).sql)
-            values.append(self.typed(branch.args["true"]))
+            conditions.append(self.call("IS TRUE", [self.translate(test)], test).sql)
+            values.append(self.translate(branch.args["true"]))
         default = node.args.get("default")
-        values.append(self.typed(default) if default else Typed("NULL", NULL))
-        kind = common([value.type for value in values])
+        values.append(self.translate(default) if default else TypedSql("NULL", NULL))
+        kind = common_type([value.type for value in values])
         if kind is None:
-            raise _apart("CASE", values)
-        *chosen, otherwise = (converted(value, kind).sql for value in values)
+            raise _type_problem("CASE", values)
+        *chosen, otherwise = (convert(value, kind).sql for value in values)
         branches = (f"WHEN {test} THEN {value}" for test, value in zip(conditions, chosen, strict=True))
-        return Typed(
+        return TypedSql(
             f"CASE {' '.join(branches)} ELSE {otherwise} END", kind, text=canonical(node).replace("`", ""), risky=True
         )
 
-    def _field(self, node: exp.Dot) -> Typed:
+    def _field(self, node: exp.Dot) -> TypedSql:
         """A field of a struct, found whatever its case."""
-        value, name = self.typed(node.this), node.expression.name
+        value, name = self.translate(node.this), node.expression.name
         if not pa.types.is_struct(value.type):
             raise BindProblem(f"{value.text} is {type_name(value.type)} and has no field {name!r}", fix="name a struct")
         matching = [field for field in value.type if field.name.lower() == name.lower()]
@@ -163,20 +163,20 @@ class _Translator:
             known = [field.name for field in value.type]
             raise BindProblem(f"{value.text} has no field {name!r}", fix=did_you_mean(name, known))
         (field,) = matching
-        return Typed(
+        return TypedSql(
             f"({value.sql}).{duckdb_name(field.name)}", field.type, text=f"{value.text}.{field.name}", risky=value.risky
         )
 
 
-_LISTED = "docs/functions.md lists those there are"
+_FUNCTION_LIST = "docs/functions.md lists those there are"
 
 
-def _word(node: exp.Expr) -> Typed:
+def _word(node: exp.Expr) -> TypedSql:
     """A bare word as the text it is."""
-    return Typed(duckdb_text(node.name), STRING, node.name, node.name)
+    return TypedSql(duckdb_text(node.name), STRING, node.name, node.name)
 
 
-def _fitted(entry: Function, arguments: Sequence[Typed]) -> list[Typed] | None:
+def _fit_arguments(entry: ScalarFunction, arguments: Sequence[TypedSql]) -> list[TypedSql] | None:
     """Arguments in the types that an entry takes them in, or None where it does not."""
     if not entry.accepts(len(arguments)):
         return None
@@ -184,14 +184,14 @@ def _fitted(entry: Function, arguments: Sequence[Typed]) -> list[Typed] | None:
     types = [kind.fit(given.type) for kind, given in zip(kinds, arguments, strict=True)]
     if any(kind.constant and given.literal is None for kind, given in zip(kinds, arguments, strict=True)):
         return None
-    meeting = common([found for kind, found in zip(kinds, types, strict=True) if kind.alike and found is not None])
+    meeting = common_type([found for kind, found in zip(kinds, types, strict=True) if kind.alike and found is not None])
     if meeting is None or any(found is None for found in types):
         return None
     wanted = [meeting if kind.alike and not kind.kept else found for kind, found in zip(kinds, types, strict=True)]
-    return [converted(given, kind) for given, kind in zip(arguments, wanted, strict=True)]
+    return [convert(given, kind) for given, kind in zip(arguments, wanted, strict=True)]
 
 
-def _misfit(name: str, entries: Sequence[Function], arguments: Sequence[Typed]) -> BindProblem:
+def _argument_problem(name: str, entries: Sequence[ScalarFunction], arguments: Sequence[TypedSql]) -> BindProblem:
     """Why no entry of a name takes the arguments: their number, a constant that is none, or their types."""
     fitting = [entry for entry in entries if entry.accepts(len(arguments))]
     if not fitting:
@@ -202,9 +202,9 @@ def _misfit(name: str, entries: Sequence[Function], arguments: Sequence[Typed]) 
     for kind, given in zip(fitting[0].kinds(len(arguments)), arguments, strict=True):
         if kind.constant and given.literal is None:
             return BindProblem(f"{name} needs {kind.name}, not {given.text}", fix="write a literal")
-    return _apart(name, arguments)
+    return _type_problem(name, arguments)
 
 
-def _apart(name: str, arguments: Sequence[Typed]) -> BindProblem:
+def _type_problem(name: str, arguments: Sequence[TypedSql]) -> BindProblem:
     types = ", ".join(type_name(a.type) for a in arguments)
     return BindProblem(f"{name} does not take ({types})", fix="check its arguments, or cast one")

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from panewise.errors import BindProblem
-from panewise.lang.bounds import SELECTS
-from panewise.lang.syntax import Body, QuerySyntax, Ref, SetSyntax
+from panewise.lang.bounds import MAX_SELECTS
+from panewise.lang.syntax import Body, QuerySyntax, FromItem, SetSyntax
 
 
-def written_out(query: QuerySyntax, views: Mapping[str, QuerySyntax]) -> QuerySyntax:
+def expand_views(query: QuerySyntax, views: Mapping[str, QuerySyntax]) -> QuerySyntax:
     """The same query without views: each has become a sub-query under its name."""
     return replace(query, body=_body(query.body, views)) if views else query
 
@@ -18,16 +18,16 @@ def written_out(query: QuerySyntax, views: Mapping[str, QuerySyntax]) -> QuerySy
 def _body(body: Body, views: Mapping[str, QuerySyntax]) -> Body:
     if isinstance(body, SetSyntax):
         return replace(body, left=_body(body.left, views), right=_body(body.right, views))
-    return replace(body, sources=tuple(_ref(ref, views) for ref in body.sources))
+    return replace(body, sources=tuple(_expand_item(ref, views) for ref in body.sources))
 
 
-def _ref(ref: Ref, views: Mapping[str, QuerySyntax]) -> Ref:
+def _expand_item(ref: FromItem, views: Mapping[str, QuerySyntax]) -> FromItem:
     if not isinstance(ref.source, str):
         return replace(ref, source=_body(ref.source, views))
     name = _view_named(ref.source, views)
     if name is None:
         return ref
-    view = written_out(views[name], {n: v for n, v in views.items() if n != name})
+    view = expand_views(views[name], {n: v for n, v in views.items() if n != name})
     return replace(ref, source=view.body, emit=view.emit, alias=ref.alias or ref.source)
 
 
@@ -42,9 +42,9 @@ def refuse_wide(query: QuerySyntax, views: Mapping[str, QuerySyntax]) -> None:
 
     Views that read each other twice double it each time, so that a script of a few lines could be beyond any memory.
     """
-    if _selects(query.body, views, {}) > SELECTS:
+    if _selects(query.body, views, {}) > MAX_SELECTS:
         raise BindProblem(
-            f"with its views written out the query has more than {SELECTS} SELECTs",
+            f"with its views written out the query has more than {MAX_SELECTS} SELECTs",
             fix="let views read each other less often, or write a view into a file and read that as a stream",
             place=query.place,
         )
@@ -57,7 +57,7 @@ def _selects(body: Body, views: Mapping[str, QuerySyntax], known: dict[str, int]
     return 1 + sum(_selects_below(ref, views, known) for ref in body.sources)
 
 
-def _selects_below(ref: Ref, views: Mapping[str, QuerySyntax], known: dict[str, int]) -> int:
+def _selects_below(ref: FromItem, views: Mapping[str, QuerySyntax], known: dict[str, int]) -> int:
     if not isinstance(ref.source, str):
         return _selects(ref.source, views, known)
     name = _view_named(ref.source, views)

@@ -12,7 +12,7 @@ from panewise.errors import BindProblem, PanewiseError, Place, WindowProblem
 from panewise.lang.data_types import is_interval
 from panewise.lang.extent import SqlExtent
 from panewise.lang.syntax import (
-    Clause,
+    WindowClause,
     CumulateClause,
     Expr,
     LandmarkClause,
@@ -50,13 +50,13 @@ class WindowBinder:
     column: Callable[[str], str]
     extent: Callable[[Expr], Scalar]
 
-    def bind(self, clause: Clause) -> Window:
+    def bind(self, clause: WindowClause) -> Window:
         try:
             return self._bind(clause)
         except PanewiseError as problem:
             raise problem.at(clause.place) from None
 
-    def _bind(self, clause: Clause) -> Window:
+    def _bind(self, clause: WindowClause) -> Window:
         match clause:
             case NowClause():
                 return NOW
@@ -73,7 +73,7 @@ class WindowBinder:
             case LandmarkClause():
                 return self._landmark(clause)
             case RowsClause(count, lag, columns):
-                with _placed(clause.places.get(str(count if count < 1 else lag))):
+                with _errors_at(clause.places.get(str(count if count < 1 else lag))):
                     return Rows(count, lag, tuple(map(self.column, columns)))
             case SessionClause(gap, columns):
                 return Session(self._length("SESSION", gap, clause), tuple(map(self.column, columns)))
@@ -136,7 +136,7 @@ class WindowBinder:
             )
         return bound
 
-    def _length(self, name: str, duration: Duration, clause: Clause, least: int = 1) -> int:
+    def _length(self, name: str, duration: Duration, clause: WindowClause, least: int = 1) -> int:
         """A duration of at least one tick, or of none where that makes sense."""
         ticks = self._ticks(duration, clause)
         if ticks < least:
@@ -145,17 +145,17 @@ class WindowBinder:
             raise WindowProblem(message, fix=f"use {'more than zero' if least else 'zero or more'}", place=place)
         return ticks
 
-    def _ticks(self, duration: Duration, clause: Clause) -> int:
-        with _placed(clause.places.get(str(duration))):
+    def _ticks(self, duration: Duration, clause: WindowClause) -> int:
+        with _errors_at(clause.places.get(str(duration))):
             return duration.ticks(self.domain)
 
-    def _instant(self, value: str | int | None, clause: Clause) -> Instant | None:
-        with _placed(clause.places.get(str(value))):
+    def _instant(self, value: str | int | None, clause: WindowClause) -> Instant | None:
+        with _errors_at(clause.places.get(str(value))):
             return None if value is None else Instant.parse(value, self.domain)
 
 
 @contextmanager
-def _placed(place: Place | None) -> Iterator[None]:
+def _errors_at(place: Place | None) -> Iterator[None]:
     """Errors from inside, which know no place, are about the text there."""
     try:
         yield

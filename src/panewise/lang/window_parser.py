@@ -11,7 +11,7 @@ from panewise.errors import SyntaxProblem, did_you_mean
 from panewise.lang.cursor import Cursor, word
 from panewise.lang.frame_parser import parse_frame
 from panewise.lang.syntax import (
-    Clause,
+    WindowClause,
     CumulateClause,
     Expr,
     LandmarkClause,
@@ -25,7 +25,7 @@ from panewise.lang.syntax import (
 from panewise.time import Duration
 
 
-def parse_window(cursor: Cursor) -> Clause:
+def parse_window(cursor: Cursor) -> WindowClause:
     """The clause that a cursor over the tokens inside the brackets holds."""
     opening = word(cursor.token) if cursor.token else ""
     reader = READERS.get(opening)
@@ -36,15 +36,15 @@ def parse_window(cursor: Cursor) -> Clause:
     place = cursor.place()
     cursor.at += 1
     clause = reader(cursor)
-    cursor.done()
+    cursor.expect_end()
     return replace(clause, place=place, places=cursor.places)
 
 
-def _now(cursor: Cursor) -> Clause:
+def _now(cursor: Cursor) -> WindowClause:
     return NowClause()
 
 
-def _range(cursor: Cursor) -> Clause:
+def _range(cursor: Cursor) -> WindowClause:
     if cursor.token and cursor.token.token_type is TokenType.L_PAREN:
         return _varying(cursor)
     size = cursor.duration()
@@ -52,14 +52,14 @@ def _range(cursor: Cursor) -> Clause:
     return RangeClause((size,), slides, cursor.duration() if cursor.take("LAG") else None, _start(cursor))
 
 
-def _varying(cursor: Cursor) -> Clause:
-    extent = _parenthesised(cursor)
+def _varying(cursor: Cursor) -> WindowClause:
+    extent = _extent_in_parentheses(cursor)
     if not cursor.take("SLIDE"):
         raise cursor.problem("a varying RANGE needs a SLIDE", "add SLIDE and a duration")
     return VaryingClause(extent, cursor.duration())
 
 
-def _ranges(cursor: Cursor) -> Clause:
+def _ranges(cursor: Cursor) -> WindowClause:
     ranges = _durations(cursor)
     cursor.expect("SLIDES")
     slides = _durations(cursor)
@@ -81,7 +81,7 @@ def _session(cursor: Cursor) -> SessionClause:
     return SessionClause(cursor.duration())
 
 
-def _partition(cursor: Cursor) -> Clause:
+def _partition(cursor: Cursor) -> WindowClause:
     names = [cursor.name("a partition column")]
     while cursor.take(","):
         names.append(cursor.name("a partition column"))
@@ -92,41 +92,41 @@ def _partition(cursor: Cursor) -> Clause:
     raise cursor.problem("expected ROWS or SESSION after PARTITION BY", "write PARTITION BY columns ROWS n")
 
 
-def _unbounded(cursor: Cursor) -> Clause:
+def _unbounded_window(cursor: Cursor) -> WindowClause:
     lower = _start(cursor)
     return LandmarkClause(lower, None, _slide(cursor))
 
 
-def _until(cursor: Cursor) -> Clause:
+def _until(cursor: Cursor) -> WindowClause:
     return LandmarkClause(None, cursor.instant(), _slide(cursor))
 
 
-def _from(cursor: Cursor) -> Clause:
+def _from(cursor: Cursor) -> WindowClause:
     lower = cursor.instant()
     cursor.expect("UNTIL")
     return LandmarkClause(lower, cursor.instant(), _slide(cursor))
 
 
-def _cumulate(cursor: Cursor) -> Clause:
+def _cumulate(cursor: Cursor) -> WindowClause:
     size = cursor.duration()
     cursor.expect("STEP")
     return CumulateClause(size, cursor.duration(), _start(cursor))
 
 
-def _where(cursor: Cursor) -> Clause:
+def _where(cursor: Cursor) -> WindowClause:
     if cursor.token is None:
         raise cursor.problem("expected a condition", "write one after WHERE")
     return WhereClause(_rest(cursor, cursor.end))
 
 
-READERS: dict[str, Callable[[Cursor], Clause]] = {
+READERS: dict[str, Callable[[Cursor], WindowClause]] = {
     "NOW": _now,
     "RANGE": _range,
     "RANGES": _ranges,
     "ROWS": _rows,
     "SESSION": _session,
     "PARTITION BY": _partition,
-    "UNBOUNDED": _unbounded,
+    "UNBOUNDED": _unbounded_window,
     "UNTIL": _until,
     "FROM": _from,
     "CUMULATE": _cumulate,
@@ -153,7 +153,7 @@ def _durations(cursor: Cursor) -> tuple[Duration, ...]:
     return tuple(found)
 
 
-def _parenthesised(cursor: Cursor) -> Expr:
+def _extent_in_parentheses(cursor: Cursor) -> Expr:
     depth, first = 0, cursor.at
     while cursor.token:
         depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(cursor.token.token_type, 0)

@@ -1,39 +1,39 @@
 """Decisions about queries, each with its reason."""
 
-from panewise.plan.aggregation import Aggregation, Rowwise, aggregation, span
+from panewise.plan.aggregation import PanePlan, RowStep, plan_panes, time_span
 from panewise.plan.explain import explain
 from panewise.plan.explain_pool import explain_pool
-from panewise.plan.families import FamilyPlan, WindowPlan, edges_in, edges_of, families, frame_of, managers, slider
-from panewise.plan.framing import Framing, framing
+from panewise.plan.families import FamilyPlan, WindowPlan, plan_edges, window_edges, plan_families, shape_of, window_managers, sliding_window
+from panewise.plan.framing import FramePlan, plan_frames
 from panewise.plan.picture import picture
-from panewise.plan.relation import Relation, relation
-from panewise.plan.slices import unsliceable
+from panewise.plan.relation import RowPlan, plan_rows
+from panewise.plan.slices import slicing_refusal
 from panewise.plan.storage import row_store, storage
 from panewise.plan.store_choice import StoreChoice, choose_store
 
 __all__ = [
-    "Aggregation",
+    "PanePlan",
     "FamilyPlan",
-    "Framing",
-    "Relation",
-    "Rowwise",
+    "FramePlan",
+    "RowPlan",
+    "RowStep",
     "StoreChoice",
     "WindowPlan",
-    "aggregation",
+    "plan_panes",
     "choose_store",
-    "edges_in",
-    "edges_of",
+    "plan_edges",
+    "window_edges",
     "explain",
     "explain_pool",
-    "families",
-    "frame_of",
-    "framing",
-    "managers",
+    "plan_families",
+    "shape_of",
+    "plan_frames",
+    "window_managers",
     "picture",
-    "relation",
+    "plan_rows",
     "row_store",
-    "slider",
-    "span",
+    "sliding_window",
+    "time_span",
     "storage",
-    "unsliceable",
+    "slicing_refusal",
 ]

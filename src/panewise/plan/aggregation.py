@@ -6,24 +6,24 @@ from dataclasses import dataclass, replace
 
 from panewise.algebra import Emit, Group, Node, Project, Query, Select, Source, Windowed
 from panewise.algebra.positional import Views, positional_calls, views
-from panewise.time import FIRST_TICK, LAST_TICK, Instant
+from panewise.time import MIN_TICK, MAX_TICK, Instant
 from panewise.window import Cumulate, Landmark, MultiGranular, Predicate, Rows, Session, Sliding, Varying, Window
 
 #: Operators that look at one row at a time; the host evaluates them.
-Rowwise = Select | Project
+RowStep = Select | Project
 
 
 @dataclass(frozen=True)
-class Aggregation:
+class PanePlan:
     """A query taken apart: rows pass `before`, enter the window, pass `between`, are grouped, and pass `after`."""
 
     query: Query
     source: Source
-    before: tuple[Rowwise, ...]
+    before: tuple[RowStep, ...]
     window: Window
-    between: tuple[Rowwise, ...]
+    between: tuple[RowStep, ...]
     group: Group
-    after: tuple[Rowwise, ...]
+    after: tuple[RowStep, ...]
 
     @property
     def levels(self) -> tuple[tuple[int | None, Window], ...]:
@@ -43,14 +43,14 @@ class Aggregation:
         return self.query.empty and not self.group.keys
 
     @property
-    def changes(self) -> bool:
+    def reports_changes(self) -> bool:
         """Whether it reports what changed instead of what is."""
         return self.query.emit is not Emit.RSTREAM
 
     @property
-    def restless(self) -> bool:
+    def repeats_on_change(self) -> bool:
         """Whether any change of the window, in whichever group, makes it say everything again."""
-        return not self.changes and not self.window.periodic
+        return not self.reports_changes and not self.window.periodic
 
     @property
     def positional(self) -> bool:
@@ -70,12 +70,12 @@ class Aggregation:
         found = {aggregate.grain(self.query.domain) for _, aggregate in positional_calls(self.group)}
         return {grain for grain in found if grain is not None}
 
-    def anchored(self, first: int) -> Aggregation:
+    def anchor_to(self, first: int) -> PanePlan:
         """The same query with times of day resolved against the stream's first item."""
-        return replace(self, window=self.window.anchored(first))
+        return replace(self, window=self.window.anchor_to(first))
 
     @property
-    def family(self) -> tuple[object, ...]:
+    def family_key(self) -> tuple[object, ...]:
         """Queries with equal families share panes: same stream, filters, grouping, aggregates and span of time.
 
         Those that any change makes speak need all groups in one place, so that they are a family of their own. Where
@@ -86,41 +86,41 @@ class Aggregation:
         kind: object = type(self.window) if isinstance(self.window, Rows | Session) else None
         if self.positional:
             kind = self.window
-        return self.source, before, between, bare, span(self.window), kind, self.window.partition_by, self.restless
+        return self.source, before, between, bare, time_span(self.window), kind, self.window.partition_by, self.repeats_on_change
 
 
-def span(window: Window) -> tuple[int, int]:
+def time_span(window: Window) -> tuple[int, int]:
     """First and last tick that count at all: a window that starts or ends somewhere is a filter on time."""
     match window:
         case Sliding(origin=Instant(tick)) | Cumulate(origin=Instant(tick)):
-            return tick, LAST_TICK
+            return tick, MAX_TICK
         case MultiGranular(levels=levels):
-            return span(levels[0])
+            return time_span(levels[0])
         case Landmark():
             return window.first, window.last
-    return FIRST_TICK, LAST_TICK
+    return MIN_TICK, MAX_TICK
 
 
-def aggregation(query: Query) -> Aggregation | str:
+def plan_panes(query: Query) -> PanePlan | str:
     """The query taken apart, or the reason why the engine cannot answer it from panes."""
-    after, node = rowwise(query.root)
+    after, node = split_row_steps(query.root)
     if not isinstance(node, Group):
-        return f"{_name(node)} is not a grouped aggregate"
-    between, windowed = rowwise(node.child)
+        return f"{_operator_name(node)} is not a grouped aggregate"
+    between, windowed = split_row_steps(node.child)
     if not isinstance(windowed, Windowed):
-        return f"{_name(windowed)} stands between the window and the aggregate"
-    before, source = rowwise(windowed.child)
+        return f"{_operator_name(windowed)} stands between the window and the aggregate"
+    before, source = split_row_steps(windowed.child)
     if not isinstance(source, Source):
-        return f"{_name(source)} stands below the window"
+        return f"{_operator_name(source)} stands below the window"
     window = windowed.window
-    if reason := _beyond(query, window, any(isinstance(step, Select) for step in between)):
+    if reason := _refusal(query, window, any(isinstance(step, Select) for step in between)):
         return reason
     if isinstance(window, Predicate):
         before, window = (*before, Select(windowed.child, window.condition)), Landmark()
-    return Aggregation(query, source, before, window, between, node, after)
+    return PanePlan(query, source, before, window, between, node, after)
 
 
-def _beyond(query: Query, window: Window, filtered: bool) -> str | None:
+def _refusal(query: Query, window: Window, filtered: bool) -> str | None:
     """Why the engine cannot answer a query of the right shape: it would have to know what it has forgotten."""
     regular = all(w.grid for w in getattr(window, "levels", (window,)))
     steady = regular and not isinstance(window, Landmark | Varying)
@@ -136,14 +136,14 @@ def _beyond(query: Query, window: Window, filtered: bool) -> str | None:
     return None
 
 
-def rowwise(node: Node) -> tuple[tuple[Rowwise, ...], Node]:
+def split_row_steps(node: Node) -> tuple[tuple[RowStep, ...], Node]:
     """Row-wise operators from the bottom up, and what is below them."""
-    steps: list[Rowwise] = []
+    steps: list[RowStep] = []
     while isinstance(node, Select | Project):
         steps.append(node)
         node = node.child
     return tuple(reversed(steps)), node
 
 
-def _name(node: Node) -> str:
+def _operator_name(node: Node) -> str:
     return "a window" if isinstance(node, Windowed) else f"a {type(node).__name__.lower()}"

@@ -6,23 +6,23 @@ from panewise.algebra import Derived, Distinct, Emit, Except, Group, Join, Node,
 from panewise.window import Landmark, Predicate, Rows, Window
 
 
-def unbounded(query: Query) -> str | None:
+def unbounded_state_reason(query: Query) -> str | None:
     """Why the state of a relational query grows for ever; None where its windows bound it."""
     for node in query.root.walk():
-        if isinstance(node, Derived) and (reason := unbounded(node.query)):
+        if isinstance(node, Derived) and (reason := unbounded_state_reason(node.query)):
             return reason
-        if (reason := _remembers(node)) and (window := next(filter(None, map(_endless, node.children)), None)):
+        if (reason := _memory_text(node)) and (window := next(filter(None, map(_endless_window, node.children)), None)):
             return f"{reason} [{window.text(query.domain)}]"
-    window = _endless(query.root)
+    window = _endless_window(query.root)
     if query.emit is Emit.RSTREAM and window is not None:
         return f"RSTREAM repeats everything that was ever in [{window.text(query.domain)}]"
     return None
 
 
-def partitioned(query: Query) -> str | None:
+def unbounded_keys_reason(query: Query) -> str | None:
     """Why every key that ever came is remembered; None where none is for the sake of its last rows."""
     for node in query.root.walk():
-        if isinstance(node, Derived) and (reason := partitioned(node.query)):
+        if isinstance(node, Derived) and (reason := unbounded_keys_reason(node.query)):
             return reason
         if isinstance(node, Windowed) and isinstance(node.window, Rows) and node.window.partition_by:
             keys = ", ".join(node.window.partition_by)
@@ -30,7 +30,7 @@ def partitioned(query: Query) -> str | None:
     return None
 
 
-def _remembers(node: Node) -> str | None:
+def _memory_text(node: Node) -> str | None:
     match node:
         case Join():
             return "the join keeps every row of"
@@ -43,7 +43,7 @@ def _remembers(node: Node) -> str | None:
     return None
 
 
-def _endless(node: Node) -> Window | None:
+def _endless_window(node: Node) -> Window | None:
     """A window from which the rows of a node never leave."""
     match node:
         case Windowed(window=Landmark(upper=None) | Predicate() as window):
@@ -52,7 +52,7 @@ def _endless(node: Node) -> Window | None:
             return None
         case Join(left, right):
             # A pair leaves with its first part.
-            return _endless(left) and _endless(right)
+            return _endless_window(left) and _endless_window(right)
         case Except(left):
-            return _endless(left)
-    return next(filter(None, map(_endless, node.children)), None)
+            return _endless_window(left)
+    return next(filter(None, map(_endless_window, node.children)), None)

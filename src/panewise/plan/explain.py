@@ -23,10 +23,10 @@ from panewise.algebra import (
     Windowed,
     pattern,
 )
-from panewise.plan.aggregation import aggregation
+from panewise.plan.aggregation import plan_panes
 from panewise.plan.explain_frames import frame_facts
-from panewise.plan.framing import framing
-from panewise.plan.relation import relation
+from panewise.plan.framing import plan_frames
+from panewise.plan.relation import plan_rows
 from panewise.plan.storage import Storage, storage
 from panewise.time import Domain, duration_text
 from panewise.window import Pattern, Rows
@@ -42,7 +42,7 @@ _SET: dict[type[Node], str] = {Union: "union all", Except: "except all", Distinc
 
 def explain(name: str, query: Query) -> str:
     """Everything that was decided about a query, one fact a line."""
-    lines = [f"{name}: {_reported(query)}; {pattern(query.root).title}"]
+    lines = [f"{name}: {_report_text(query)}; {pattern(query.root).title}"]
     lines += _tree(query.root, query, 1)
     if query.revise is not None:
         lines.append(f"  late items revise results for {duration_text(query.revise, query.domain)}")
@@ -51,14 +51,14 @@ def explain(name: str, query: Query) -> str:
     return "\n".join(lines)
 
 
-def _reported(query: Query) -> str:
-    if query.framed:
-        return "each frame once it is known" + (", and on the way" if query.framed.frame.fragments else "")
+def _report_text(query: Query) -> str:
+    if query.framed_node:
+        return "each frame once it is known" + (", and on the way" if query.framed_node.frame.fragments else "")
     return f"{_EMITS[query.emit]} {'at each instant' if query.periodic else 'whenever it changes'}"
 
 
 def _tree(node: Node, query: Query, depth: int) -> Iterator[str]:
-    yield f"{'  ' * depth}{words(node, query.domain)}  ({pattern(node).title})"
+    yield f"{'  ' * depth}{node_text(node, query.domain)}  ({pattern(node).title})"
     if isinstance(node, Group):
         yield from (f"{'  ' * (depth + 1)}{_call(call, query)}" for call in node.calls)
     if isinstance(node, Framed):
@@ -69,12 +69,12 @@ def _tree(node: Node, query: Query, depth: int) -> Iterator[str]:
         yield from _tree(node.query.root, node.query, depth + 1)
 
 
-def told_ends(root: Node) -> list[tuple[Node, str]]:
+def negative_tuple_reasons(root: Node) -> list[tuple[Node, str]]:
     """The operators whose rows do not know when they leave, so that it must be told, and why."""
-    return [(node, reason) for node in root.walk() if (reason := _told(node))]
+    return [(node, reason) for node in root.walk() if (reason := _negative_tuple_reason(node))]
 
 
-def _told(node: Node) -> str | None:
+def _negative_tuple_reason(node: Node) -> str | None:
     if pattern(node) is Pattern.MONOTONIC:
         return None
     match node:
@@ -86,25 +86,25 @@ def _told(node: Node) -> str | None:
             return "a group changes with every row"
         case Except():
             return "the other side decides"
-        case Join() if any(_told(child) for child in node.children):
+        case Join() if any(_negative_tuple_reason(child) for child in node.children):
             return "a pair ends with its first part, and the end of one is told"
     return None
 
 
 def _call(call: Call, query: Query) -> str:
-    kept = _filling(query) if query.framed else _keeping(call, query)
+    kept = _frame_storage(query) if query.framed_node else _window_storage(call, query)
     return f"- {call_text(call)} in {kept.name}: {kept.reason}"
 
 
-def _keeping(call: Call, query: Query) -> Storage:
-    plan = aggregation(query)
-    if isinstance(plan, str) and not isinstance(relation(query), str):
+def _window_storage(call: Call, query: Query) -> Storage:
+    plan = plan_panes(query)
+    if isinstance(plan, str) and not isinstance(plan_rows(query), str):
         return Storage("rows", "a group that changes is computed anew from the rows it has")
     return storage(call, plan)
 
 
-def _filling(query: Query) -> Storage:
-    plan = framing(query)
+def _frame_storage(query: Query) -> Storage:
+    plan = plan_frames(query)
     if isinstance(plan, str):
         return Storage("recompute", f"answered by its meaning, because {plan}")
     return Storage("running total", "a frame only grows")
@@ -124,7 +124,7 @@ def _condition(node: Select) -> str:
     return shown.replace("`", "")
 
 
-def words(node: Node, domain: Domain) -> str:
+def node_text(node: Node, domain: Domain) -> str:
     """An operator in words."""
     match node:
         case Source(stream=stream, alias=alias):

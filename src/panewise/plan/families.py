@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from panewise.plan.aggregation import Aggregation
-from panewise.slicing import Frame, Group, Policy, Role, WindowManager
-from panewise.slicing.cuts import Cuts, Edges, cuts
+from panewise.plan.aggregation import PanePlan
+from panewise.slicing import WindowShape, WindowGroup, GroupingPolicy, WindowRole, WindowManager
+from panewise.slicing.cuts import Cuts, Edges, coarsest_cuts
 from panewise.window import LogicalWindow, Sliding, Varying, Window
 
 
@@ -21,7 +21,7 @@ class WindowPlan:
     family: int
     lag: int = 0
     group: int | None = None
-    role: Role | None = None
+    role: WindowRole | None = None
     quotient: int | None = None
 
 
@@ -30,80 +30,80 @@ class FamilyPlan:
     """Queries that share panes. Windows slide together only with windows of the same lag."""
 
     number: int
-    members: dict[str, Aggregation] = field(default_factory=dict)
+    members: dict[str, PanePlan] = field(default_factory=dict)
     managers: dict[int, WindowManager] = field(default_factory=dict)
 
     @property
-    def plan(self) -> Aggregation:
+    def plan(self) -> PanePlan:
         """Any of its queries: they agree in all but their windows."""
         return next(iter(self.members.values()))
 
     @property
     def cuts(self) -> Cuts | None:
         """How the stream is cut; None where windows count rows or follow sessions."""
-        edges = [e for plan in self.members.values() for e in edges_in(plan)]
-        return cuts(edges) if edges else None
+        edges = [e for plan in self.members.values() for e in plan_edges(plan)]
+        return coarsest_cuts(edges) if edges else None
 
     def windows(self) -> list[WindowPlan]:
         return [
-            self._placed(name, level, window, plan)
+            self._window_plan(name, level, window, plan)
             for name, plan in self.members.items()
             for level, window in plan.levels
         ]
 
-    def _placed(self, name: str, level: int | None, window: Window, plan: Aggregation) -> WindowPlan:
-        slides = None if plan.positional else slider(window, plan.query.revise)
+    def _window_plan(self, name: str, level: int | None, window: Window, plan: PanePlan) -> WindowPlan:
+        slides = None if plan.positional else sliding_window(window, plan.query.revise)
         if slides is None:
             return WindowPlan(name, level, window, self.number)
-        frame, manager = frame_of(slides), self.managers[slides.lag]
-        group: Group = manager.group_of(frame)
+        frame, manager = shape_of(slides), self.managers[slides.lag]
+        group: WindowGroup = manager.group_of(frame)
         return WindowPlan(
             name, level, window, self.number, slides.lag, group.number, group.role(frame), group.quotient(frame)
         )
 
 
 #: The managers of a family that runs already, by its identity; None where it does not run.
-Running = Callable[[object], dict[int, WindowManager] | None]
+RunningManagers = Callable[[object], dict[int, WindowManager] | None]
 
 
-def families(
-    plans: Mapping[str, Aggregation], policy: Policy, running: Running = lambda family: None
+def plan_families(
+    plans: Mapping[str, PanePlan], policy: GroupingPolicy, running: RunningManagers = lambda family: None
 ) -> list[FamilyPlan]:
     """All families, in the order in which their first queries came."""
     found: dict[object, FamilyPlan] = {}
     for name, plan in plans.items():
-        found.setdefault(plan.family, FamilyPlan(len(found) + 1)).members[name] = plan
+        found.setdefault(plan.family_key, FamilyPlan(len(found) + 1)).members[name] = plan
     for key, family in found.items():
-        family.managers.update(running(key) or managers(family.members.values(), policy))
+        family.managers.update(running(key) or window_managers(family.members.values(), policy))
     return list(found.values())
 
 
-def managers(plans: Iterable[Aggregation], policy: Policy) -> dict[int, WindowManager]:
+def window_managers(plans: Iterable[PanePlan], policy: GroupingPolicy) -> dict[int, WindowManager]:
     """One window manager for each lag, holding the sliding windows of these queries."""
-    frames: dict[int, list[Frame]] = {}
+    frames: dict[int, list[WindowShape]] = {}
     for plan in plans:
         for _, window in plan.levels:
-            if not plan.positional and (slides := slider(window, plan.query.revise)) is not None:
-                frames.setdefault(slides.lag, []).append(frame_of(slides))
+            if not plan.positional and (slides := sliding_window(window, plan.query.revise)) is not None:
+                frames.setdefault(slides.lag, []).append(shape_of(slides))
     return {lag: WindowManager(policy, some) for lag, some in frames.items()}
 
 
-def slider(window: Window, revise: int | None) -> Sliding | None:
+def sliding_window(window: Window, revise: int | None) -> Sliding | None:
     """The window itself where it slides on a chain; what revises past instants cannot."""
     return window if isinstance(window, Sliding) and revise is None else None
 
 
-def frame_of(window: Sliding) -> Frame:
-    return Frame(window.range, window.step)
+def shape_of(window: Sliding) -> WindowShape:
+    return WindowShape(window.range, window.step)
 
 
-def edges_in(plan: Aggregation) -> list[Edges]:
+def plan_edges(plan: PanePlan) -> list[Edges]:
     """Where the panes of a query end: with its windows, and with the instants that its aggregates tell apart."""
-    windows = [edge for _, window in plan.levels for edge in edges_of(window)]
+    windows = [edge for _, window in plan.levels for edge in window_edges(window)]
     return windows + [Edges(0, grain) for grain in sorted(plan.grains)]
 
 
-def edges_of(window: Window) -> list[Edges]:
+def window_edges(window: Window) -> list[Edges]:
     """Where a window's scopes begin and end; nowhere for windows that time alone does not decide."""
     match window:
         case Sliding(range=length, step=step, lag=lag, start=start):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from xml.etree import ElementTree as Xml
 
-from panewise.slicing import Frame, Group, Node, Role, WindowManager
+from panewise.slicing import WindowShape, WindowGroup, GroupNode, WindowRole, WindowManager
 from panewise.time import UNITS, Domain, duration_text
 
 WIDTH, HEIGHT = 960, 560
@@ -47,9 +47,9 @@ def picture(manager: WindowManager, title: str, domain: Domain = Domain.INTEGER)
     Xml.SubElement(svg, "style").text = STYLE
     Xml.SubElement(svg, "rect", {"width": str(WIDTH), "height": str(HEIGHT), "fill": "white"})
     _text(svg, "title", LEFT, 30, title)
-    plane = _Plane.around(manager.frames, domain)
+    plane = _Plane.around(manager.shapes, domain)
     plane.draw(svg)
-    names = _Names(domain, len(manager.frames) <= NAMED_FRAMES)
+    names = _Labels(domain, len(manager.shapes) <= NAMED_FRAMES)
     for group in manager.groups:
         _draw_group(svg, plane, group, names)
     _draw_legend(svg, manager)
@@ -66,7 +66,7 @@ class _Plane:
     domain: Domain
 
     @classmethod
-    def around(cls, frames: tuple[Frame, ...], domain: Domain) -> _Plane:
+    def around(cls, frames: tuple[WindowShape, ...], domain: Domain) -> _Plane:
         widest = max((frame.range for frame in frames), default=1)
         longest = max((frame.slide for frame in frames), default=1)
         return cls(widest, longest, domain)
@@ -77,7 +77,7 @@ class _Plane:
     def y(self, slide: int) -> float:
         return BOTTOM - (BOTTOM - TOP - 20) * slide / self.longest
 
-    def at(self, frame: Frame) -> tuple[float, float]:
+    def at(self, frame: WindowShape) -> tuple[float, float]:
         return self.x(frame.range), self.y(frame.slide)
 
     def draw(self, svg: Xml.Element) -> None:
@@ -108,7 +108,7 @@ def _ticks(longest: int, domain: Domain) -> range:
     return range(step, longest + 1, step)
 
 
-class _Names:
+class _Labels:
     """Writes frames and quotients beside their marks, as far as there is room."""
 
     def __init__(self, domain: Domain, wanted: bool) -> None:
@@ -116,9 +116,9 @@ class _Names:
         self._wanted = wanted
         self._taken: list[tuple[float, float, float]] = []
 
-    def frame(self, parent: Xml.Element, at: tuple[float, float], frame: Frame) -> None:
+    def frame(self, parent: Xml.Element, at: tuple[float, float], frame: WindowShape) -> None:
         x, y = at
-        self.write(parent, "frame", x + 7, y + 13, self.words(frame))
+        self.write(parent, "frame", x + 7, y + 13, self.shape_text(frame))
 
     def write(self, parent: Xml.Element, kind: str, x: float, y: float, words: str) -> None:
         width = 6.0 * len(words)
@@ -128,32 +128,32 @@ class _Names:
             self._taken.append((x, x + width, y))
             _text(parent, kind, x, y, words)
 
-    def words(self, frame: Frame) -> str:
+    def shape_text(self, frame: WindowShape) -> str:
         return f"<{duration_text(frame.range, self._domain)}, {duration_text(frame.slide, self._domain)}>"
 
 
-def _draw_group(svg: Xml.Element, plane: _Plane, group: Group, names: _Names) -> None:
+def _draw_group(svg: Xml.Element, plane: _Plane, group: WindowGroup, names: _Labels) -> None:
     colour = COLOURS[group.number % len(COLOURS)]
     part = Xml.SubElement(svg, "g", {"class": "group", "id": f"group-{group.number}", "fill": colour, "stroke": colour})
     nodes = group.nodes
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (plane.at(node.frame) for node in nodes))
     Xml.SubElement(part, "polyline", {"class": "edge sequence", "points": path})
     for node in nodes:
-        _draw_guests(part, plane, group, node, names)
+        _draw_piggybacked(part, plane, group, node, names)
     for node in nodes:
-        _mark(part, group.role(node.frame), plane.at(node.frame), names.words(node.frame))
+        _mark(part, group.role(node.frame), plane.at(node.frame), names.shape_text(node.frame))
         names.frame(part, plane.at(node.frame), node.frame)
     x, y = plane.at(group.seed)
     _text(part, "number", x - 7, y - 7, str(group.number), anchor="end")
 
 
-def _draw_guests(part: Xml.Element, plane: _Plane, group: Group, node: Node, names: _Names) -> None:
+def _draw_piggybacked(part: Xml.Element, plane: _Plane, group: WindowGroup, node: GroupNode, names: _Labels) -> None:
     """What rides on a node, each joined to the one below it; q stands beside the line."""
     below = node.frame
     for guest in node.piggybacked:
         (x, low), (_, high) = plane.at(below), plane.at(guest)
         _line(part, "edge piggybacked", (x, low), (x, high))
-        _mark(part, Role.PIGGYBACKED, (x, high), names.words(guest))
+        _mark(part, WindowRole.PIGGYBACKED, (x, high), names.shape_text(guest))
         quotient = group.quotient(guest)
         if quotient is not None:
             names.write(part, "quotient", x + 4, (low + high) / 2 + 4, f"q={quotient}")
@@ -161,17 +161,17 @@ def _draw_guests(part: Xml.Element, plane: _Plane, group: Group, node: Node, nam
         below = guest
 
 
-def _mark(parent: Xml.Element, role: Role, at: tuple[float, float], words: str | None = None) -> None:
+def _mark(parent: Xml.Element, role: WindowRole, at: tuple[float, float], words: str | None = None) -> None:
     """The shape of a role; the words, if any, are what browsers show under the pointer."""
     x, y = at
     match role:
-        case Role.SEED:
+        case WindowRole.SEED:
             shape = {"x": f"{x - 5:.1f}", "y": f"{y - 5:.1f}", "width": "10", "height": "10"}
             mark = Xml.SubElement(parent, "rect", shape)
-        case Role.ENCLOSING:
+        case WindowRole.ENCLOSING:
             shape = {"cx": f"{x:.1f}", "cy": f"{y:.1f}", "r": "5", "fill": "white", "stroke-width": "2"}
             mark = Xml.SubElement(parent, "circle", shape)
-        case Role.PIGGYBACKED:
+        case WindowRole.PIGGYBACKED:
             corners = f"{x - 4:.1f},{y + 3:.1f} {x + 4:.1f},{y + 3:.1f} {x:.1f},{y - 4:.1f}"
             mark = Xml.SubElement(parent, "polygon", {"points": corners})
     mark.set("class", f"{'mark' if words else 'key'} {role.value}")
@@ -182,7 +182,7 @@ def _mark(parent: Xml.Element, role: Role, at: tuple[float, float], words: str |
 def _draw_legend(svg: Xml.Element, manager: WindowManager) -> None:
     legend = Xml.SubElement(svg, "g", {"class": "legend", "fill": "#222", "stroke": "#222"})
     x, y = RIGHT + 30, TOP + 10
-    for role in Role:
+    for role in WindowRole:
         _mark(legend, role, (x, y - 4))
         _text(legend, "role", x + 14, y, role.value)
         y += 18

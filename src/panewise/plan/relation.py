@@ -22,24 +22,24 @@ from panewise.algebra import (
     Union,
     Windowed,
 )
-from panewise.plan.aggregation import Rowwise
-from panewise.plan.rewriting import Fired, Sunk, rewritten
+from panewise.plan.aggregation import RowStep
+from panewise.plan.rewriting import OnRewrite, SunkSelect, rewrite_query
 from panewise.plan.routes import routes
 from panewise.scalar import column
 from panewise.window import MultiGranular, Predicate, Varying
 
 
 @dataclass(frozen=True)
-class Inlet:
+class StreamInput:
     """One stream below a window, and the row-wise steps its items pass before they enter."""
 
     source: Source | Derived
-    steps: tuple[Rowwise, ...]
+    steps: tuple[RowStep, ...]
 
     @property
-    def own(self) -> tuple[Rowwise, ...]:
+    def stream_steps(self) -> tuple[RowStep, ...]:
         """The steps that are part of the stream, before selections that sank to it from above the window."""
-        return tuple(takewhile(lambda step: not isinstance(step, Sunk), self.steps))
+        return tuple(takewhile(lambda step: not isinstance(step, SunkSelect), self.steps))
 
     @property
     def stream(self) -> str | None:
@@ -48,7 +48,7 @@ class Inlet:
 
 
 @dataclass(frozen=True, eq=False)
-class Relation:
+class RowPlan:
     """A query with each level of its multi-granular windows apart, and only the columns it needs."""
 
     query: Query
@@ -66,17 +66,17 @@ class Relation:
         return routes(self.levels[0][1])
 
     @property
-    def home(self) -> Quarter:
+    def shard_key(self) -> ShardKey:
         """Queries with the same home hear the same rows."""
         return frozenset((s.stream, s.alias, column) for s, column in self.routes.items())
 
     @cached_property
-    def read(self) -> dict[Source, tuple[str, ...]]:
+    def read_columns(self) -> dict[Source, tuple[str, ...]]:
         """The columns of each stream that the query looks at."""
         found: dict[Source, dict[str, None]] = {}
         for _, query in self.levels:
-            for node in _everything(query):
-                for inlet in inlets(node) if isinstance(node, Windowed) else ():
+            for node in _all_nodes(query):
+                for inlet in stream_inputs(node) if isinstance(node, Windowed) else ():
                     if isinstance(inlet.source, Source):
                         found.setdefault(inlet.source, {}).update(
                             dict.fromkeys(columns_read(inlet.source, inlet.steps))
@@ -85,10 +85,10 @@ class Relation:
 
 
 #: Streams, the aliases under which they are read, and the columns by which their rows are spread.
-Quarter = frozenset[tuple[str, str, str | None]]
+ShardKey = frozenset[tuple[str, str, str | None]]
 
 
-def columns_read(source: Source, steps: tuple[Rowwise, ...], above: Sequence[str] | None = None) -> list[str]:
+def columns_read(source: Source, steps: tuple[RowStep, ...], above: Sequence[str] | None = None) -> list[str]:
     """The columns of a stream that steps over it look at: all, unless a projection or whoever is `above` says which."""
     prefix = f"{source.alias}."
     wanted: list[str] = [source.time]
@@ -104,36 +104,36 @@ def columns_read(source: Source, steps: tuple[Rowwise, ...], above: Sequence[str
     return [column.name.removeprefix(prefix) for column in source.columns]
 
 
-def relation(query: Query) -> Relation | str:
+def plan_rows(query: Query) -> RowPlan | str:
     """The query as the engine answers it, or the reason why it cannot."""
     if query.revise is not None:
         return "LATE REVISE revises grouped aggregates of one window only"
     if query.empty:
         return "EMIT EMPTY reports grouped aggregates of one window only"
-    for each in [query, *(node.query for node in _everything(query) if isinstance(node, Derived))]:
+    for each in [query, *(node.query for node in _all_nodes(query) if isinstance(node, Derived))]:
         if len({w.window for w in each.windows if isinstance(w.window, MultiGranular)}) > 1:
             return "two different multi-granular windows meet in one query"
-    for node in _everything(query):
-        if reason := _unanswered(node):
+    for node in _all_nodes(query):
+        if reason := _refusal(node):
             return reason
     fired: dict[str, None] = {}
-    found = levels(query, fired.setdefault)
-    return Relation(query, found, tuple(fired))
+    found = split_levels(query, fired.setdefault)
+    return RowPlan(query, found, tuple(fired))
 
 
-def levels(query: Query, fired: Fired = lambda name: None) -> tuple[tuple[int | None, Query], ...]:
+def split_levels(query: Query, fired: OnRewrite = lambda name: None) -> tuple[tuple[int | None, Query], ...]:
     """The query once for each level of its multi-granular window, or once; rewritten, with the columns it needs."""
     depth = next((len(w.window.levels) for w in query.windows if isinstance(w.window, MultiGranular)), None)
     numbers: list[int | None] = [None] if depth is None else [*range(depth)]
     return tuple((number, _at_level(query, number, fired)) for number in numbers)
 
 
-def _everything(query: Query) -> list[Node]:
+def _all_nodes(query: Query) -> list[Node]:
     nodes = list(query.root.walk())
-    return nodes + [n for node in nodes if isinstance(node, Derived) for n in _everything(node.query)]
+    return nodes + [n for node in nodes if isinstance(node, Derived) for n in _all_nodes(node.query)]
 
 
-def _unanswered(node: Node) -> str | None:
+def _refusal(node: Node) -> str | None:
     match node:
         case Windowed(window=Varying()):
             return "items may come back to a window whose extent changes"
@@ -145,54 +145,54 @@ def _unanswered(node: Node) -> str | None:
     return None
 
 
-def _at_level(query: Query, number: int | None, fired: Fired) -> Query:
-    level = rewritten(replace(query, root=_levelled(query.root, number)), fired)
-    narrow = pruned(level.root)
+def _at_level(query: Query, number: int | None, fired: OnRewrite) -> Query:
+    level = rewrite_query(replace(query, root=_pick_level(query.root, number)), fired)
+    narrow = prune_columns(level.root)
     if narrow != level.root:
         fired("projection under window")
     return replace(level, root=narrow)
 
 
-def _levelled(node: Node, number: int | None) -> Node:
-    node = node.with_children(*(_levelled(child, number) for child in node.children))
+def _pick_level(node: Node, number: int | None) -> Node:
+    node = node.with_children(*(_pick_level(child, number) for child in node.children))
     if isinstance(node, Windowed) and isinstance(node.window, MultiGranular):
         assert number is not None
         return replace(node, window=node.window.levels[number])
     return node
 
 
-def inlets(node: Windowed) -> tuple[Inlet, ...]:
+def stream_inputs(node: Windowed) -> tuple[StreamInput, ...]:
     """The streams below a window."""
     child = Select(node.child, node.window.condition) if isinstance(node.window, Predicate) else node.child
-    return tuple(_inlets(child))
+    return tuple(_node_inputs(child))
 
 
-def _inlets(node: Node) -> list[Inlet]:
+def _node_inputs(node: Node) -> list[StreamInput]:
     match node:
         case Source() | Derived():
-            return [Inlet(node, ())]
+            return [StreamInput(node, ())]
         case Union(left, right):
-            return _inlets(left) + [_renamed(inlet, right, left) for inlet in _inlets(right)]
+            return _node_inputs(left) + [_rename_columns(inlet, right, left) for inlet in _node_inputs(right)]
         case Select(child) | Project(child):
-            return [Inlet(inlet.source, (*inlet.steps, node)) for inlet in _inlets(child)]
+            return [StreamInput(inlet.source, (*inlet.steps, node)) for inlet in _node_inputs(child)]
     raise TypeError(f"a window cannot look at {type(node).__name__}")
 
 
-def _renamed(inlet: Inlet, right: Node, left: Node) -> Inlet:
+def _rename_columns(inlet: StreamInput, right: Node, left: Node) -> StreamInput:
     """The columns of a union have the names of its left side."""
     items = tuple((a.name, column(b.name, b.type)) for a, b in zip(left.columns, right.columns, strict=True))
-    return Inlet(inlet.source, (*inlet.steps, Project(right, items)))
+    return StreamInput(inlet.source, (*inlet.steps, Project(right, items)))
 
 
 # ---- only the columns that are needed ----------------------------------------------------------------------------
 
 
-def pruned(root: Node) -> Node:
+def prune_columns(root: Node) -> Node:
     """The tree with narrow windows: nobody keeps columns that nobody looks at."""
-    return _pruned(root, {c.name for c in root.columns})
+    return _prune(root, {c.name for c in root.columns})
 
 
-def _pruned(node: Node, needed: set[str]) -> Node:
+def _prune(node: Node, needed: set[str]) -> Node:
     match node:
         case Windowed(child, window):
             looked_at = {*window.partition_by, *(window.condition.inputs if isinstance(window, Predicate) else ())}
@@ -201,14 +201,14 @@ def _pruned(node: Node, needed: set[str]) -> Node:
                 return node
             return replace(node, child=Project(child, tuple((c.name, column(c.name, c.type)) for c in wanted)))
         case Select(child, predicate):
-            return replace(node, child=_pruned(child, needed | set(predicate.inputs)))
+            return replace(node, child=_prune(child, needed | set(predicate.inputs)))
         case Project(child, items):
             kept = tuple(item for item in items if item[0] in needed) or items[:1]
-            return Project(_pruned(child, {name for _, scalar in kept for name in scalar.inputs}), kept)
+            return Project(_prune(child, {name for _, scalar in kept for name in scalar.inputs}), kept)
         case Group(child, keys, calls):
-            return replace(node, child=_pruned(child, {*keys, *(a for call in calls for a in call.arguments)}))
+            return replace(node, child=_prune(child, {*keys, *(a for call in calls for a in call.arguments)}))
         case Join(left, right, on, residual):
             wanted_names = needed | {name for pair in on for name in pair} | set(residual.inputs if residual else ())
-            return replace(node, left=_pruned(left, wanted_names), right=_pruned(right, wanted_names))
+            return replace(node, left=_prune(left, wanted_names), right=_prune(right, wanted_names))
     # Equal rows are equal in all their columns.
-    return node.with_children(*(_pruned(child, {c.name for c in child.columns}) for child in node.children))
+    return node.with_children(*(_prune(child, {c.name for c in child.columns}) for child in node.children))

@@ -14,20 +14,20 @@ from panewise.algebra import Emit, Except, Join, Node, Query, Select, Union, Win
 from panewise.window import Landmark, Predicate, Rows
 
 #: Hears the name of each rewrite that fires.
-Fired = Callable[[str], object]
+OnRewrite = Callable[[str], object]
 
 
 @dataclass(frozen=True)
-class Sunk(Select):
+class SunkSelect(Select):
     """A selection that stood above the window it is below now: late items are counted before it."""
 
 
-def rewritten(query: Query, fired: Fired) -> Query:
+def rewrite_query(query: Query, fired: OnRewrite) -> Query:
     """An equal query that keeps less."""
-    return replace(query, root=_rewritten(query.root, fired)) if _steady(query) else query
+    return replace(query, root=_rewrite(query.root, fired)) if _may_sink(query) else query
 
 
-def _steady(query: Query) -> bool:
+def _may_sink(query: Query) -> bool:
     """Whether a query does not speak more often because items are in its windows that it does not want."""
     if query.emit is not Emit.RSTREAM:
         return True
@@ -35,38 +35,38 @@ def _steady(query: Query) -> bool:
     return query.periodic and not lasting and not any(isinstance(n, Union | Except) for n in query.root.walk())
 
 
-def _rewritten(node: Node, fired: Fired) -> Node:
+def _rewrite(node: Node, fired: OnRewrite) -> Node:
     if isinstance(node, Windowed):
         return node
-    node = node.with_children(*(_rewritten(child, fired) for child in node.children))
+    node = node.with_children(*(_rewrite(child, fired) for child in node.children))
     return _sink(node, fired) or node if isinstance(node, Select) else node
 
 
-def _sink(node: Select, fired: Fired) -> Node | None:
+def _sink(node: Select, fired: OnRewrite) -> Node | None:
     """The selection further down; None where it stays."""
-    below = partial(_sunk, node, fired)
+    below = partial(_sink_into, node, fired)
     match node.child:
         case Select(child, _) as other:
             lower = _sink(replace(node, child=child), fired)
             return lower and replace(other, child=lower)
         case Join(left, right) as join:
-            if _speaks_of(node, left):
+            if _reads_only(node, left):
                 fired("selection into join")
                 return replace(join, left=below(left))
-            if _speaks_of(node, right):
+            if _reads_only(node, right):
                 fired("selection into join")
                 return replace(join, right=below(right))
         case Windowed(child, window) as windowed if window.logical:
             fired("selection under window")
-            return replace(windowed, child=Sunk(child, node.predicate))
+            return replace(windowed, child=SunkSelect(child, node.predicate))
     return None
 
 
-def _sunk(node: Select, fired: Fired, child: Node) -> Node:
+def _sink_into(node: Select, fired: OnRewrite, child: Node) -> Node:
     """The selection over another input, as far down as it goes."""
     select = replace(node, child=child)
     return _sink(select, fired) or select
 
 
-def _speaks_of(node: Select, side: Node) -> bool:
+def _reads_only(node: Select, side: Node) -> bool:
     return set(node.predicate.inputs) <= {column.name for column in side.columns}

@@ -27,45 +27,45 @@ from panewise.algebra import (
 from panewise.window import Landmark, LogicalWindow, Predicate, Rows, Session
 
 #: More ways than this are not looked at.
-MANY = 64
+MAX_ROUTES = 64
 
 
 @dataclass(frozen=True)
-class Way:
+class ShardRoute:
     """A column for every stream, and the names under which a node's result still has its value."""
 
     columns: Mapping[Source, str]
     names: frozenset[str]
 
-    def seen_as(self, names: Mapping[str, str]) -> Way:
+    def with_names(self, names: Mapping[str, str]) -> ShardRoute:
         """The same under other names: old to new."""
-        return Way(self.columns, frozenset(new for new, old in names.items() if old in self.names))
+        return ShardRoute(self.columns, frozenset(new for new, old in names.items() if old in self.names))
 
-    def with_(self, other: Way, names: frozenset[str]) -> Way | None:
+    def merge(self, other: ShardRoute, names: frozenset[str]) -> ShardRoute | None:
         """Both together; None where they want one stream spread by two columns."""
         if any(self.columns[s] != c for s, c in other.columns.items() if s in self.columns):
             return None
-        return Way({**self.columns, **other.columns}, names)
+        return ShardRoute({**self.columns, **other.columns}, names)
 
 
 def routes(query: Query) -> dict[Source, str | None]:
     """The column that decides the shard of each stream's rows; None for all where they must meet in one shard."""
-    best = next(iter(_of_query(query)), None)
+    best = next(iter(_query_routes(query)), None)
     return {source: best.columns[source] if best else None for source in _sources(query.root)}
 
 
-def _of_query(query: Query) -> list[Way]:
+def _query_routes(query: Query) -> list[ShardRoute]:
     """None where a change anywhere makes the query speak of everything, or notice what happened elsewhere."""
     sessions = any(isinstance(w.window, Session) for w in query.windows)
     if sessions and len(query.windows) > 1:
         return []
     if query.emit is Emit.RSTREAM:
-        return _ways(query.root) if query.periodic and not _lasts(query) else []
+        return _node_routes(query.root) if query.periodic and not _needs_all_rows(query) else []
     # Equal rows that come and go at one instant are no change, so they must meet.
-    return [way for way in _ways(query.root) if way.names]
+    return [way for way in _node_routes(query.root) if way.names]
 
 
-def _lasts(query: Query) -> bool:
+def _needs_all_rows(query: Query) -> bool:
     """Whether only whoever sees all items knows when nothing changes any more, and so when to stop speaking."""
     endless = any(isinstance(w.window, Landmark | Predicate | Rows) for w in query.windows)
     mixed = any(isinstance(node, Union | Except) for node in query.root.walk())
@@ -84,57 +84,57 @@ def _sources(node: Node) -> list[Source]:
     return list(found)
 
 
-def _ways(node: Node) -> list[Way]:
-    return list(_every(node))[:MANY]
+def _node_routes(node: Node) -> list[ShardRoute]:
+    return list(_all_routes(node))[:MAX_ROUTES]
 
 
-def _every(node: Node) -> Iterator[Way]:
+def _all_routes(node: Node) -> Iterator[ShardRoute]:
     match node:
         case Source(alias=alias):
             for column in node.columns:
-                yield Way({node: column.name.removeprefix(f"{alias}.")}, frozenset([column.name]))
+                yield ShardRoute({node: column.name.removeprefix(f"{alias}.")}, frozenset([column.name]))
         case Derived(query=query, alias=alias):
-            for way in _of_query(query):
-                yield way.seen_as({f"{alias}.{c.name}": c.name for c in query.root.columns})
+            for way in _query_routes(query):
+                yield way.with_names({f"{alias}.{c.name}": c.name for c in query.root.columns})
         case Windowed() | Select() | Project() | Distinct() | Group():
-            yield from filter(None, (_through(node, way) for way in _ways(node.child)))
+            yield from filter(None, (_route_through(node, way) for way in _node_routes(node.child)))
         case Join():
-            yield from _joined(node)
+            yield from _join_routes(node)
         case Union(left, right):
-            yield from _beside(left, right, compared=False)
+            yield from _set_routes(left, right, compared=False)
         case Except(left, right):
-            yield from _beside(left, right, compared=True)
+            yield from _set_routes(left, right, compared=True)
 
 
-def _through(node: Unary, way: Way) -> Way | None:
+def _route_through(node: Unary, way: ShardRoute) -> ShardRoute | None:
     """What becomes of a way in an operator over one input; None where it compares rows that may be elsewhere."""
     match node:
         case Windowed(window=window):
             return way if isinstance(window, LogicalWindow) or way.names & set(window.partition_by) else None
         case Project(items=items):
-            return way.seen_as({name: scalar.column for name, scalar in items if scalar.column is not None})
+            return way.with_names({name: scalar.column for name, scalar in items if scalar.column is not None})
         case Group(keys=keys):
-            return Way(way.columns, way.names & set(keys)) if way.names & set(keys) else None
+            return ShardRoute(way.columns, way.names & set(keys)) if way.names & set(keys) else None
         case Distinct():
             return way if way.names else None
     return way
 
 
-def _joined(node: Join) -> Iterator[Way]:
-    for left in _ways(node.left):
-        for right in _ways(node.right):
+def _join_routes(node: Join) -> Iterator[ShardRoute]:
+    for left in _node_routes(node.left):
+        for right in _node_routes(node.right):
             agreed = [pair for pair in node.on if pair[0] in left.names and pair[1] in right.names]
-            both = left.with_(right, left.names | right.names) if agreed else None
+            both = left.merge(right, left.names | right.names) if agreed else None
             if both is not None:
                 yield both
 
 
-def _beside(left: Node, right: Node, compared: bool) -> Iterator[Way]:
+def _set_routes(left: Node, right: Node, compared: bool) -> Iterator[ShardRoute]:
     """Rows of both sides, column by column."""
     places = {b.name: a.name for a, b in zip(left.columns, right.columns, strict=True)}
-    for one in _ways(left):
-        for other in _ways(right):
+    for one in _node_routes(left):
+        for other in _node_routes(right):
             shared = one.names & {places[name] for name in other.names}
-            both = one.with_(other, shared) if shared or not compared else None
+            both = one.merge(other, shared) if shared or not compared else None
             if both is not None:
                 yield both

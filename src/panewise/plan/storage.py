@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from panewise.aggregate.columns.positional import PositionalColumns
+from panewise.aggregate.columns.positional import PositionalStates
 from panewise.algebra import Call
-from panewise.plan.aggregation import Aggregation
+from panewise.plan.aggregation import PanePlan
 from panewise.plan.store_choice import StoreChoice, choose_store
 from panewise.window import Cumulate, Landmark, Rows, Session, Varying
 
@@ -19,7 +19,7 @@ class Storage:
     reason: str
 
 
-def storage(call: Call, plan: Aggregation | str) -> Storage:
+def storage(call: Call, plan: PanePlan | str) -> Storage:
     """What keeps the states of a call."""
     if isinstance(plan, str):
         return Storage("recompute", f"answered by its meaning, because {plan}")
@@ -38,8 +38,8 @@ def storage(call: Call, plan: Aggregation | str) -> Storage:
         case Rows():
             choice = row_store(call, plan, [plan.window])
             return Storage(choice.store.name, choice.reason)
-    columns = call.aggregate.columns()
-    if isinstance(columns, PositionalColumns) and columns.apart:
+    columns = call.aggregate.state_arrays()
+    if isinstance(columns, PositionalStates) and columns.apart:
         return Storage("recompute", f"what {name} is made of changes with age: every pane is weighed at every instant")
     if columns.exact:
         cost = "O(1) a pane" if call.aggregate.laws.bounded else "value by value"
@@ -48,7 +48,7 @@ def storage(call: Call, plan: Aggregation | str) -> Storage:
     return Storage("two-stacks", f"{name} {why}: O(1) a pane, amortised")
 
 
-def row_store(call: Call, plan: Aggregation, windows: list[Rows]) -> StoreChoice:
+def row_store(call: Call, plan: PanePlan, windows: list[Rows]) -> StoreChoice:
     """The store for the rows of a group; widths are known where every row of a partition belongs to one group."""
     whole = not plan.between_filters and set(plan.group.keys) == set(plan.window.partition_by)
     widths = [window.count for window in windows] if whole else None

@@ -13,13 +13,13 @@ from panewise.stores import (
     STORES,
     BaseIntervals,
     LandmarkIntervals,
-    Lookups,
+    LookupKind,
     Recompute,
     RunningIntervals,
     Store,
     TwoStacks,
 )
-from panewise.stores.base import refused
+from panewise.stores.base import law_problem
 from panewise.stores.landmark_intervals import SPREAD
 
 
@@ -40,12 +40,12 @@ def choose_store(
     at the newest pane.
     """
     if wanted is not None:
-        return _asked_for(wanted, aggregate, widths, suffix)
+        return _requested_store(wanted, aggregate, widths, suffix)
     store, windows = _cheapest(aggregate, sorted(set(widths or ())), suffix)
     return StoreChoice(store, f"{_laws(aggregate)}{windows}: lookups cost {store.lookup_cost}")
 
 
-def subtractable(aggregate: Aggregate[Any]) -> bool:
+def is_subtractable(aggregate: Aggregate[Any]) -> bool:
     """Whether parts may be subtracted from a running total of this aggregate.
 
     Sums of floats may not, although they are invertible up to rounding: a running total outlives its windows, and what
@@ -60,7 +60,7 @@ def _cheapest(aggregate: Aggregate[Any], widths: list[int], suffix: bool) -> tup
     """The store, and what the windows had to do with it."""
     if not aggregate.laws.bounded:
         return Recompute, ""
-    if subtractable(aggregate):
+    if is_subtractable(aggregate):
         return RunningIntervals, ""
     if not widths:
         return BaseIntervals, ""
@@ -74,16 +74,16 @@ def _cheapest(aggregate: Aggregate[Any], widths: list[int], suffix: bool) -> tup
     return BaseIntervals, f", and windows of {span} panes differ by more than a factor of {SPREAD}"
 
 
-def _asked_for(wanted: str, aggregate: Aggregate[Any], widths: Collection[int] | None, suffix: bool) -> StoreChoice:
+def _requested_store(wanted: str, aggregate: Aggregate[Any], widths: Collection[int] | None, suffix: bool) -> StoreChoice:
     known = {store.name: store for store in STORES}
     if wanted not in known:
         raise PlanProblem(f"there is no store {wanted!r}", fix=f"use one of {', '.join(known)}")
     store = known[wanted]
     if not store.accepts(aggregate.laws):
-        raise refused(store, aggregate)
-    if store is RunningIntervals and not subtractable(aggregate):
+        raise law_problem(store, aggregate)
+    if store is RunningIntervals and not is_subtractable(aggregate):
         raise PlanProblem(f"R-INT subtracts, but {_laws(aggregate)}", fix="let the planner choose the store")
-    if store.answers is Lookups.SLIDING and not (suffix and len(set(widths or ())) == 1):
+    if store.answers is LookupKind.SLIDING and not (suffix and len(set(widths or ())) == 1):
         raise PlanProblem(
             f"{wanted} answers one window that ends at the newest pane", fix="let the planner choose the store"
         )
@@ -92,6 +92,6 @@ def _asked_for(wanted: str, aggregate: Aggregate[Any], widths: Collection[int] |
 
 def _laws(aggregate: Aggregate[Any]) -> str:
     name, laws = aggregate.names[0], aggregate.laws
-    if RunningIntervals.accepts(laws) and not subtractable(aggregate):
+    if RunningIntervals.accepts(laws) and not is_subtractable(aggregate):
         return f"{name} of {type_name(aggregate.types[0])} is rounded, which subtraction would not undo"
     return f"{name} is {laws}"

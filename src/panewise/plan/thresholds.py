@@ -6,14 +6,14 @@ import re
 from dataclasses import dataclass
 
 from panewise.algebra import Call, Select
-from panewise.plan.aggregation import Aggregation
+from panewise.plan.aggregation import PanePlan
 
 _NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
 _SIDES = re.compile(rf"`(?P<name>agg#\d+)` (?P<sign>[<>]=?) (?P<number>{_NUMBER})")
 _MIRRORED = re.compile(rf"(?P<number>{_NUMBER}) (?P<sign>[<>]=?) `(?P<name>agg#\d+)`")
 #: Doubles cannot tell all whole numbers apart from here on.
 _EXACT = 2.0**53
-_TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_MIRRORED_SIGNS = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Threshold:
     equal: bool
 
 
-def thresholds(plan: Aggregation) -> list[Threshold]:
+def thresholds(plan: PanePlan) -> list[Threshold]:
     """Conditions all of which every group of the answer fulfils; there may be others, which are not told."""
     found = []
     calls = {call.name: call for call in plan.group.calls}
@@ -36,7 +36,7 @@ def thresholds(plan: Aggregation) -> list[Threshold]:
         for part in _conjuncts(step.predicate.sql):
             straight, mirrored = _SIDES.fullmatch(part), _MIRRORED.fullmatch(part)
             if match := straight or mirrored:
-                sign = match["sign"] if straight else _TURNED[match["sign"]]
+                sign = match["sign"] if straight else _MIRRORED_SIGNS[match["sign"]]
                 limit = int(match["number"]) if match["number"].lstrip("-").isdigit() else float(match["number"])
                 if isinstance(limit, float) and abs(limit) >= _EXACT:
                     continue  # hosts round whole numbers before they compare them with such a limit

@@ -17,18 +17,18 @@ import pyarrow as pa
 from panewise.accounting import Accounting, Outcome
 from panewise.algebra import Derived, Host, Query, Source, Windowed, default_host
 from panewise.errors import BindProblem, SchemaProblem
-from panewise.reference.account import Answered, account
-from panewise.reference.emit import Progress, Result, emitted, time_type, to_table
-from panewise.reference.evaluate import Evaluation, look_of
+from panewise.reference.account import Answered, account_stream
+from panewise.reference.emit import Progress, Result, emit_results, time_type, to_table
+from panewise.reference.evaluate import Evaluation, view_function
 from panewise.reference.framings import framing_table, late_arrivals
-from panewise.reference.history import Arrival, History, Row, arrive
-from panewise.reference.lookup import looked_up
-from panewise.reference.moments import Moment, levels, moments, replace_windows
+from panewise.reference.history import Arrival, History, Row, read_arrivals
+from panewise.reference.lookup import lookup_table
+from panewise.reference.moments import Moment, split_levels, moments, replace_windows
 from panewise.schema import Stream, StreamSchema, as_stream
 from panewise.time import Boundary, Instant
 from panewise.window import Contents, Window
 
-__all__ = ["Accounting", "Outcome", "execute", "lookup", "run", "understood"]
+__all__ = ["Accounting", "Outcome", "execute", "lookup", "run", "bind_inputs"]
 
 
 def run(
@@ -40,7 +40,7 @@ def run(
     until: int | str | datetime | None = None,
 ) -> pa.Table:
     """The results of one SELECT over bounded streams."""
-    return execute(query, streams, time=time, boundary=boundary, until=until).accounted()
+    return execute(query, streams, time=time, boundary=boundary, until=until).table_with_accounting()
 
 
 def execute(
@@ -59,8 +59,8 @@ def execute(
     """
     host = host or default_host()
     boundary = Boundary.of(boundary)
-    bound, given = understood(query, streams, time, host)
-    arrivals = {name: arrive(given[name]) for name in sorted(bound.root.streams)}
+    bound, given = bind_inputs(query, streams, time, host)
+    arrivals = {name: read_arrivals(given[name]) for name in sorted(bound.root.streams)}
     session = _Run(arrivals, boundary, host, _tick(until, bound), progress)
     table = session.table(bound)
     accounts = {n: session.account(n, bound) for n in arrivals}
@@ -78,10 +78,10 @@ def lookup(
 ) -> pa.Table:
     """The state of one SELECT at an instant, or at several, from all rows of the streams; none of them is late."""
     host = host or default_host()
-    bound, given = understood(query, streams, time, host)
+    bound, given = bind_inputs(query, streams, time, host)
     instants = at if isinstance(at, Sequence) and not isinstance(at, str) else [_tick(at, bound)]
     used = {name: given[name] for name in sorted(bound.root.streams)}
-    return looked_up(bound, used, [tick for tick in instants if tick is not None], Boundary.of(boundary), host)
+    return lookup_table(bound, used, [tick for tick in instants if tick is not None], Boundary.of(boundary), host)
 
 
 @dataclass
@@ -101,7 +101,7 @@ class _Run:
     def table(self, query: Query) -> pa.Table:
         declared = next((self._time_type(name) for name in sorted(query.root.streams)), pa.int64())
         instants = time_type(query.domain, declared)
-        if query.framed:
+        if query.framed_node:
             last = None if self.until is None else self.until - self.boundary.shift
             return framing_table(query, Evaluation(self.sources, self.boundary, self.host), last, instants)
         return to_table(query, self.results(query), instants)
@@ -109,35 +109,35 @@ class _Run:
     def account(self, name: str, query: Query) -> tuple[Accounting, pa.Table]:
         """Where the rows of a stream went, and those that came too late."""
         late = None
-        if query.framed:
+        if query.framed_node:
             late = late_arrivals(query, name, Evaluation(self.sources, self.boundary, self.host))
-        return account(name, self.arrivals[name], self.answered, self.boundary, late)
+        return account_stream(name, self.arrivals[name], self.answered, self.boundary, late)
 
     def results(self, query: Query) -> list[Result]:
         for node in query.root.walk():
             if isinstance(node, Derived) and node.query not in self.sources:
                 self.sources[node.query] = _as_history(self.results(node.query))
         found: list[Result] = []
-        anchored = self.anchored(query)
-        for level, single in levels(anchored):
-            look = look_of(anchored, level or 0, self.boundary)
+        anchored = self.anchor_windows(query)
+        for level, single in split_levels(anchored):
+            look = view_function(anchored, level or 0, self.boundary)
             evaluation = Evaluation(self.sources, self.boundary, self.host, query.empty, look)
             when = moments(single, evaluation.parts, self.boundary)
             if query.revise is not None:
                 when = [m for moment in when for m in self._revisions(moment, query.revise)]
             self.answered.append(Answered(single, evaluation, when))
             reported = [m for m in when if self.until is None or m.at <= self.until]
-            found += emitted(single, evaluation, reported, level, self.progress)
+            found += emit_results(single, evaluation, reported, level, self.progress)
         return sorted(found, key=lambda r: r.moment.at)
 
-    def anchored(self, query: Query) -> Query:
+    def anchor_windows(self, query: Query) -> Query:
         """The query with times of day resolved to the day of the first item of the streams below each window."""
 
         def anchor(node: Windowed) -> Window:
             leaves = (n for n in node.walk() if isinstance(n, Source | Derived))
             below = (self.sources[n.stream if isinstance(n, Source) else n.query] for n in leaves)
             firsts = [history.first for history in below if history.first is not None]
-            return node.window.anchored(min(firsts, default=0))
+            return node.window.anchor_to(min(firsts, default=0))
 
         return replace(query, root=replace_windows(query.root, anchor))
 
@@ -157,7 +157,7 @@ class _Run:
         return schema.schema.field(schema.time).type
 
 
-def understood(
+def bind_inputs(
     query: str | Query, streams: Mapping[str, Any], time: str | None, host: Host
 ) -> tuple[Query, dict[str, Stream]]:
     """A query and streams as users give them, bound and checked."""

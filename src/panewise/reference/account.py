@@ -29,7 +29,7 @@ class Answered:
     moments: list[Moment]
 
 
-def account(
+def account_stream(
     name: str, arrival: Arrival, answered: list[Answered], boundary: Boundary, late_for_frames: set[int] | None = None
 ) -> tuple[Accounting, pa.Table]:
     """The account of one stream over all queries that looked at it, and its late rows in arrival order."""
@@ -38,8 +38,8 @@ def account(
     wanted: set[int] = set(late_for_frames or ())
     missed: set[int] = set()
     for each in answered if arrival.history.disordered else ():
-        for part, window in _looks(name, arrival, each):
-            for seen, full in _views(part, window, each.moments, boundary):
+        for part, window in _windowed_partitions(name, arrival, each):
+            for seen, full in _seen_and_wanted(part, window, each.moments, boundary):
                 used.update(seen)
                 wanted.update(full)
                 missed.update(set(full) - set(seen))
@@ -49,7 +49,7 @@ def account(
     return counts, table.take(pa.array(late, pa.int64()))
 
 
-def _looks(name: str, arrival: Arrival, answered: Answered) -> Iterator[tuple[History, Windowed]]:
+def _windowed_partitions(name: str, arrival: Arrival, answered: Answered) -> Iterator[tuple[History, Windowed]]:
     """Every partition of the stream under every window that looks at it."""
     for windowed in answered.query.windows:
         sources = [node for node in windowed.walk() if isinstance(node, Source)]
@@ -60,7 +60,7 @@ def _looks(name: str, arrival: Arrival, answered: Answered) -> Iterator[tuple[Hi
             yield arrival.history, windowed
 
 
-def _views(
+def _seen_and_wanted(
     part: History, node: Windowed, moments: list[Moment], boundary: Boundary
 ) -> Iterator[tuple[list[int], list[int]]]:
     """At each moment the arrivals in the window, and those that would be there had nothing been late."""
@@ -80,9 +80,9 @@ def _views(
             part.visible(node.window, moment.at, boundary, moment.admitted),
             np.arange(upto, dtype=np.int64),
         )
-        yield _inside(part, node, seen, moment.at, boundary), _inside(part, node, everything, moment.at, boundary)
+        yield _arrivals_in_window(part, node, seen, moment.at, boundary), _arrivals_in_window(part, node, everything, moment.at, boundary)
 
 
-def _inside(part: History, node: Windowed, places: Ticks, at: int, boundary: Boundary) -> list[int]:
+def _arrivals_in_window(part: History, node: Windowed, places: Ticks, at: int, boundary: Boundary) -> list[int]:
     members = node.window.members(part.view(places), at, boundary)
     return [int(a) for a in part.contents.arrivals[places[members]]]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from panewise.algebra import Emit, Query, announced
-from panewise.algebra.added import beside
+from panewise.algebra import Emit, Query, known_expiry
+from panewise.algebra.added import combine_columns
 from panewise.reference.evaluate import Bag, Evaluation
 from panewise.reference.history import Row
 from panewise.reference.moments import Moment
@@ -37,11 +37,11 @@ class Result:
     level: int | None = None
 
 
-def emitted(
+def emit_results(
     query: Query, evaluation: Evaluation, moments: list[Moment], level: int | None, progress: Progress
 ) -> Iterator[Result]:
     """All results of a query, in the order of its moments."""
-    said = _whole if query.emit is Emit.RSTREAM else _changes
+    said = _whole_states if query.emit is Emit.RSTREAM else _changes
     states = _states(query, evaluation, moments, progress)
     yield from (replace(result, level=level) for result in said(query, states))
 
@@ -53,7 +53,7 @@ def _states(query: Query, evaluation: Evaluation, moments: list[Moment], progres
         progress(start + len(block), len(moments))
 
 
-def _whole(query: Query, states: States) -> Iterator[Result]:
+def _whole_states(query: Query, states: States) -> Iterator[Result]:
     """The whole relation at each moment; a revision repeats it only where it differs from what was said before."""
     said: tuple[Moment, Counter[Any]] | None = None
     revision = 0
@@ -99,12 +99,12 @@ def to_table(query: Query, results: list[Result], time_type: pa.DataType) -> pa.
         column.name: to_arrow([r.row.values[place] for r in results], column.type)
         for place, column in enumerate(query.root.columns)
     }
-    added = _added(query, results, time_type)
-    columns = beside(selected, {name: to_arrow(values, kind) for name, (values, kind) in added.items()})
+    added = _added_columns(query, results, time_type)
+    columns = combine_columns(selected, {name: to_arrow(values, kind) for name, (values, kind) in added.items()})
     return pa.table(list(columns.values()), names=list(columns))
 
 
-def _added(query: Query, results: list[Result], time_type: pa.DataType) -> dict[str, tuple[list[Any], pa.DataType]]:
+def _added_columns(query: Query, results: list[Result], time_type: pa.DataType) -> dict[str, tuple[list[Any], pa.DataType]]:
     added: dict[str, tuple[list[Any], pa.DataType]] = {}
     if query.emit is Emit.RSTREAM and query.periodic:
         added["w_start"] = [r.moment.start for r in results], time_type
@@ -116,16 +116,16 @@ def _added(query: Query, results: list[Result], time_type: pa.DataType) -> dict[
     if query.emit is Emit.CHANGES:
         added["sign"] = [r.sign for r in results], pa.int8()
     if query.emit in (Emit.CHANGES, Emit.ISTREAM):
-        added |= _expiry(query, results, time_type)
+        added |= _expiry_columns(query, results, time_type)
     if query.revise is not None:
         added["revision"] = [r.moment.revision for r in results], pa.int32()
     return added
 
 
-def _expiry(query: Query, results: list[Result], time_type: pa.DataType) -> dict[str, tuple[list[Any], pa.DataType]]:
+def _expiry_columns(query: Query, results: list[Result], time_type: pa.DataType) -> dict[str, tuple[list[Any], pa.DataType]]:
     """Columns for when a result leaves, where that is known beforehand; a join of counted windows has two orders."""
     added: dict[str, tuple[list[Any], pa.DataType]] = {}
-    by_time, orders = announced(query.root)
+    by_time, orders = known_expiry(query.root)
     if by_time:
         added["expires_at"] = [r.row.expires for r in results], time_type
     if orders == 1:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Positional, View
+from panewise.aggregate import Positional, LevelView
 from panewise.algebra import (
     Call,
     Derived,
@@ -33,17 +33,17 @@ from panewise.algebra import (
 )
 from panewise.algebra.positional import views
 from panewise.errors import BindProblem
-from panewise.reference.history import History, Row, merged
+from panewise.reference.history import History, Row, merge_histories
 from panewise.reference.moments import Moment
 from panewise.scalar import Scalar
 from panewise.time import Boundary, Ticks
-from panewise.values import one_nan, to_arrow, to_python
+from panewise.values import normalize_float, to_arrow, to_python
 from panewise.window import Predicate, Session
 
 Bag = list[Row]
 
 #: Where items lie, seen from an instant; None for windows without tiers.
-Look = Callable[[int], View]
+ViewFunction = Callable[[int], LevelView]
 
 
 class Evaluation:
@@ -55,7 +55,7 @@ class Evaluation:
         boundary: Boundary,
         host: Host,
         empty: bool = False,
-        look: Look | None = None,
+        look: ViewFunction | None = None,
     ) -> None:
         self.sources, self.boundary, self.host, self.empty, self.look = sources, boundary, host, empty, look
         # By identity, since hashing a tree at every moment costs more than a window; the node is kept alive with it.
@@ -80,7 +80,7 @@ class Evaluation:
                 rows = [Row(v, row.time) for v, row in zip(values, whole.rows, strict=True)]
                 return History(rows, whole.contents)
             case Union(left, right):
-                return merged([self.history(left), self.history(right)])
+                return merge_histories([self.history(left), self.history(right)])
             case Distinct(child):
                 return self.history(child)
         raise BindProblem(
@@ -94,7 +94,7 @@ class Evaluation:
             names = [c.name for c in node.child.columns]
             places = tuple(names.index(column) for column in node.window.partition_by)
             split = self.history(child).split(places)
-            self._parts[id(node)] = node, {k: part.leaving(node.window, self.boundary) for k, part in split.items()}
+            self._parts[id(node)] = node, {k: part.with_expiry(node.window, self.boundary) for k, part in split.items()}
         return self._parts[id(node)][1]
 
     def state(self, node: Windowed, moment: Moment) -> Bag:
@@ -133,9 +133,9 @@ class Evaluation:
             case Windowed():
                 return [self.state(node, m) for m in moments]
             case Select(child, predicate):
-                return self.selected(child, predicate, self.bags(child, moments))
+                return self.select(child, predicate, self.bags(child, moments))
             case Project(child, items):
-                return self.projected(child, [s for _, s in items], self.bags(child, moments))
+                return self.project(child, [s for _, s in items], self.bags(child, moments))
             case Union(left, right):
                 return [a + b for a, b in zip(self.bags(left, moments), self.bags(right, moments), strict=True)]
             case Except(left, right):
@@ -145,25 +145,25 @@ class Evaluation:
                 return [distinct(bag) for bag in self.bags(child, moments)]
             case Group(child):
                 bags = self.bags(child, moments)
-                return [self._grouped(node, bag, m) for bag, m in zip(bags, moments, strict=True)]
+                return [self._group(node, bag, m) for bag, m in zip(bags, moments, strict=True)]
             case Join(left, right, _, residual):
                 pairs = zip(self.bags(left, moments), self.bags(right, moments), strict=True)
                 joined = [join(a, b, node) for a, b in pairs]
-                return self.selected(node, residual, joined) if residual else joined
+                return self.select(node, residual, joined) if residual else joined
         raise TypeError(f"no meaning for {type(node).__name__}")
 
-    def selected(self, child: Node, predicate: Scalar, bags: list[Bag]) -> list[Bag]:
-        rows = _each_once(bags)
+    def select(self, child: Node, predicate: Scalar, bags: list[Bag]) -> list[Bag]:
+        rows = _unique_rows(bags)
         keep = {id(row) for row, flag in zip(rows, self.scalars([predicate], child, rows), strict=True) if flag[0]}
         return [[row for row in bag if id(row) in keep] for bag in bags]
 
-    def projected(self, child: Node, scalars: list[Scalar], bags: list[Bag]) -> list[Bag]:
-        rows = _each_once(bags)
+    def project(self, child: Node, scalars: list[Scalar], bags: list[Bag]) -> list[Bag]:
+        rows = _unique_rows(bags)
         values = self.scalars(scalars, child, rows)
         image = {id(r): Row(v, r.time, r.expires, r.orders) for r, v in zip(rows, values, strict=True)}
         return [[image[id(row)] for row in bag] for bag in bags]
 
-    def _grouped(self, node: Group, bag: Bag, moment: Moment) -> Bag:
+    def _group(self, node: Group, bag: Bag, moment: Moment) -> Bag:
         names = [c.name for c in node.child.columns]
         places = [names.index(key) for key in node.keys]
         groups: dict[tuple[Any, ...], Bag] = {}
@@ -180,11 +180,11 @@ class Evaluation:
 
     def _answer(self, call: Call, names: list[str], rows: Bag, moment: Moment) -> Any:
         if not isinstance(call.aggregate, Positional):
-            return answer(call, names, rows)
+            return aggregate_rows(call, names, rows)
         assert self.look is not None, "only windows with tiers have positional aggregates"
-        ordered, present = arguments(call, names, rows)
+        ordered, present = argument_values(call, names, rows)
         items = [(row.time + self.boundary.shift, value) for row, value in zip(ordered, present, strict=True)]
-        return one_nan(call.aggregate.seen(items, self.look(moment.at)))
+        return normalize_float(call.aggregate.meaning_in_view(items, self.look(moment.at)))
 
     def scalars(self, scalars: Sequence[Scalar], child: Node, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
         """The expressions' values for each row; plain columns are copied, the host computes the rest."""
@@ -200,12 +200,12 @@ class Evaluation:
         return list(zip(*map(to_python, self.host.evaluate(scalars, table)), strict=True))
 
 
-def answer(call: Call, names: list[str], rows: Bag) -> Any:
+def aggregate_rows(call: Call, names: list[str], rows: Bag) -> Any:
     """One aggregate over the rows of a group, in time order, NULLs removed."""
-    return one_nan(call.aggregate.meaning(arguments(call, names, rows)[1]))
+    return normalize_float(call.aggregate.meaning(argument_values(call, names, rows)[1]))
 
 
-def arguments(call: Call, names: list[str], rows: Bag) -> tuple[Bag, list[Any]]:
+def argument_values(call: Call, names: list[str], rows: Bag) -> tuple[Bag, list[Any]]:
     """The rows that count for an aggregate, in time order, and the value that each brings."""
     places = [names.index(a) for a in call.arguments]
     kept, values = [], []
@@ -275,11 +275,11 @@ def _earliest(rows: Bag) -> tuple[int | None, tuple[int, ...]]:
     return min(times, default=None), tuple(map(min, zip(*orders, strict=False)))
 
 
-def _each_once(bags: Sequence[Bag]) -> Bag:
+def _unique_rows(bags: Sequence[Bag]) -> Bag:
     return list({id(row): row for bag in bags for row in bag}.values())
 
 
-def look_of(query: Query, level: int, boundary: Boundary) -> Look | None:
+def view_function(query: Query, level: int, boundary: Boundary) -> ViewFunction | None:
     """How a level of the query's only window is looked at."""
     found = views(query.windows[0].window, query.domain, boundary.shift) if len(query.windows) == 1 else None
     return None if found is None else lambda instant: found.at(instant, level)

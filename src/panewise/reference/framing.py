@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from panewise.algebra.framing import Frame, Length, Span, Trend
+from panewise.algebra.framing import Frame, FrameLength, Span, TrendFrames
 from panewise.errors import SchemaProblem
-from panewise.reference.items import Item, treated
+from panewise.reference.items import GroupItem, merge_duplicates
 from panewise.reference.stretches import Stretch, missing_between, stretches
 
-__all__ = ["Found", "Item", "framed", "treated"]
+__all__ = ["FrameResult", "GroupItem", "find_frames", "merge_duplicates"]
 
 
 @dataclass(frozen=True)
-class Found:
+class FrameResult:
     """A frame, or a fragment of one.
 
     number: see `numbered`; fragments have that of their frame.
@@ -45,26 +45,26 @@ class Found:
     def duration(self) -> int:
         return self.end - self.start
 
-    def length(self, like: Length) -> int:
+    def length(self, like: FrameLength) -> int:
         """How long it is in the unit of another length."""
         return self.rows if like.rows else self.duration
 
 
-def framed(frame: Frame, items: Sequence[Item]) -> list[Found]:
+def find_frames(frame: Frame, items: Sequence[GroupItem]) -> list[FrameResult]:
     """The frames of one group whose stream has ended, each after its fragments.
 
     Items come in the order of time, those of one time in the order of arrival.
     """
-    seen = [item for item, _ in treated(frame, items)]
+    seen = [item for item, _ in merge_duplicates(frame, items)]
     _check_schedule(frame, seen)
-    reported = [found for s in stretches(frame, seen) if _qualifies(frame, seen, found := _whole(frame, seen, s))]
-    if frame.spans is Span.MAXIMUM:
+    reported = [found for s in stretches(frame, seen) if _qualifies(frame, seen, found := _frame_of(frame, seen, s))]
+    if frame.effective_span is Span.MAXIMUM:
         # Of equals, `max` takes the first.
         reported = [max(reported, key=lambda found: (found.duration, found.rows))] if reported else []
     return [row for found in numbered(reported, seen) for row in (*_fragments(frame, seen, found), found)]
 
 
-def numbered(reported: Sequence[Found], items: Sequence[Item]) -> list[Found]:
+def numbered(reported: Sequence[FrameResult], items: Sequence[GroupItem]) -> list[FrameResult]:
     """The frames of one group with their numbers: the time of the first item, or one more than the number before.
 
     The second happens only where frames begin at one time. No number needs a memory of frames that are long past.
@@ -76,7 +76,7 @@ def numbered(reported: Sequence[Found], items: Sequence[Item]) -> list[Found]:
     return [replace(found, number=number) for found, number in zip(reported, numbers, strict=True)]
 
 
-def _check_schedule(frame: Frame, items: Sequence[Item]) -> None:
+def _check_schedule(frame: Frame, items: Sequence[GroupItem]) -> None:
     if frame.schedule is None:
         return
     every = frame.schedule.every
@@ -88,14 +88,14 @@ def _check_schedule(frame: Frame, items: Sequence[Item]) -> None:
             )
 
 
-def _whole(frame: Frame, items: Sequence[Item], stretch: Stretch) -> Found:
+def _frame_of(frame: Frame, items: Sequence[GroupItem], stretch: Stretch) -> FrameResult:
     first, last = stretch.first, stretch.last
     start, end = _extent(frame, items, stretch)
     missing = missing_between(frame, items, first, last) + stretch.trailing
-    return Found(0, start, end, first, last, last - first + 1, missing, final=True)
+    return FrameResult(0, start, end, first, last, last - first + 1, missing, final=True)
 
 
-def _extent(frame: Frame, items: Sequence[Item], stretch: Stretch) -> tuple[int, int]:
+def _extent(frame: Frame, items: Sequence[GroupItem], stretch: Stretch) -> tuple[int, int]:
     """From when to when a frame is reported to last."""
     start, end = items[stretch.first].time, items[stretch.last].time
     if frame.schedule:
@@ -107,7 +107,7 @@ def _extent(frame: Frame, items: Sequence[Item], stretch: Stretch) -> tuple[int,
     return start, end
 
 
-def _qualifies(frame: Frame, items: Sequence[Item], found: Found) -> bool:
+def _qualifies(frame: Frame, items: Sequence[GroupItem], found: FrameResult) -> bool:
     """Whether a stretch is long and short enough, and has an item that it must have."""
     return (
         (frame.least is None or found.length(frame.least) >= frame.least.amount)
@@ -116,15 +116,15 @@ def _qualifies(frame: Frame, items: Sequence[Item], found: Found) -> bool:
     )
 
 
-def _fragments(frame: Frame, items: Sequence[Item], whole: Found) -> list[Found]:
+def _fragments(frame: Frame, items: Sequence[GroupItem], whole: FrameResult) -> list[FrameResult]:
     """What is said of a frame on the way: once it is certain, and whenever it has grown by so much.
 
     Nobody knows of an item that it is the last one, so that a fragment may say the same as the frame itself.
     """
     if frame.fragments is None:
         return []
-    certain = 2 if isinstance(frame.kind, Trend) else 1
-    told: list[Found] = []
+    certain = 2 if isinstance(frame.kind, TrendFrames) else 1
+    told: list[FrameResult] = []
     for last in range(whole.first + certain - 1, whole.last + 1):
         so_far = replace(
             whole,
@@ -134,12 +134,12 @@ def _fragments(frame: Frame, items: Sequence[Item], whole: Found) -> list[Found]
             missing=missing_between(frame, items, whole.first, last),
             final=False,
         )
-        if _worth_telling(frame, items, frame.fragments, told, so_far):
+        if _is_reported(frame, items, frame.fragments, told, so_far):
             told.append(so_far)
     return told
 
 
-def _worth_telling(frame: Frame, items: Sequence[Item], every: Length, told: list[Found], so_far: Found) -> bool:
+def _is_reported(frame: Frame, items: Sequence[GroupItem], every: FrameLength, told: list[FrameResult], so_far: FrameResult) -> bool:
     if not told:
         return _qualifies(frame, items, so_far)
     return so_far.length(every) - told[-1].length(every) >= every.amount

@@ -10,35 +10,35 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.algebra import Filled, Framed, Group, Node, Project, Query, Select
-from panewise.algebra.added import beside
+from panewise.algebra.added import combine_columns
 from panewise.algebra.tree import inputs_of
-from panewise.reference.evaluate import Bag, Evaluation, answer
-from panewise.reference.framing import Found, Item, framed, treated
+from panewise.reference.evaluate import Bag, Evaluation, aggregate_rows
+from panewise.reference.framing import FrameResult, GroupItem, find_frames, merge_duplicates
 from panewise.reference.history import NO_MARK, History, Row
 from panewise.values import to_arrow
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class FrameBag:
     """A frame that is reported: the group it belongs to, and its items."""
 
     key: tuple[Any, ...]
-    found: Found
+    found: FrameResult
     bag: Bag
 
 
 def framing_table(query: Query, evaluation: Evaluation, last: int | None, instants: pa.DataType) -> pa.Table:
     """All frames of a query over items up to a time, with the columns that were asked for."""
-    node = query.framed
+    node = query.framed_node
     assert node is not None
-    filled = list(_filled(node, evaluation, last))
+    filled = list(_all_frames(node, evaluation, last))
     rows = [(row, filled[place]) for place, row in _rows(query.root, filled, evaluation)]
     selected = {
         column.name: to_arrow([row.values[place] for row, _ in rows], column.type)
         for place, column in enumerate(query.root.columns)
     }
-    added = _added(node, [each.found for _, each in rows], instants)
-    columns = beside(selected, {name: to_arrow(values, kind) for name, (values, kind) in added.items()})
+    added = _added_columns(node, [each.found for _, each in rows], instants)
+    columns = combine_columns(selected, {name: to_arrow(values, kind) for name, (values, kind) in added.items()})
     return pa.table(list(columns.values()), names=list(columns))
 
 
@@ -53,34 +53,34 @@ def _reads(node: Node) -> TypeGuard[Framed | Filled]:
     return isinstance(node, Framed | Filled)
 
 
-def _filled(node: Framed, evaluation: Evaluation, last: int | None) -> Iterator[Frame]:
+def _all_frames(node: Framed, evaluation: Evaluation, last: int | None) -> Iterator[FrameBag]:
     history = evaluation.history(node.child)
     names = [column.name for column in node.columns]
     positions = tuple(names.index(name) for name in node.frame.partition_by)
     timely = (history.contents.marks == NO_MARK) & (last is None or history.contents.times <= last)
     for key, part in history.part(np.flatnonzero(timely)).split(positions).items():
-        yield from _of_group(node, key, part, evaluation)
+        yield from _group_frames(node, key, part, evaluation)
 
 
-def _of_group(node: Framed, key: tuple[Any, ...], part: History, evaluation: Evaluation) -> Iterator[Frame]:
+def _group_frames(node: Framed, key: tuple[Any, ...], part: History, evaluation: Evaluation) -> Iterator[FrameBag]:
     values = evaluation.scalars(list(node.frame.scalars), node.child, part.rows)
-    items = [Item(row.time, each) for row, each in zip(part.rows, values, strict=True)]
-    stands_for = [places for _, places in treated(node.frame, items)]
-    for found in framed(node.frame, items):
+    items = [GroupItem(row.time, each) for row, each in zip(part.rows, values, strict=True)]
+    stands_for = [places for _, places in merge_duplicates(node.frame, items)]
+    for found in find_frames(node.frame, items):
         places = [place for places in stands_for[found.first : found.last + 1] for place in places]
-        yield Frame(key, found, [part.rows[place] for place in places])
+        yield FrameBag(key, found, [part.rows[place] for place in places])
 
 
-def _rows(root: Node, filled: list[Frame], evaluation: Evaluation) -> Iterator[tuple[int, Row]]:
+def _rows(root: Node, filled: list[FrameBag], evaluation: Evaluation) -> Iterator[tuple[int, Row]]:
     """The rows of each frame, with its place."""
     bags = _bags(root, filled, evaluation)
     if not any(isinstance(node, Group) for node in root.walk()):
-        bags = _released(bags, filled)
+        bags = _new_rows(bags, filled)
     for place, bag in enumerate(bags):
         yield from ((place, row) for row in bag)
 
 
-def _bags(node: Node, frames: list[Frame], evaluation: Evaluation, about: Filled | None = None) -> list[Bag]:
+def _bags(node: Node, frames: list[FrameBag], evaluation: Evaluation, about: Filled | None = None) -> list[Bag]:
     """What an operator says of each frame; where there are several fillings, what it says of the rows of one."""
     match node:
         case Framed():
@@ -89,55 +89,55 @@ def _bags(node: Node, frames: list[Frame], evaluation: Evaluation, about: Filled
             return _fillings(node, about or node, frames, evaluation)
         case Select(child, predicate):
             bags = _bags(child, frames, evaluation, about)
-            if about and (others := _filled_by(node).about(predicate.inputs)) and about not in others:
+            if about and (others := _filled_node(node).fillings_of(predicate.inputs)) and about not in others:
                 return bags
-            return evaluation.selected(child, predicate, bags)
+            return evaluation.select(child, predicate, bags)
         case Project(child, items):
-            return evaluation.projected(child, [s for _, s in items], _bags(child, frames, evaluation, about))
+            return evaluation.project(child, [s for _, s in items], _bags(child, frames, evaluation, about))
         case Group(child):
-            return _groups(node, frames, evaluation)
+            return _group_bags(node, frames, evaluation)
     raise TypeError(f"no meaning for {type(node).__name__} over frames")
 
 
-def _filled_by(node: Node) -> Filled:
+def _filled_node(node: Node) -> Filled:
     return next(each for each in node.walk() if isinstance(each, Filled))
 
 
-def _groups(node: Group, frames: list[Frame], evaluation: Evaluation) -> list[Bag]:
+def _group_bags(node: Group, frames: list[FrameBag], evaluation: Evaluation) -> list[Bag]:
     """The groups inside of frames; where there are several fillings, each aggregate looks at its own."""
     filled = next((each for each in node.walk() if isinstance(each, Filled)), None)
     if filled is None or len(filled.fillings) == 1:
         bags = _bags(node.child, frames, evaluation)
-        return [_grouped(node, each, bag) for each, bag in zip(frames, bags, strict=True)]
-    own = {call: _bags(node.child, frames, evaluation, filled.about(inputs_of(node, call))[0]) for call in node.calls}
+        return [_group_rows(node, each, bag) for each, bag in zip(frames, bags, strict=True)]
+    own = {call: _bags(node.child, frames, evaluation, filled.fillings_of(inputs_of(node, call))[0]) for call in node.calls}
     names = [column.name for column in node.child.columns]
     return [
-        [Row(each.key + tuple(answer(call, names, own[call][n]) for call in node.calls), each.found.end)]
+        [Row(each.key + tuple(aggregate_rows(call, names, own[call][n]) for call in node.calls), each.found.end)]
         for n, each in enumerate(frames)
     ]
 
 
-def _fillings(whole: Filled, node: Filled, frames: list[Frame], evaluation: Evaluation) -> list[Bag]:
+def _fillings(whole: Filled, node: Filled, frames: list[FrameBag], evaluation: Evaluation) -> list[Bag]:
     """The rows of a stream that belong to each frame, beside its group; those of other fillings have no values."""
     history = evaluation.history(node.right)
     rows = [row for row, mark in zip(history.rows, history.contents.marks, strict=True) if mark == NO_MARK]
-    names, groups = [c.name for c in node.right.columns], node.framed.frame.partition_by
+    names, groups = [c.name for c in node.right.columns], node.framed_node.frame.partition_by
     pairs = [(groups.index(left), names.index(right)) for left, right in node.on]
     before = [c for f in whole.fillings[: whole.fillings.index(node)] for c in f.right.columns]
     after = [c for f in whole.fillings[whole.fillings.index(node) + 1 :] for c in f.right.columns]
 
-    def belongs(row: Row, frame: Frame) -> bool:
+    def belongs(row: Row, frame: FrameBag) -> bool:
         time, found = row.time + node.offset, frame.found
         agrees = all(frame.key[a] is not None and frame.key[a] == row.values[b] for a, b in pairs)
         return agrees and found.start + node.lower <= time <= found.end + node.upper
 
-    def beside(row: Row, frame: Frame) -> Row:
+    def beside(row: Row, frame: FrameBag) -> Row:
         return Row(frame.key + (None,) * len(before) + row.values + (None,) * len(after), row.time)
 
     return [[beside(row, each) for row in rows if belongs(row, each)] for each in frames]
 
 
-def _released(bags: list[Bag], frames: list[Frame]) -> list[Bag]:
+def _new_rows(bags: list[Bag], frames: list[FrameBag]) -> list[Bag]:
     """Rows that were listed with an earlier fragment of a frame are not listed again."""
     seen: dict[tuple[Any, ...], int] = {}
     found = []
@@ -148,7 +148,7 @@ def _released(bags: list[Bag], frames: list[Frame]) -> list[Bag]:
     return found
 
 
-def _grouped(node: Group, filled: Frame, bag: Bag) -> Bag:
+def _group_rows(node: Group, filled: FrameBag, bag: Bag) -> Bag:
     """The groups inside a frame; one that has no keys of its own is there even if it holds nothing."""
     names = [column.name for column in node.child.columns]
     inner = [names.index(key) for key in node.keys[len(filled.key) :]]
@@ -156,12 +156,12 @@ def _grouped(node: Group, filled: Frame, bag: Bag) -> Bag:
     for row in bag:
         groups.setdefault(tuple(row.values[place] for place in inner), []).append(row)
     return [
-        Row(filled.key + key + tuple(answer(call, names, rows) for call in node.calls), filled.found.end)
+        Row(filled.key + key + tuple(aggregate_rows(call, names, rows) for call in node.calls), filled.found.end)
         for key, rows in groups.items()
     ]
 
 
-def _added(node: Framed, found: list[Found], instants: pa.DataType) -> dict[str, tuple[list[Any], pa.DataType]]:
+def _added_columns(node: Framed, found: list[FrameResult], instants: pa.DataType) -> dict[str, tuple[list[Any], pa.DataType]]:
     added: dict[str, tuple[list[Any], pa.DataType]] = {
         "frame_id": ([each.number for each in found], pa.int64()),
         "w_start": ([each.start for each in found], instants),

@@ -73,7 +73,7 @@ class History:
 
     def late_for(self, at: int, boundary: Boundary, upto: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Which of the first `upto` items found the instant already final when they arrived."""
-        late: Flags = boundary.final(at, self.contents.marks[:upto])
+        late: Flags = boundary.is_final(at, self.contents.marks[:upto])
         return late
 
     def on_time(self) -> Contents:
@@ -111,7 +111,7 @@ class History:
             self._sessions[window, boundary] = window.assign(self.contents, boundary)
         return self._sessions[window, boundary]
 
-    def leaving(self, window: Window, boundary: Boundary) -> History:
+    def with_expiry(self, window: Window, boundary: Boundary) -> History:
         """The same rows, each knowing when it leaves this window."""
         times, orders = window.expires_at(self.contents.times, boundary), window.expires_order(len(self.rows))
         if isinstance(window, Session):
@@ -124,7 +124,7 @@ class History:
         return History(rows, self.contents)
 
 
-def merged(parts: Iterable[History]) -> History:
+def merge_histories(parts: Iterable[History]) -> History:
     """Several histories as one, in time order; ties by arrival, then by the order of the parts."""
     parts = list(parts)
     rows = [row for part in parts for row in part.rows]
@@ -142,7 +142,7 @@ class Arrival:
     rejected: Ticks
 
 
-def arrive(stream: Stream) -> Arrival:
+def read_arrivals(stream: Stream) -> Arrival:
     """Read a stream row by row: reject poison times, note the watermark each row meets, then order by time."""
     ticks, usable = ticks_of(stream.arrow.column(stream.time))
     usable = np.ones(len(ticks), bool) if usable is None else usable

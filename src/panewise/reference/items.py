@@ -13,22 +13,22 @@ from panewise.errors import SchemaProblem
 
 
 @dataclass(frozen=True)
-class Item:
+class GroupItem:
     """One item of a group: the values of `frame.scalars` in their order, None for NULL; NaN counts as None."""
 
     time: int
     values: tuple[Any, ...]
 
 
-def treated(frame: Frame, items: Sequence[Item]) -> list[tuple[Item, list[int]]]:
+def merge_duplicates(frame: Frame, items: Sequence[GroupItem]) -> list[tuple[GroupItem, list[int]]]:
     """The items a frame sees, each with the places of those it stands for, as its `duplicates` say."""
     found = []
     for _, same in groupby(range(len(items)), key=lambda place: items[place].time):
-        found += _one_time(frame.duplicates, items, list(same))
+        found += _merge_one_time(frame.duplicates, items, list(same))
     return found
 
 
-def _one_time(duplicates: Duplicates, items: Sequence[Item], places: list[int]) -> list[tuple[Item, list[int]]]:
+def _merge_one_time(duplicates: Duplicates, items: Sequence[GroupItem], places: list[int]) -> list[tuple[GroupItem, list[int]]]:
     match duplicates:
         case Duplicates.FIRST:
             places = places[:1]
@@ -41,24 +41,24 @@ def _one_time(duplicates: Duplicates, items: Sequence[Item], places: list[int]) 
             )
         case Duplicates.AVG | Duplicates.MIN | Duplicates.MAX | Duplicates.SUM:
             columns = zip(*(items[place].values for place in places), strict=True)
-            merged = tuple(_merged(duplicates, column) for column in columns)
-            return [(_cleaned(replace(items[places[0]], values=merged)), places)]
-    return [(_cleaned(items[place]), [place]) for place in places]
+            merged = tuple(_merge_values(duplicates, column) for column in columns)
+            return [(_without_nan(replace(items[places[0]], values=merged)), places)]
+    return [(_without_nan(items[place]), [place]) for place in places]
 
 
-def _merged(duplicates: Duplicates, values: Sequence[Any]) -> Any:
-    known = [value for value in map(_known, values) if value is not None]
+def _merge_values(duplicates: Duplicates, values: Sequence[Any]) -> Any:
+    known = [value for value in map(_nan_as_none, values) if value is not None]
     if not known:
         return None
     if all(isinstance(value, bool) for value in known):
-        return _merged_truth(duplicates, known)
+        return _merge_conditions(duplicates, known)
     if duplicates in (Duplicates.MIN, Duplicates.MAX):
         return min(known) if duplicates is Duplicates.MIN else max(known)
     total = float_sum(known) if any(isinstance(value, float) for value in known) else exact_sum(known)
     return total / len(known) if duplicates is Duplicates.AVG else total
 
 
-def _merged_truth(duplicates: Duplicates, known: list[bool]) -> bool:
+def _merge_conditions(duplicates: Duplicates, known: list[bool]) -> bool:
     """Conditions have no mean: most of them decide."""
     match duplicates:
         case Duplicates.MIN:
@@ -69,10 +69,10 @@ def _merged_truth(duplicates: Duplicates, known: list[bool]) -> bool:
             return any(known)
 
 
-def _cleaned(item: Item) -> Item:
-    return replace(item, values=tuple(map(_known, item.values)))
+def _without_nan(item: GroupItem) -> GroupItem:
+    return replace(item, values=tuple(map(_nan_as_none, item.values)))
 
 
-def _known(value: Any) -> Any:
+def _nan_as_none(value: Any) -> Any:
     """The value, or None for what is no number: that alone differs from itself."""
     return value if value == value else None

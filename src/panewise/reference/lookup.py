@@ -13,33 +13,33 @@ from typing import Any
 import pyarrow as pa
 
 from panewise.algebra import Emit, Host, Query, Windowed, default_host
-from panewise.algebra.added import beside
+from panewise.algebra.added import combine_columns
 from panewise.reference.emit import Result, time_type
-from panewise.reference.evaluate import Evaluation, look_of
-from panewise.reference.history import History, arrive
-from panewise.reference.moments import Moment, levels
+from panewise.reference.evaluate import Evaluation, view_function
+from panewise.reference.history import History, read_arrivals
+from panewise.reference.moments import Moment, split_levels
 from panewise.schema import Stream
 from panewise.time import Boundary
 from panewise.values import to_arrow
 from panewise.window import MultiGranular
 
 
-def looked_up(
+def lookup_table(
     query: Query, streams: Mapping[str, Stream], at: Sequence[int], boundary: Boundary, host: Host | None = None
 ) -> pa.Table:
     """The rows of a bound query at some instants, with the bounds of their window, and its level where it has some."""
     histories: dict[object, History] = {
-        name: arrive(replace(stream, delay=None)).history for name, stream in streams.items()
+        name: read_arrivals(replace(stream, delay=None)).history for name, stream in streams.items()
     }
     query = replace(query, emit=Emit.RSTREAM, revise=None)
     results: list[Result] = []
     for instant in at:
-        for level, single in levels(query):
+        for level, single in split_levels(query):
             (node,) = single.windows
             # Between two instants of a window the state is that of the earlier one.
             origin, step = node.window.grid or (0, 1)
             moment = Moment(instant - (instant - origin) % step, *node.window.bounds(instant))
-            look = look_of(query, level or 0, boundary)
+            look = view_function(query, level or 0, boundary)
             evaluation = Evaluation(histories, boundary, host or default_host(), query.empty, look)
             (bag,) = evaluation.bags(single.root, [moment])
             results += [Result(row, moment, level=level) for row in bag]
@@ -57,4 +57,4 @@ def _table(query: Query, results: list[Result], instants: pa.DataType) -> pa.Tab
     }
     if any(isinstance(node.window, MultiGranular) for node in query.root.walk() if isinstance(node, Windowed)):
         added["w_level"] = pa.array([r.level for r in results], pa.int32())
-    return pa.table(beside(columns, added))
+    return pa.table(combine_columns(columns, added))

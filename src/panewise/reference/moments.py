@@ -35,7 +35,7 @@ class Moment:
 Parts = Callable[[Windowed], dict[tuple[Any, ...], History]]
 
 
-def levels(query: Query) -> list[tuple[int | None, Query]]:
+def split_levels(query: Query) -> list[tuple[int | None, Query]]:
     """The query once for each level of its multi-granular window, or once."""
     hierarchies = {w.window for w in query.windows if isinstance(w.window, MultiGranular)}
     if not hierarchies:
@@ -44,7 +44,7 @@ def levels(query: Query) -> list[tuple[int | None, Query]]:
         raise BindProblem("two different multi-granular windows meet in one query", fix="give both the same levels")
     found: list[tuple[int | None, Query]] = []
     for number in range(len(hierarchies.pop().levels)):
-        root = replace_windows(query.root, partial(_level, number))
+        root = replace_windows(query.root, partial(_pick_level, number))
         found.append((number, replace(query, root=root)))
     return found
 
@@ -55,7 +55,7 @@ def replace_windows(node: Node, by: Callable[[Windowed], Window]) -> Node:
     return replace(node, window=by(node)) if isinstance(node, Windowed) else node
 
 
-def _level(number: int, node: Windowed) -> Window:
+def _pick_level(number: int, node: Windowed) -> Window:
     return node.window.levels[number] if isinstance(node.window, MultiGranular) else node.window
 
 
@@ -69,10 +69,10 @@ def moments(query: Query, parts: Parts, boundary: Boundary) -> list[Moment]:
             found.update(_sessions(node.window, parts(node), boundary))
         else:
             found.update(Moment(int(t)) for t in _instants(node, parts(node), boundary, query, whole))
-    if query.periodic and (_mixes(query.root) or _lasts(query)):
+    if query.periodic and (_mixes_windows(query.root) or _never_empties(query)):
         found.update(_grid_points(query, speakers, parts, boundary))
     ordered = sorted(found, key=lambda m: (m.at, m.start is not None, m.start or 0, repr(m.session)))
-    return [m if m.session else _bounded(m, speakers) for m in ordered] if whole else ordered
+    return [m if m.session else _with_bounds(m, speakers) for m in ordered] if whole else ordered
 
 
 def _instants(
@@ -80,36 +80,36 @@ def _instants(
 ) -> Ticks:
     window = node.window
     if not window.periodic:
-        heard = [_heard(window, part, boundary) for part in parts.values()]
+        heard = [_change_instants(window, part, boundary) for part in parts.values()]
         return np.unique(np.concatenate([np.empty(0, np.int64), *heard]))
     if query.empty:
         # Silence is reported between instants that saw an item: of a late one nobody knew before it came.
-        found = [_visible(window, part, boundary) for part in parts.values()]
+        found = [_instants_with_items(window, part, boundary) for part in parts.values()]
     else:
-        found = [_spoken(window, part, boundary) for part in parts.values()]
+        found = [_periodic_instants(window, part, boundary) for part in parts.values()]
     instants = np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
     if not whole:
-        return np.union1d(instants, window.after(instants))
+        return np.union1d(instants, window.next_instants(instants))
     return grid_between(instants[:1], instants[-1:], *window.grid) if query.empty and window.grid else instants
 
 
-def _spoken(window: Window, part: History, boundary: Boundary) -> Ticks:
+def _periodic_instants(window: Window, part: History, boundary: Boundary) -> Ticks:
     """The instants of a periodic window; where nothing leaves, up to the one at which the last late item comes in."""
     instants = window.instants(part.contents, boundary)
-    if not _keeps(window) or window.grid is None:
+    if not _is_monotonic(window) or window.grid is None:
         return instants
-    late = [_seen(window, *item, boundary) for item in part.late_items(boundary)]
+    late = [_late_item_instants(window, *item, boundary) for item in part.late_items(boundary)]
     ends = np.unique(np.concatenate([instants, *late]))
     return grid_between(ends[:1], ends[-1:], *window.grid)
 
 
-def _visible(window: Window, part: History, boundary: Boundary) -> Ticks:
+def _instants_with_items(window: Window, part: History, boundary: Boundary) -> Ticks:
     """The instants of a periodic window that saw some item."""
-    late = [_seen(window, *item, boundary) for item in part.late_items(boundary)]
+    late = [_late_item_instants(window, *item, boundary) for item in part.late_items(boundary)]
     return np.unique(np.concatenate([window.instants(part.on_time(), boundary), *late]))
 
 
-def _seen(window: Window, time: int, opened: int, boundary: Boundary) -> Ticks:
+def _late_item_instants(window: Window, time: int, opened: int, boundary: Boundary) -> Ticks:
     """The instants of a late item that it is not late for; in an open landmark it counts from the next one on."""
     instants = window.instants(Contents.of(np.array([time], np.int64)), boundary)
     not_late = instants[instants >= opened]
@@ -119,29 +119,29 @@ def _seen(window: Window, time: int, opened: int, boundary: Boundary) -> Ticks:
     return following[following < FOREVER]
 
 
-def _keeps(window: Window) -> bool:
+def _is_monotonic(window: Window) -> bool:
     """Whether what has come in never leaves."""
     return window.pattern is Pattern.MONOTONIC
 
 
-def _heard(window: Window, part: History, boundary: Boundary) -> Ticks:
+def _change_instants(window: Window, part: History, boundary: Boundary) -> Ticks:
     """When a window that speaks at every change does so: an item that missed its instant comes in when it is heard."""
     found = [window.instants(part.on_time(), boundary)]
     for time, opened in part.late_items(boundary):
         instants = window.instants(Contents.of(np.array([time], np.int64)), boundary)
         later = instants[instants > opened]
-        lasts = not window.logical or _keeps(window)
+        lasts = not window.logical or _is_monotonic(window)
         missed = len(later) < len(instants)
         found.append(np.append(later, opened) if missed and (len(later) or lasts) else later)
     return np.unique(np.concatenate(found))
 
 
-def _mixes(node: Node) -> bool:
+def _mixes_windows(node: Node) -> bool:
     """Whether rows of one window may stand alone: then an instant at which another is empty has something to tell."""
-    return isinstance(node, Union | Except) or (not isinstance(node, Windowed) and any(map(_mixes, node.children)))
+    return isinstance(node, Union | Except) or (not isinstance(node, Windowed) and any(map(_mixes_windows, node.children)))
 
 
-def _lasts(query: Query) -> bool:
+def _never_empties(query: Query) -> bool:
     """Whether a refreshed window never empties: then what the others bring later must still be told."""
     patterns = [w.window.pattern for w in query.windows if w.window.periodic]
     return len(query.windows) > 1 and Pattern.MONOTONIC in patterns
@@ -150,7 +150,7 @@ def _lasts(query: Query) -> bool:
 def _grid_points(query: Query, speakers: list[Windowed], parts: Parts, boundary: Boundary) -> set[Moment]:
     """All instants of the periodic windows, from the first change of any window to the next instant after the last."""
     told = [
-        (_visible(w.window, part, boundary) if w.window.periodic else _heard(w.window, part, boundary))
+        (_instants_with_items(w.window, part, boundary) if w.window.periodic else _change_instants(w.window, part, boundary))
         for w in query.windows
         for part in parts(w).values()
     ]
@@ -172,7 +172,7 @@ def _sessions(window: Session, parts: dict[tuple[Any, ...], History], boundary: 
     return found
 
 
-def _bounded(moment: Moment, speakers: list[Windowed]) -> Moment:
+def _with_bounds(moment: Moment, speakers: list[Windowed]) -> Moment:
     """With several windows, a result speaks for the time from the earliest start to the latest end."""
     bounds = [w.window.bounds(moment.at) for w in speakers]
     starts, ends = [s for s, _ in bounds if s is not None], [e for _, e in bounds if e is not None]

@@ -14,24 +14,24 @@ from itertools import combinations_with_replacement, pairwise, takewhile
 from typing import Any
 
 from panewise.algebra.framing import (
-    Between,
-    Boundary,
-    Choice,
-    Custom,
-    Delta,
-    Density,
+    BetweenFrames,
+    BoundaryFrames,
+    Saturation,
+    CustomFrames,
+    DeltaFrames,
+    DensityFrames,
     Direction,
     Frame,
     Missing,
-    Policy,
-    Reach,
+    StartPolicy,
+    ReachFrames,
     Scheme,
-    Trend,
-    While,
+    TrendFrames,
+    WhileFrames,
 )
 from panewise.algebra.framing_function import FramingFunction, framing_function
 from panewise.algebra.scan import scan_chance
-from panewise.reference.items import Item
+from panewise.reference.items import GroupItem
 
 #: Whether the stretch from one place to another, both included, satisfies the local condition.
 Holds = Callable[[int, int], bool]
@@ -46,21 +46,21 @@ class Stretch:
     trailing: int = 0
 
 
-def stretches(frame: Frame, items: Sequence[Item]) -> list[Stretch]:
+def stretches(frame: Frame, items: Sequence[GroupItem]) -> list[Stretch]:
     """All stretches of a frame's kind that its scheme chooses, by start."""
     match frame.kind:
-        case While():
+        case WhileFrames():
             return _while(frame, items)
-        case Trend():
+        case TrendFrames():
             return _maximal(len(items), _trend(frame.kind, items))
-        case Density():
-            return _dense(frame.kind, items)
-        case Between():
+        case DensityFrames():
+            return _dense_stretches(frame.kind, items)
+        case BetweenFrames():
             return sorted(_between(frame.kind.policy, items), key=lambda s: s.first)
-        case Boundary() | Delta() | Reach():
-            return list(_divided(frame, frame.kind, items))
-        case Custom(name):
-            return list(_asked(framing_function(name), items))
+        case BoundaryFrames() | DeltaFrames() | ReachFrames():
+            return list(_dividing_stretches(frame, frame.kind, items))
+        case CustomFrames(name):
+            return list(_custom_stretches(framing_function(name), items))
 
 
 def _maximal(size: int, holds: Holds) -> list[Stretch]:
@@ -77,7 +77,7 @@ def _maximal(size: int, holds: Holds) -> list[Stretch]:
 # ---- a predicate for every item ----------------------------------------------------------------------------------
 
 
-def missing_between(frame: Frame, items: Sequence[Item], first: int, last: int) -> int:
+def missing_between(frame: Frame, items: Sequence[GroupItem], first: int, last: int) -> int:
     """How many reports were expected between two items and did not come."""
     if frame.schedule is None:
         return 0
@@ -85,7 +85,7 @@ def missing_between(frame: Frame, items: Sequence[Item], first: int, last: int) 
     return sum(max((b.time - a.time) // every - 1, 0) for a, b in pairwise(items[first : last + 1]))
 
 
-def _while(frame: Frame, items: Sequence[Item]) -> list[Stretch]:
+def _while(frame: Frame, items: Sequence[GroupItem]) -> list[Stretch]:
     missing = frame.schedule.missing if frame.schedule else None
 
     def holds(first: int, last: int) -> bool:
@@ -101,7 +101,7 @@ def _while(frame: Frame, items: Sequence[Item]) -> list[Stretch]:
 # ---- steps and crowds --------------------------------------------------------------------------------------------
 
 
-def _trend(kind: Trend, items: Sequence[Item]) -> Holds:
+def _trend(kind: TrendFrames, items: Sequence[GroupItem]) -> Holds:
     def steps(before: Any, after: Any) -> bool:
         if before is None or after is None:
             return False
@@ -112,7 +112,7 @@ def _trend(kind: Trend, items: Sequence[Item]) -> Holds:
             case Direction.FALLING:
                 return bool(after < before)
             case Direction.FLAT:
-                return bool(_apart(before, after) <= kind.tolerance)
+                return bool(_distance(before, after) <= kind.tolerance)
 
     def holds(first: int, last: int) -> bool:
         return first < last and all(steps(a.values[0], b.values[0]) for a, b in pairwise(items[first : last + 1]))
@@ -120,7 +120,7 @@ def _trend(kind: Trend, items: Sequence[Item]) -> Holds:
     return holds
 
 
-def _dense(kind: Density, items: Sequence[Item]) -> list[Stretch]:
+def _dense_stretches(kind: DensityFrames, items: Sequence[GroupItem]) -> list[Stretch]:
     """Clusters, united while they share items."""
     found: list[Stretch] = []
     for first in range(len(items) - kind.count + 1):
@@ -134,7 +134,7 @@ def _dense(kind: Density, items: Sequence[Item]) -> list[Stretch]:
     return [s for s in found if _unlikely(kind, [item.time for item in items[s.first : s.last + 1]])]
 
 
-def _unlikely(kind: Density, times: list[int]) -> bool:
+def _unlikely(kind: DensityFrames, times: list[int]) -> bool:
     if kind.chance is None or kind.expected is None:
         return True
     most = max(sum(0 <= other - time < kind.per for other in times) for time in times)
@@ -145,19 +145,19 @@ def _unlikely(kind: Density, times: list[int]) -> bool:
 # ---- starts and ends ---------------------------------------------------------------------------------------------
 
 
-def _between(policy: Policy, items: Sequence[Item]) -> Iterator[Stretch]:
+def _between(policy: StartPolicy, items: Sequence[GroupItem]) -> Iterator[Stretch]:
     opened: list[int] = []
     for place, (starts, ends, *_) in enumerate(item.values for item in items):
         if opened and ends is True:
             yield from (Stretch(first, place) for first in opened)
             opened = []
         elif starts is True:
-            if policy is Policy.CLOSE:
+            if policy is StartPolicy.CLOSE:
                 yield from (Stretch(first, place - 1) for first in opened)
-            opened = [*opened, place] if policy is Policy.CONTINUE else [place]
+            opened = [*opened, place] if policy is StartPolicy.CONTINUE else [place]
 
 
-def _asked(function: FramingFunction, items: Sequence[Item]) -> Iterator[Stretch]:
+def _custom_stretches(function: FramingFunction, items: Sequence[GroupItem]) -> Iterator[Stretch]:
     """What somebody else's framing function says (definition 5)."""
     start, state = None, None
     for place, item in enumerate(items):
@@ -175,33 +175,33 @@ def _asked(function: FramingFunction, items: Sequence[Item]) -> Iterator[Stretch
 # ---- kinds that divide the stream --------------------------------------------------------------------------------
 
 
-def _divided(frame: Frame, kind: Boundary | Delta | Reach, items: Sequence[Item]) -> Iterator[Stretch]:
-    every = frame.schemes in (Scheme.UNCONSTRAINED, Scheme.ADVANCING) or (
-        frame.schemes is Scheme.COVER and frame.choice is Choice.SATURATED
+def _dividing_stretches(frame: Frame, kind: BoundaryFrames | DeltaFrames | ReachFrames, items: Sequence[GroupItem]) -> Iterator[Stretch]:
+    every = frame.effective_scheme in (Scheme.UNCONSTRAINED, Scheme.ADVANCING) or (
+        frame.effective_scheme is Scheme.COVER and frame.choice is Saturation.SATURATED
     )
     if not every:
-        return _chained(frame, kind, items)
+        return _chain_stretches(frame, kind, items)
     found = _from_everywhere(kind, items)
-    return _advancing(found) if frame.schemes is Scheme.ADVANCING else found
+    return _keep_advancing(found) if frame.effective_scheme is Scheme.ADVANCING else found
 
 
-def _end(kind: Boundary | Delta | Reach, items: Sequence[Item], start: int) -> int | None:
+def _end(kind: BoundaryFrames | DeltaFrames | ReachFrames, items: Sequence[GroupItem], start: int) -> int | None:
     """Where the frame that begins at an item ends, if there is one: as soon as it qualifies, or when it stops to."""
     holds = _condition(kind, items)
     ends = range(start, len(items))
-    if isinstance(kind, Reach) and kind.grows:
+    if isinstance(kind, ReachFrames) and kind.grows:
         return next((last for last in ends if holds(start, last)), None)
     return max(takewhile(lambda last: holds(start, last), ends), default=None)
 
 
-def _from_everywhere(kind: Boundary | Delta | Reach, items: Sequence[Item]) -> Iterator[Stretch]:
+def _from_everywhere(kind: BoundaryFrames | DeltaFrames | ReachFrames, items: Sequence[GroupItem]) -> Iterator[Stretch]:
     for start in range(len(items)):
         last = _end(kind, items, start)
         if last is not None:
             yield Stretch(start, last)
 
 
-def _advancing(found: Iterator[Stretch]) -> Iterator[Stretch]:
+def _keep_advancing(found: Iterator[Stretch]) -> Iterator[Stretch]:
     reached = -1
     for stretch in found:
         if stretch.last > reached:
@@ -209,7 +209,7 @@ def _advancing(found: Iterator[Stretch]) -> Iterator[Stretch]:
             yield stretch
 
 
-def _chained(frame: Frame, kind: Boundary | Delta | Reach, items: Sequence[Item]) -> Iterator[Stretch]:
+def _chain_stretches(frame: Frame, kind: BoundaryFrames | DeltaFrames | ReachFrames, items: Sequence[GroupItem]) -> Iterator[Stretch]:
     """Each frame decides where the next one begins."""
     start = 0
     while start < len(items):
@@ -217,45 +217,45 @@ def _chained(frame: Frame, kind: Boundary | Delta | Reach, items: Sequence[Item]
         if last is not None:
             yield Stretch(start, last)
             start = _next_start(frame, items, start, last)
-        elif isinstance(kind, Reach) and kind.grows:
+        elif isinstance(kind, ReachFrames) and kind.grows:
             return  # it is open until the stream ends, and nothing else begins meanwhile
         else:
             start += 1
 
 
-def _next_start(frame: Frame, items: Sequence[Item], start: int, last: int) -> int:
-    if frame.schemes is not Scheme.ADJACENT or last == len(items) - 1:
+def _next_start(frame: Frame, items: Sequence[GroupItem], start: int, last: int) -> int:
+    if frame.effective_scheme is not Scheme.ADJACENT or last == len(items) - 1:
         return last + 1
     earliest = items[last].time - frame.overlap
     return next(place for place in range(start + 1, len(items)) if items[place].time >= earliest)
 
 
-def _condition(kind: Boundary | Delta | Reach, items: Sequence[Item]) -> Holds:
-    def given(first: int, last: int) -> list[Any]:
+def _condition(kind: BoundaryFrames | DeltaFrames | ReachFrames, items: Sequence[GroupItem]) -> Holds:
+    def values_between(first: int, last: int) -> list[Any]:
         values = [item.values[0] for item in items[first : last + 1]]
         return [value for value in values if value is not None]
 
-    def known(first: int, last: int) -> list[float]:
-        return [float(value) for value in given(first, last)]  # frames follow numbers as doubles
+    def numbers_between(first: int, last: int) -> list[float]:
+        return [float(value) for value in values_between(first, last)]  # frames follow numbers as doubles
 
     match kind:
-        case Boundary():
-            labels = {place: _label(kind, value) for place in range(len(items)) for value in known(place, place)}
+        case BoundaryFrames():
+            labels = {place: _label(kind, value) for place in range(len(items)) for value in numbers_between(place, place)}
             return lambda first, last: (
                 first in labels and len({labels[p] for p in range(first, last + 1) if p in labels}) == 1
             )
-        case Delta():
+        case DeltaFrames():
             closer = operator.lt if kind.open else operator.le
             return lambda first, last: (
-                bool(known(first, first))
-                and bool(closer(_apart(min(known(first, last)), max(known(first, last))), kind.limit))
+                bool(numbers_between(first, first))
+                and bool(closer(_distance(min(numbers_between(first, last)), max(numbers_between(first, last))), kind.limit))
             )
-        case Reach():
-            values = given if kind.argument else lambda first, last: list(items[first : last + 1])
+        case ReachFrames():
+            values = values_between if kind.argument else lambda first, last: list(items[first : last + 1])
             return lambda first, last: _compares(kind, kind.aggregate.meaning(values(first, last)))
 
 
-def _label(kind: Boundary, value: float) -> float:
+def _label(kind: BoundaryFrames, value: float) -> float:
     """Between which boundaries a value lies: the same number for values between the same two."""
     if kind.step is None:
         return len([mark for mark in kind.marks if mark <= value])
@@ -263,7 +263,7 @@ def _label(kind: Boundary, value: float) -> float:
     return math.floor(steps) if math.isfinite(steps) else steps
 
 
-def _compares(kind: Reach, value: Any) -> bool:
+def _compares(kind: ReachFrames, value: Any) -> bool:
     """Whether an aggregate is where it shall be; without a value it has not got there, nor has it left."""
     if value is None or value != value:
         return not kind.grows
@@ -271,6 +271,6 @@ def _compares(kind: Reach, value: Any) -> bool:
     return bool(compare(float(value), kind.limit))
 
 
-def _apart(one: Any, other: Any) -> Any:
+def _distance(one: Any, other: Any) -> Any:
     """How far two values are from each other; infinities are not apart from themselves."""
     return 0 if one == other else abs(other - one)

@@ -14,15 +14,15 @@ from panewise.engine import Pool
 from panewise.engine.snapshot import fingerprint
 from panewise.errors import StateProblem
 from panewise.runtime.control import ControlLog
-from panewise.runtime.dead_letters import DeadLetters
+from panewise.runtime.dead_letters import DeadLetterFolder
 from panewise.runtime.lease import Lease
-from panewise.runtime.whole import clear_drafts, create_whole
+from panewise.runtime.whole import clear_drafts, create_atomic
 
 FORMAT = 2
 
 
 @dataclass(frozen=True)
-class Plan:
+class PipelinePlan:
     """What cannot change while a checkpoint lives."""
 
     identity: str
@@ -32,9 +32,9 @@ class Plan:
     state: str
     format: int = FORMAT
 
-    def streams(self) -> Pool:
+    def empty_pool(self) -> Pool:
         """A pool with the streams of the plan and no queries."""
-        return Pool.from_declared(self.pool | {"queries": []})
+        return Pool.from_declaration(self.pool | {"queries": []})
 
 
 class Checkpoint:
@@ -62,7 +62,7 @@ class Checkpoint:
         return self.folder / "state"
 
     @property
-    def agenda(self) -> Path:
+    def batch_commands(self) -> Path:
         """Which commands the last batches follow, where Spark does not write it down."""
         return self.folder / "agenda"
 
@@ -73,16 +73,16 @@ class Checkpoint:
             clear_drafts(folder)
         self.control.clear_drafts()
         batches = (path for name in ("offsets", "commits") for path in (self.spark / name).glob("[0-9]*"))
-        if not any(batches) and not (self.spark / "state").exists() and not self.begun.exists():
+        if not any(batches) and not (self.spark / "state").exists() and not self.begun_file.exists():
             shutil.rmtree(self.spark, ignore_errors=True)
 
     @property
-    def begun(self) -> Path:
+    def begun_file(self) -> Path:
         """There once every shard has state."""
         return self.folder / "begun"
 
     @property
-    def finishing(self) -> Path:
+    def finishing_file(self) -> Path:
         """The number of the batch that answers everything, written before it is begun."""
         return self.folder / "finishing"
 
@@ -92,9 +92,9 @@ class Checkpoint:
         return self.folder / "targets.json"
 
     @property
-    def letters(self) -> DeadLetters:
+    def dead_letters(self) -> DeadLetterFolder:
         """What queries failed on, and results that no sink took."""
-        return DeadLetters(self.folder / "dead_letters")
+        return DeadLetterFolder(self.folder / "dead_letters")
 
     @property
     def metrics(self) -> Path:
@@ -105,20 +105,20 @@ class Checkpoint:
         """Where each shard tells how many rows came too late for which query."""
         return self.folder / "lateness"
 
-    def excuse(self, file: str) -> None:
+    def record_unreadable(self, file: str) -> None:
         """Remember that a file of a source could not be read: it may be removed."""
         folder = self.folder / "unreadable"
         folder.mkdir(exist_ok=True)
-        create_whole(folder / _named(file), file.encode())
+        create_atomic(folder / _file_name(file), file.encode())
 
-    def excused(self, file: str) -> bool:
-        return (self.folder / "unreadable" / _named(file)).exists()
+    def is_known_unreadable(self, file: str) -> bool:
+        return (self.folder / "unreadable" / _file_name(file)).exists()
 
     def results(self, name: str) -> Path:
         """Where `memory:` keeps the results of a query."""
         return self.folder / "results" / quote(name, safe="").replace(".", "%2E")
 
-    def plan(self) -> Plan | None:
+    def plan(self) -> PipelinePlan | None:
         """The plan that was written; None in an empty folder."""
         path = self.folder / "plan.json"
         if not path.exists():
@@ -130,7 +130,7 @@ class Checkpoint:
         try:
             saved = json.loads(path.read_text(encoding="utf-8"))
             sealed = saved.pop("fingerprint")
-            found = Plan(**(saved | {"labels": tuple(saved["labels"])}))
+            found = PipelinePlan(**(saved | {"labels": tuple(saved["labels"])}))
         except OSError as problem:
             raise StateProblem(f"'{path}' cannot be read: {problem.strerror}", fix="check permissions") from None
         except (ValueError, TypeError, KeyError, AttributeError):
@@ -149,23 +149,23 @@ class Checkpoint:
             )
         return found
 
-    def create(self, pool: Pool, labels: tuple[int, ...], state: str) -> Plan:
+    def create(self, pool: Pool, labels: tuple[int, ...], state: str) -> PipelinePlan:
         """Write the plan of a new pipeline."""
-        declared = pool.emptied().declared()
-        plan = Plan(uuid.uuid4().hex, declared, len(labels), labels, state)
+        declared = pool.without_queries().declaration()
+        plan = PipelinePlan(uuid.uuid4().hex, declared, len(labels), labels, state)
         try:
             self.control.prepare()
             text = json.dumps(asdict(plan) | {"fingerprint": fingerprint(asdict(plan))})
-            create_whole(self.folder / "plan.json", text.encode())
+            create_atomic(self.folder / "plan.json", text.encode())
         except OSError as problem:
             raise StateProblem(
                 f"checkpoint '{self.folder}' cannot be written: {problem.strerror}", fix="check space and permissions"
             ) from None
         return plan
 
-    def agreed(self, plan: Plan, pool: Pool, shards: int | None, state: str) -> None:
+    def check_compatible(self, plan: PipelinePlan, pool: Pool, shards: int | None, state: str) -> None:
         """Refuse what the checkpoint cannot go on with."""
-        declared = pool.emptied().declared()
+        declared = pool.without_queries().declaration()
         for name in sorted({*declared["streams"], *plan.pool["streams"]}):
             if declared["streams"].get(name) != plan.pool["streams"].get(name):
                 raise StateProblem(
@@ -190,6 +190,6 @@ class Checkpoint:
             )
 
 
-def _named(path: str) -> str:
+def _file_name(path: str) -> str:
     """A name for a path."""
     return fingerprint({"file": path})

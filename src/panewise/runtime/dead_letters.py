@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from panewise.errors import Failure
-from panewise.runtime.whole import create_whole, private_folder, write_whole
+from panewise.runtime.whole import create_atomic, private_folder, write_atomic
 
 
 def now() -> str:
@@ -23,7 +23,7 @@ def now() -> str:
 
 
 @dataclass(frozen=True)
-class Letter:
+class DeadLetter:
     """Why a query was suspended: the row it failed on, as text, and the batch that had it."""
 
     query: str
@@ -33,7 +33,7 @@ class Letter:
     at: str = field(default_factory=now)
 
     @classmethod
-    def of(cls, failure: Failure) -> Letter:
+    def of(cls, failure: Failure) -> DeadLetter:
         return cls(failure.query, failure.reason, failure.row)
 
     def __str__(self) -> str:
@@ -42,50 +42,50 @@ class Letter:
 
 
 @dataclass(frozen=True)
-class DeadLetters:
+class DeadLetterFolder:
     """The folder of them."""
 
     folder: Path
 
-    def write(self, letter: Letter, text: str) -> Path:
+    def write(self, letter: DeadLetter, text: str) -> Path:
         """Put a letter aside, with the text of its query."""
-        home = self._home(letter.query)
+        home = self._query_folder(letter.query)
         private_folder(home)
         number = len(list(home.glob("[0-9]*.json"))) + 1
-        while not create_whole(path := home / f"{number:06d}.json", _bytes(asdict(letter) | {"text": text})):
+        while not create_atomic(path := home / f"{number:06d}.json", _json_bytes(asdict(letter) | {"text": text})):
             number += 1
         return path
 
     # ---- sinks -------------------------------------------------------------------------------------------------
 
-    def suspend_sink(self, letter: Letter) -> None:
-        home = self._home(letter.query)
+    def suspend_sink(self, letter: DeadLetter) -> None:
+        home = self._query_folder(letter.query)
         private_folder(home)
-        write_whole(home / "sink.json", _bytes(asdict(letter)))
+        write_atomic(home / "sink.json", _json_bytes(asdict(letter)))
 
-    def sink(self, query: str) -> Letter | None:
+    def sink_suspension(self, query: str) -> DeadLetter | None:
         """Why the sinks of a query are suspended; None where they are not."""
         try:
-            return Letter(**json.loads((self._home(query) / "sink.json").read_text(encoding="utf-8")))
+            return DeadLetter(**json.loads((self._query_folder(query) / "sink.json").read_text(encoding="utf-8")))
         except FileNotFoundError:
             return None
 
-    def sinks(self) -> dict[str, Letter]:
+    def sink_suspensions(self) -> dict[str, DeadLetter]:
         """All queries whose sinks are suspended."""
         homes = sorted(path.parent for path in self.folder.glob("*/sink.json"))
-        return {name: letter for home in homes if (letter := self.sink(name := unquote(home.name))) is not None}
+        return {name: letter for home in homes if (letter := self.sink_suspension(name := unquote(home.name))) is not None}
 
-    def results(self, query: str) -> Path:
+    def waiting_results(self, query: str) -> Path:
         """Where the results wait that the sinks of a query did not take."""
-        return self._home(query) / "results"
+        return self._query_folder(query) / "results"
 
     def resume_sink(self, query: str) -> None:
         """Its sinks have taken everything that waited."""
-        (self._home(query) / "sink.json").unlink(missing_ok=True)
+        (self._query_folder(query) / "sink.json").unlink(missing_ok=True)
 
-    def _home(self, query: str) -> Path:
+    def _query_folder(self, query: str) -> Path:
         return self.folder / quote(query, safe="").replace(".", "%2E")
 
 
-def _bytes(entry: Mapping[str, Any]) -> bytes:
+def _json_bytes(entry: Mapping[str, Any]) -> bytes:
     return json.dumps(entry, indent=2).encode()

@@ -21,18 +21,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from panewise.errors import StateProblem
-from panewise.runtime.whole import create_whole, private_folder
+from panewise.runtime.whole import create_atomic, private_folder
 
 log = logging.getLogger("panewise.lease")
 
 #: An owner shows that it is alive this often, in seconds.
-BEAT = 1.0
+HEARTBEAT_INTERVAL = 1.0
 #: An owner on another machine that has not been heard of for so long is taken for dead.
-SILENCE = 30.0
+HEARTBEAT_TIMEOUT = 30.0
 #: So many owners are kept on record.
-RECORDED = 16
+KEPT_OWNERS = 16
 #: What is left of the heartbeat of an owner that has gone.
-_GONE = "gone"
+_RELEASED = "gone"
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class Owner:
         return f"process {self.pid} on {self.host} since {self.since}"
 
     @property
-    def gone(self) -> bool | None:
+    def has_ended(self) -> bool | None:
         """Whether the process has ended; None where that cannot be seen from here."""
-        return None if self.machine != _machine() else _born(self.pid) != self.born
+        return None if self.machine != _machine_id() else _process_start(self.pid) != self.born
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,10 @@ class Fence:
 
     def check(self) -> None:
         """Refuse to go on once another process owns the checkpoint."""
-        successor = _path(Path(self.folder), self.epoch + 1)
-        if successor.exists() or not _path(Path(self.folder), self.epoch).exists():
+        successor = _owner_path(Path(self.folder), self.epoch + 1)
+        if successor.exists() or not _owner_path(Path(self.folder), self.epoch).exists():
             raise StateProblem(
-                f"this pipeline has lost its checkpoint to {_read(successor) or 'another process'}",
+                f"this pipeline has lost its checkpoint to {_read_owner(successor) or 'another process'}",
                 fix="it stops here; what it has committed is kept, and the other one goes on from there",
             )
 
@@ -89,10 +89,10 @@ class Lease:
     def owner(self) -> Owner | None:
         """The process that has the checkpoint now, as far as that can be seen from here."""
         last = max(_epochs(self.folder), default=0)
-        found = None if _heard(self.folder, last) == _GONE else _read(_path(self.folder, last))
-        return None if found is None or found.gone else found
+        found = None if _read_heartbeat(self.folder, last) == _RELEASED else _read_owner(_owner_path(self.folder, last))
+        return None if found is None or found.has_ended else found
 
-    def take(self) -> None:
+    def acquire(self) -> None:
         """Become the owner, or stay it; refuses while another process is."""
         with self._lock:
             if self.held:
@@ -101,15 +101,15 @@ class Lease:
             try:
                 private_folder(self.checkpoint)
                 self.folder.mkdir(exist_ok=True)
-                self.fence = Fence(str(self.folder), self._claimed())
-                self._forget()
+                self.fence = Fence(str(self.folder), self._claim_epoch())
+                self._remove_old_owners()
             except OSError as problem:
                 raise StateProblem(
                     f"checkpoint '{self.checkpoint}' cannot be written: {problem.strerror}",
                     fix="check space and permissions",
                 ) from None
             self._ended = threading.Event()
-            threading.Thread(target=self._beat, args=(self._ended, self.fence.epoch), daemon=True).start()
+            threading.Thread(target=self._write_heartbeats, args=(self._ended, self.fence.epoch), daemon=True).start()
 
     def release(self) -> None:
         """Let the next owner in without waiting."""
@@ -118,57 +118,57 @@ class Lease:
                 self._ended.set()
                 self._ended = None
                 with suppress(OSError):
-                    _beating(self.folder, self.fence.epoch).write_text(_GONE)
+                    _heartbeat_path(self.folder, self.fence.epoch).write_text(_RELEASED)
 
-    def _claimed(self) -> int:
+    def _claim_epoch(self) -> int:
         """The epoch that is ours."""
         while True:
             last = max(_epochs(self.folder), default=0)
-            if last and not self._left(last):
+            if last and not self._is_abandoned(last):
                 raise StateProblem(
-                    f"checkpoint '{self.checkpoint}' is in use by {_read(_path(self.folder, last)) or 'another one'}",
+                    f"checkpoint '{self.checkpoint}' is in use by {_read_owner(_owner_path(self.folder, last)) or 'another one'}",
                     fix="stop that pipeline first, or give this one a checkpoint of its own; "
                     "of a copy remove the folder 'owners'",
                 )
             since = datetime.now(UTC).isoformat(timespec="seconds")
-            mine = Owner(last + 1, _machine(), platform.node(), os.getpid(), str(_born(os.getpid())), since)
-            if create_whole(_path(self.folder, mine.epoch), json.dumps(asdict(mine)).encode()):
+            mine = Owner(last + 1, _machine_id(), platform.node(), os.getpid(), str(_process_start(os.getpid())), since)
+            if create_atomic(_owner_path(self.folder, mine.epoch), json.dumps(asdict(mine)).encode()):
                 return mine.epoch
 
-    def _left(self, epoch: int) -> bool:
+    def _is_abandoned(self, epoch: int) -> bool:
         """Whether the owner of an epoch has gone. One that cannot be seen is listened for, by our own clock."""
-        first = _heard(self.folder, epoch)
-        if first == _GONE:
+        first = _read_heartbeat(self.folder, epoch)
+        if first == _RELEASED:
             return True
-        owner = _read(_path(self.folder, epoch))
-        if owner is not None and owner.gone is not None:
-            return owner.gone
-        log.warning("waiting up to %.0f s for a sign of %s", SILENCE, owner or "the owner of the checkpoint")
-        ending = time.monotonic() + SILENCE
+        owner = _read_owner(_owner_path(self.folder, epoch))
+        if owner is not None and owner.has_ended is not None:
+            return owner.has_ended
+        log.warning("waiting up to %.0f s for a sign of %s", HEARTBEAT_TIMEOUT, owner or "the owner of the checkpoint")
+        ending = time.monotonic() + HEARTBEAT_TIMEOUT
         while time.monotonic() < ending:
-            time.sleep(BEAT / 4)
-            if (now := _heard(self.folder, epoch)) != first:
-                return now == _GONE
+            time.sleep(HEARTBEAT_INTERVAL / 4)
+            if (now := _read_heartbeat(self.folder, epoch)) != first:
+                return now == _RELEASED
         return True
 
-    def _beat(self, ended: threading.Event, epoch: int) -> None:
-        while not ended.wait(BEAT):
+    def _write_heartbeats(self, ended: threading.Event, epoch: int) -> None:
+        while not ended.wait(HEARTBEAT_INTERVAL):
             # Under the lock: nothing may follow the last word of an owner that goes.
             with self._lock, suppress(OSError):
                 if not ended.is_set():
-                    _beating(self.folder, epoch).write_text(uuid.uuid4().hex)
+                    _heartbeat_path(self.folder, epoch).write_text(uuid.uuid4().hex)
 
-    def _forget(self) -> None:
-        for epoch in sorted(_epochs(self.folder))[:-RECORDED]:
-            _path(self.folder, epoch).unlink(missing_ok=True)
-            _beating(self.folder, epoch).unlink(missing_ok=True)
+    def _remove_old_owners(self) -> None:
+        for epoch in sorted(_epochs(self.folder))[:-KEPT_OWNERS]:
+            _owner_path(self.folder, epoch).unlink(missing_ok=True)
+            _heartbeat_path(self.folder, epoch).unlink(missing_ok=True)
 
 
-def _path(folder: Path, epoch: int) -> Path:
+def _owner_path(folder: Path, epoch: int) -> Path:
     return folder / f"{epoch:08d}.json"
 
 
-def _beating(folder: Path, epoch: int) -> Path:
+def _heartbeat_path(folder: Path, epoch: int) -> Path:
     return folder / f"{epoch:08d}.beat"
 
 
@@ -176,14 +176,14 @@ def _epochs(folder: Path) -> list[int]:
     return [int(path.stem) for path in folder.glob("*.json") if path.stem.isdecimal()]
 
 
-def _heard(folder: Path, epoch: int) -> str | None:
+def _read_heartbeat(folder: Path, epoch: int) -> str | None:
     try:
-        return _beating(folder, epoch).read_text(encoding="utf-8")
+        return _heartbeat_path(folder, epoch).read_text(encoding="utf-8")
     except (OSError, UnicodeError):
         return None
 
 
-def _read(path: Path) -> Owner | None:
+def _read_owner(path: Path) -> Owner | None:
     """The owner that a file tells of; None where it tells of none."""
     try:
         return Owner(**json.loads(path.read_bytes()))
@@ -191,7 +191,7 @@ def _read(path: Path) -> Owner | None:
         return None
 
 
-def _machine() -> str:
+def _machine_id() -> str:
     """Names the machine since it was started, and the space of process numbers in it."""
     try:
         booted = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
@@ -200,17 +200,17 @@ def _machine() -> str:
         return f"{platform.node()} {uuid.getnode()}"
 
 
-def _born(pid: int) -> str | None:
+def _process_start(pid: int) -> str | None:
     """When a process began, in terms of its machine; None where there is none."""
     try:
         told = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
-        return None if Path("/proc/self/stat").exists() else _alive(pid)
+        return None if Path("/proc/self/stat").exists() else _start_if_alive(pid)
     # A process that is dead and has not been waited for writes nothing any more.
     return None if told[0] in "ZX" else told[19]
 
 
-def _alive(pid: int) -> str | None:
+def _start_if_alive(pid: int) -> str | None:
     """The same where only its being there can be asked."""
     try:
         os.kill(pid, 0)

@@ -22,16 +22,16 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from panewise.engine import Pool
-from panewise.engine.pane_log import PaneRows, logged_plan
-from panewise.engine.pool import Standing
+from panewise.engine.pane_log import PaneLogFormat, logged_plan
+from panewise.engine.pool import RegisteredQuery
 from panewise.engine.snapshot import fingerprint
 from panewise.errors import PanewiseError, Place, SourceProblem, StateProblem
-from panewise.runtime.whole import clear_drafts, create_whole, draft_of, private_folder, settled, write_whole
+from panewise.runtime.whole import clear_drafts, create_atomic, draft_path, private_folder, sync_folder, write_atomic
 
 FORMAT = 2
 HEADER = "_panewise.json"
 #: Nanoseconds within which two changes of a folder may look like one.
-RECENT = 2_000_000_000
+RECENT_NS = 2_000_000_000
 _BATCH = re.compile(r"batch_*=(\d+)")
 
 
@@ -45,26 +45,26 @@ class Header:
     format: int = FORMAT
 
     @classmethod
-    def of(cls, standing: Standing, pool: Pool, writer: str) -> Header:
+    def of(cls, standing: RegisteredQuery, pool: Pool, writer: str) -> Header:
         """The header for a query of a pool; refuses one whose panes cannot be logged."""
         logged_plan(standing)
         alone = Pool({name: pool.streams[name] for name in sorted(standing.streams)}, pool.boundary, host=pool.host)
-        alone.adopt(Standing(standing.name, standing.text, standing.plan))
-        return cls(standing.name, alone.declared(), writer)
+        alone.add_query(RegisteredQuery(standing.name, standing.text, standing.plan))
+        return cls(standing.name, alone.declaration(), writer)
 
-    def read(self) -> Pool:
+    def build_pool(self) -> Pool:
         """A pool with the query."""
-        return Pool.from_declared(self.pool)
+        return Pool.from_declaration(self.pool)
 
-    def text(self) -> str:
+    def json_text(self) -> str:
         """The header as it is written, with a fingerprint of itself."""
         return json.dumps(asdict(self) | {"fingerprint": fingerprint(asdict(self))})
 
 
-def rows_of(pool: Pool, name: str) -> PaneRows:
+def rows_of(pool: Pool, name: str) -> PaneLogFormat:
     """The columns of the log of a query."""
     plan = logged_plan(pool.queries[name])
-    return PaneRows(plan, pool.streams[plan.source.stream].instants)
+    return PaneLogFormat(plan, pool.streams[plan.source.stream].instants)
 
 
 class PaneLog:
@@ -79,7 +79,7 @@ class PaneLog:
         """Begin the log, or go on with it; refuses a folder in which anybody else has written."""
         try:
             private_folder(self.folder)
-            if create_whole(self.folder / HEADER, header.text().encode()):
+            if create_atomic(self.folder / HEADER, header.json_text().encode()):
                 return
         except OSError as problem:
             raise SourceProblem(
@@ -100,7 +100,7 @@ class PaneLog:
     def write(self, panes: pa.Table, batch: int) -> None:
         """Write the panes of a batch, or replace them. Spark does the same by itself."""
         place = self.folder / f"batch={batch}"
-        draft = draft_of(place)
+        draft = draft_path(place)
         try:
             draft.mkdir(parents=True)
             pyarrow.parquet.write_table(panes, draft / "panes.parquet")
@@ -116,17 +116,17 @@ class PaneLog:
 
     def unseal(self, batch: int) -> None:
         """A batch is about to be replaced: until it is sealed again, it is not there."""
-        self._seal(batch).unlink(missing_ok=True)
+        self._seal_path(batch).unlink(missing_ok=True)
 
     def seal(self, batch: int) -> None:
         """The panes of a batch have been written, if it has any."""
         found = self.batches().get(batch)
         if found is not None:
-            sums = {file.name: _sum(file.read_bytes()) for file in found.files()}
-            write_whole(found.seal, json.dumps(sums).encode())
-            settled(self.folder)
+            sums = {file.name: _length_and_checksum(file.read_bytes()) for file in found.files()}
+            write_atomic(found.seal, json.dumps(sums).encode())
+            sync_folder(self.folder)
 
-    def _seal(self, batch: int) -> Path:
+    def _seal_path(self, batch: int) -> Path:
         return self.folder / f"_batch-{batch}.json"
 
     # ---- reading -----------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ class PaneLog:
         return found
 
     @property
-    def changed(self) -> object:
+    def last_change(self) -> object:
         """When a batch last came or was replaced, and which header is there.
 
         None where nobody knows, or where it was so recently that more may come unseen.
@@ -162,9 +162,9 @@ class PaneLog:
         except OSError:
             return None
         newest = max(folder, header.st_mtime_ns)
-        return (folder, header.st_mtime_ns, header.st_ino) if time.time_ns() - newest > RECENT else None
+        return (folder, header.st_mtime_ns, header.st_ino) if time.time_ns() - newest > RECENT_NS else None
 
-    def batches(self) -> dict[int, Batch]:
+    def batches(self) -> dict[int, LogBatch]:
         """The batches that are there, oldest first."""
         try:
             found = [(match, path) for path in self.folder.iterdir() if (match := _BATCH.fullmatch(path.name))]
@@ -172,11 +172,11 @@ class PaneLog:
             return {}
         newest = max((int(match[1]) for match, _ in found), default=-1)
         numbered = sorted((int(match[1]), path) for match, path in found)
-        return {number: Batch(path, self._seal(number), number == newest) for number, path in numbered}
+        return {number: LogBatch(path, self._seal_path(number), number == newest) for number, path in numbered}
 
 
 @dataclass(frozen=True)
-class Batch:
+class LogBatch:
     """The folder of one batch and its seal; the newest one may just be written or replaced."""
 
     folder: Path
@@ -199,7 +199,7 @@ class Batch:
         """All its rows; None where it is not there yet."""
         try:
             sums = json.loads(self.seal.read_bytes())
-            tables = [_conformed(self._checked(name, sums[name]), schema) for name in sums]
+            tables = [_parse_parquet(self._read_verified(name, sums[name]), schema) for name in sums]
             if [file.name for file in self.files()] != list(sums):
                 raise ValueError("there are other files than were written")
         except FileNotFoundError as problem:
@@ -210,9 +210,9 @@ class Batch:
             raise self._unreadable(str(problem).splitlines()[0]) from None
         return pa.concat_tables([schema.empty_table(), *tables])
 
-    def _checked(self, name: str, written: object) -> bytes:
+    def _read_verified(self, name: str, written: object) -> bytes:
         data = (self.folder / name).read_bytes()
-        if _sum(data) != written:
+        if _length_and_checksum(data) != written:
             raise ValueError(f"the length or the checksum of '{name}' is wrong")
         return data
 
@@ -222,11 +222,11 @@ class Batch:
         )
 
 
-def _sum(data: bytes) -> list[int]:
+def _length_and_checksum(data: bytes) -> list[int]:
     return [len(data), zlib.crc32(data)]
 
 
-def _conformed(data: bytes, schema: pa.Schema) -> pa.Table:
+def _parse_parquet(data: bytes, schema: pa.Schema) -> pa.Table:
     # Spark writes timestamps in 96 bits, which Arrow would read as nanoseconds.
     with pyarrow.parquet.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit="us") as opened:
         return opened.read().select(schema.names).cast(schema)
@@ -242,7 +242,7 @@ def log_of(address: str, base: Path) -> PaneLog:
     return PaneLog((base / rest.removeprefix("file://")).absolute())
 
 
-def refuse_log(standing: Standing, address: str, place: Place | None) -> None:
+def refuse_log(standing: RegisteredQuery, address: str, place: Place | None) -> None:
     """Refuse what PANES INTO cannot do, at its place in the script."""
     try:
         logged_plan(standing)

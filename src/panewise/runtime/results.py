@@ -17,7 +17,7 @@ _FORMATS = ("parquet", "csv", "json")
 
 
 @dataclass(frozen=True)
-class Results:
+class ResultFiles:
     """The results of one query: the folders that hold them, alone or among those of others with the same columns."""
 
     query: str
@@ -26,12 +26,12 @@ class Results:
     shared: bool
 
     @classmethod
-    def of(cls, checkpoint: Checkpoint, query: str) -> Results:
+    def of(cls, checkpoint: Checkpoint, query: str) -> ResultFiles:
         """Where a pipeline writes the results of a query; refuses what is not written to files."""
-        known = checkpoint.control.known()
+        known = checkpoint.control.known_queries()
         if query not in known:
             raise BindProblem(f"there is no query {query!r}", fix=did_you_mean(query, known or ["panewise register"]))
-        targets = _targets(checkpoint)
+        targets = _read_targets(checkpoint)
         shared = query not in targets
         address = targets.get("*" if shared else query)
         scheme, _, rest = (address or "").partition(":")
@@ -63,7 +63,7 @@ class Results:
         return table.filter(pc.field("query") == self.query).drop_columns(["query"]) if self.shared else table
 
 
-def _targets(checkpoint: Checkpoint) -> dict[str, str | None]:
+def _read_targets(checkpoint: Checkpoint) -> dict[str, str | None]:
     try:
         found: dict[str, str | None] = json.loads(checkpoint.targets.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -20,7 +20,7 @@ def check_log(folder: Path) -> None:
     metadata = folder / "metadata"
     for path in [*([metadata] if metadata.exists() else []), *sorted(entries)]:
         try:
-            whole = _whole(path)
+            whole = _is_whole(path)
         except OSError as problem:
             raise StateProblem(f"'{path}' cannot be read: {problem.strerror}", fix="check permissions") from None
         if not whole:
@@ -31,7 +31,7 @@ def check_log(folder: Path) -> None:
             )
 
 
-def _whole(path: Path) -> bool:
+def _is_whole(path: Path) -> bool:
     """Whether a file has the shape that Spark gave it: an identity, or a version and what belongs to it."""
     try:
         lines = path.read_bytes().decode().strip("\0").splitlines()

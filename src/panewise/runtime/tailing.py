@@ -17,12 +17,12 @@ from typing import Any
 import pyarrow as pa
 
 from panewise.engine import Pool
-from panewise.engine.pane_log import PaneRows
+from panewise.engine.pane_log import PaneLogFormat
 from panewise.engine.pane_lookups import PaneLookups
-from panewise.engine.pool import Standing
-from panewise.engine.shelf import Draft
+from panewise.engine.pool import RegisteredQuery
+from panewise.engine.shelf import GroupAnswers
 from panewise.errors import BindProblem, PanewiseError, SourceProblem, StateProblem, did_you_mean
-from panewise.plan import Aggregation
+from panewise.plan import PanePlan
 from panewise.runtime.pane_log import Header, PaneLog, rows_of
 from panewise.stores.pane import Pane
 from panewise.time import DurationLike
@@ -32,13 +32,13 @@ log = logging.getLogger("panewise.serve")
 _SERIALS = itertools.count()
 
 
-class Followed:
+class LogContents:
     """A log that has been begun: its query, and the panes of it that have been read."""
 
     def __init__(self, header: Header, keep: DurationLike | None) -> None:
         self.header = header
-        self.pool: Pool = header.read()
-        self.rows: PaneRows = rows_of(self.pool, header.name)
+        self.pool: Pool = header.build_pool()
+        self.rows: PaneLogFormat = rows_of(self.pool, header.name)
         self.lookups = PaneLookups(self.pool, keep)
         #: The newest batch that has been read, and which of its versions.
         self.batch = -1
@@ -53,49 +53,49 @@ class Followed:
         return self._serial, self.batch
 
     @property
-    def standing(self) -> Standing:
+    def registered_query(self) -> RegisteredQuery:
         return self.pool.queries[self.header.name]
 
     @property
-    def groups(self) -> int:
+    def group_count(self) -> int:
         """How many groups there are, or one more; some may have gone already."""
         return self.lookups.groups(self.header.name)
 
-    def understood(self, query: str) -> Aggregation:
+    def plan_query(self, query: str) -> PanePlan:
         """How a query is answered, by its name or its text; refuses what these panes cannot answer."""
         if query == self.header.name:
-            return self.standing.aggregation
-        name, plan = self.lookups.understood(query)
-        self.lookups.shelves(name, plan)
+            return self.registered_query.aggregation
+        name, plan = self.lookups.resolve_query(query)
+        self.lookups.lookup_sources(name, plan)
         return plan
 
-    def drafts(self, query: str, **asked: Any) -> list[Draft]:
+    def drafts(self, query: str, **asked: Any) -> list[GroupAnswers]:
         """All that a lookup takes from the panes."""
-        plan = self.understood(query)
-        return self.lookups.drafts(query if query == self.header.name else None, plan, **asked)
+        plan = self.plan_query(query)
+        return self.lookups.group_answers(query if query == self.header.name else None, plan, **asked)
 
-    def take(self, keys: Sequence[pa.Array], panes: Sequence[Pane]) -> None:
+    def add_panes(self, keys: Sequence[pa.Array], panes: Sequence[Pane]) -> None:
         """Keep some panes more."""
         if panes:
             self.lookups.take(self.header.name, keys, panes)
             self.final = self.lookups.newest(self.header.name)
 
 
-class Tail:
+class LogReader:
     """One log, which need not be there yet. Safe to be polled and asked from different threads."""
 
     def __init__(self, source: PaneLog, keep: DurationLike | None = None) -> None:
         self.source, self.keep = source, keep
         #: Why the log cannot be followed any further; None while all is well.
         self.problem: PanewiseError | None = None
-        self._followed: Followed | None = None
+        self._followed: LogContents | None = None
         #: When the folder had last changed before all of it was read; None where something may be left.
         self._complete: object = None
         #: Held while panes are put in their place or taken from it, and for nothing else.
         self.lock = threading.Lock()
 
     @property
-    def followed(self) -> Followed | None:
+    def contents(self) -> LogContents | None:
         """The log as it was last read; None before it has been begun."""
         return self._followed
 
@@ -106,12 +106,12 @@ class Tail:
 
     def poll(self) -> bool:
         """Read what is new; whether anything was."""
-        before, changed = self._edition, self.source.changed
+        before, changed = self._edition, self.source.last_change
         if changed is not None and changed == self._complete:
             return False
         self._complete = None
         try:
-            if self._read():
+            if self._read_new():
                 self._complete = changed
             self.problem = None
         except PanewiseError as problem:
@@ -125,34 +125,34 @@ class Tail:
         """What has been read so far."""
         return self._followed.edition if self._followed is not None else None
 
-    def _read(self) -> bool:
+    def _read_new(self) -> bool:
         """Read on; whether nothing is left."""
         header, known = self.source.header(), self._followed
         if header is None and known is not None:
             raise SourceProblem(f"the pane log '{self.source.folder}' has gone", fix="put it back, or serve another")
         if header is None:
             return False
-        if known is None or header != known.header or self._rewritten(known):
-            return self._begun(header)
-        return self._continued(known)
+        if known is None or header != known.header or self._is_rewritten(known):
+            return self._read_from_start(header)
+        return self._read_on(known)
 
-    def _rewritten(self, known: Followed) -> bool:
+    def _is_rewritten(self, known: LogContents) -> bool:
         """Whether the newest batch has been written again, as after a crash: what it replaces must be forgotten."""
         newest = self.source.batches().get(known.batch)
         version = newest.version if newest is not None else None
         return version is not None and version != known.version
 
-    def _begun(self, header: Header) -> bool:
+    def _read_from_start(self, header: Header) -> bool:
         """Read a log from its start; until that is done, whoever asks is answered from what was there before."""
-        fresh = Followed(header, self.keep)
+        fresh = LogContents(header, self.keep)
         try:
-            return self._continued(fresh)
+            return self._read_on(fresh)
         finally:
             # As far as it could be read.
             with self.lock:
                 self._followed = fresh
 
-    def _continued(self, followed: Followed) -> bool:
+    def _read_on(self, followed: LogContents) -> bool:
         for number, batch in self.source.batches().items():
             if number <= followed.batch:
                 continue
@@ -161,15 +161,15 @@ class Tail:
                 return False  # It is just being replaced; the next turn finds it.
             found = followed.rows.read(table)
             with self.lock:
-                followed.take(*found)
+                followed.add_panes(*found)
                 followed.batch, followed.version = number, version
         return True
 
     @property
-    def begun(self) -> Followed:
+    def begun_contents(self) -> LogContents:
         """The log as it was last read. Whatever is asked of its panes must be asked under the `lock`."""
         if self._followed is None:
-            raise Unknown("the pane log has not been begun yet", fix="start the pipeline that writes it")
+            raise UnknownQuery("the pane log has not been begun yet", fix="start the pipeline that writes it")
         return self._followed
 
     @property
@@ -178,11 +178,11 @@ class Tail:
         return not self.lock.locked()
 
 
-class Tails:
+class LogReaders:
     """Several logs together, and further queries over what they hold."""
 
     def __init__(self, folders: Sequence[Path | str], keep: DurationLike | None = None) -> None:
-        self.tails = [Tail(PaneLog(Path(folder)), keep) for folder in folders]
+        self.tails = [LogReader(PaneLog(Path(folder)), keep) for folder in folders]
         #: Queries that are answered under a name of their own, by their text.
         self.named: dict[str, str] = {}
         #: When all of them were last looked at.
@@ -208,27 +208,27 @@ class Tails:
         own = [tail.name for tail in self.tails if tail.name is not None]
         return list(dict.fromkeys([*own, *self.named]))
 
-    def found(self, query: str) -> tuple[Tail, str]:
+    def find_log(self, query: str) -> tuple[LogReader, str]:
         """The log that answers a query, and what it is to be asked: a name that is known, or a text."""
         for tail in self.tails:
             if tail.name == query:
                 return tail, query
         text = self.named.get(query, query)
         if len(text.split()) < 2:
-            raise Unknown(f"there is no query {query!r}", fix=did_you_mean(query, self.names or ["a query of a log"]))
-        return self.answering(text), text
+            raise UnknownQuery(f"there is no query {query!r}", fix=did_you_mean(query, self.names or ["a query of a log"]))
+        return self.find_log_for_text(text), text
 
-    def answering(self, text: str) -> Tail:
+    def find_log_for_text(self, text: str) -> LogReader:
         """The first log whose panes can answer a text; the refusal of the first one where there is none."""
         problem: PanewiseError | None = None
         for tail in self.tails:
             try:
-                tail.begun.understood(text)
+                tail.begun_contents.plan_query(text)
                 return tail
             except PanewiseError as found:
                 problem = problem or found
-        raise problem or Unknown("there is no pane log", fix="name one")
+        raise problem or UnknownQuery("there is no pane log", fix="name one")
 
 
-class Unknown(BindProblem):
+class UnknownQuery(BindProblem):
     """There is no such query."""

@@ -15,20 +15,20 @@ from panewise.errors import StateProblem
 _DRAFT = ".draft-"
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_atomic(path: Path, data: bytes) -> None:
     """Write a file, or replace it. That it is there is sure once its folder is `settled`."""
-    with _draft(path, data) as draft:
+    with _write_draft(path, data) as draft:
         os.replace(draft, path)
 
 
-def create_whole(path: Path, data: bytes) -> bool:
+def create_atomic(path: Path, data: bytes) -> bool:
     """Write a file for good; False when it is there already."""
-    with _draft(path, data) as draft:
+    with _write_draft(path, data) as draft:
         try:
             os.link(draft, path)
         except FileExistsError:
             return False
-    settled(path.parent)
+    sync_folder(path.parent)
     return True
 
 
@@ -42,7 +42,7 @@ def read_number(path: Path) -> int:
         ) from None
 
 
-def settled(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Have the names of all files of a folder on disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
@@ -60,7 +60,7 @@ def private_folder(path: Path) -> None:
             raise
 
 
-def draft_of(path: Path) -> Path:
+def draft_path(path: Path) -> Path:
     """A name beside a file or folder, under which it can be made before it takes its place."""
     return path.parent / f"{_DRAFT}{uuid.uuid4().hex}-{path.name}"
 
@@ -74,9 +74,9 @@ def clear_drafts(folder: Path, patience: float = 0) -> None:
 
 
 @contextmanager
-def _draft(path: Path, data: bytes) -> Iterator[Path]:
+def _write_draft(path: Path, data: bytes) -> Iterator[Path]:
     """The data on disk, beside their place."""
-    draft = draft_of(path)
+    draft = draft_path(path)
     try:
         with open(draft, "wb") as file:
             file.write(data)

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from panewise.errors import extra
+from panewise.errors import require_extra
 from panewise.serve.limits import Limits
 
 
@@ -11,7 +11,7 @@ def __getattr__(name: str) -> Any:
     """The server is found when first used: logs can be read, and looked up in, without FastAPI."""
     if name != "LookupServer":
         raise AttributeError(f"module 'panewise.serve' has no attribute {name!r}")
-    with extra("serve", "pw.serve.LookupServer"):
+    with require_extra("serve", "pw.serve.LookupServer"):
         return import_module("panewise.serve.server").LookupServer
 
 

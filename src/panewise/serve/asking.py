@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from panewise.engine.pane_log import PaneRows
+from panewise.engine.pane_log import PaneLogFormat
 from panewise.errors import BindProblem, SchemaProblem, StateProblem
-from panewise.plan import Aggregation
-from panewise.runtime.tailing import Followed, Tails
-from panewise.serve.effort import Effort
+from panewise.plan import PanePlan
+from panewise.runtime.tailing import LogContents, LogReaders
+from panewise.serve.effort import RequestBudget
 from panewise.serve.limits import Limits, TooLarge
-from panewise.serve.pages import Pages
+from panewise.serve.pages import PageCache
 from panewise.time import Domain, Duration, Instant, Ticks, instant_text
 from panewise.window import Sliding
 
@@ -24,7 +24,7 @@ When = int | str
 
 
 @dataclass(frozen=True)
-class Ask:
+class LookupRequest:
     """A query by its name or text, the instants it is asked for, and for which groups."""
 
     query: str
@@ -41,7 +41,7 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Answer:
+class LookupAnswer:
     """What came of it: a table, and the instant up to which everything is final."""
 
     query: str
@@ -51,73 +51,73 @@ class Answer:
 
 
 #: So many windows of groups are looked up while others wait; more are looked up beside them, so many at a time.
-LIGHT, SLICE = 128, 1 << 13
+LIGHT_CELLS, SLICE_CELLS = 128, 1 << 13
 
 
-class Asked:
+class ResolvedLookup:
     """An ask that has found its log."""
 
-    def __init__(self, ask: Ask, tails: Tails, limits: Limits, pages: Pages | None = None) -> None:
+    def __init__(self, ask: LookupRequest, tails: LogReaders, limits: Limits, pages: PageCache | None = None) -> None:
         self.ask, self.limits, self.pages = ask, limits, pages
-        self.tail, self.text = tails.found(ask.query)
+        self.tail, self.text = tails.find_log(ask.query)
 
     @property
-    def light(self) -> bool:
+    def is_light(self) -> bool:
         """Whether it is answered in a moment, once nobody else looks at the panes."""
-        followed = self.tail.followed
-        if followed is None or not self.own:
+        followed = self.tail.contents
+        if followed is None or not self.is_own_query:
             return False
-        groups = len(self.ask.texts) if self.ask.texts else followed.groups
-        return len(self.ask.at or (0,)) * groups <= LIGHT
+        groups = len(self.ask.texts) if self.ask.texts else followed.group_count
+        return len(self.ask.at or (0,)) * groups <= LIGHT_CELLS
 
     @property
-    def free(self) -> bool:
+    def is_free(self) -> bool:
         """Whether it can be answered without waiting for anybody who looks at panes."""
         newest = self.ask.at is None and self.ask.window is None and self.ask.since is None
-        paged = newest and self.ask.texts is not None and self.pages is not None and self.pages.newest(self.tail.begun)
+        paged = newest and self.ask.texts is not None and self.pages is not None and self.pages.has_newest(self.tail.begun_contents)
         return self.tail.free or paged
 
     @property
-    def own(self) -> bool:
+    def is_own_query(self) -> bool:
         """Whether the log's own query is asked for, which whoever owns the log wrote."""
         return self.text == self.tail.name
 
-    def answer(self, effort: Effort, instant: int | None = None) -> Answer:
+    def answer(self, effort: RequestBudget, instant: int | None = None) -> LookupAnswer:
         """Look it up, as it was asked for or at one instant."""
-        followed = self.tail.begun
-        plan = followed.understood(self.text)
+        followed = self.tail.begun_contents
+        plan = followed.plan_query(self.text)
         final = followed.final
         if final is None:
             raise StateProblem("nothing is final yet", fix="wait for the first panes")
         domain = plan.query.domain
         keys = self._keys(followed.rows)
         arguments = self._instants(final, domain) if instant is None else {"at": np.array([instant], np.int64)}
-        groups = len(next(iter(keys.values()), ())) if keys is not None else followed.groups
+        groups = len(next(iter(keys.values()), ())) if keys is not None else followed.group_count
         self._refuse_many(plan, arguments, groups)
         cells = max(groups, 1) * len(plan.levels)
 
-        def looked_up(keys: Mapping[str, pa.Array] | None) -> pa.Table:
-            parts = _parts(arguments, max(SLICE // cells, 1))
-            return self._joined(self._tables(followed, part, keys, effort) for part in parts)
+        def look_up(keys: Mapping[str, pa.Array] | None) -> pa.Table:
+            parts = _split_windows(arguments, max(SLICE_CELLS // cells, 1))
+            return self._concat_parts(self._look_up_part(followed, part, keys, effort) for part in parts)
 
-        return Answer(self.ask.query, self._paged(followed, keys, arguments, looked_up), final, domain)
+        return LookupAnswer(self.ask.query, self._answer_from_page(followed, keys, arguments, look_up), final, domain)
 
-    def _paged(
+    def _answer_from_page(
         self,
-        followed: Followed,
+        followed: LogContents,
         keys: dict[str, pa.Array] | None,
         arguments: Mapping[str, Any],
         looked_up: Callable[[Mapping[str, pa.Array] | None], pa.Table],
     ) -> pa.Table:
         """From a page, where many ask for the same instant; otherwise for these groups alone."""
         found = None
-        if self.pages is not None and self.own and _windows(arguments) == 1:
+        if self.pages is not None and self.is_own_query and _window_count(arguments) == 1:
             windows = tuple((name, repr(value)) for name, value in arguments.items())
-            found = self.pages.found(followed, windows, keys, lambda: looked_up(None))
+            found = self.pages.find_rows(followed, windows, keys, lambda: looked_up(None))
         return looked_up(keys) if found is None else found
 
-    def _tables(
-        self, followed: Followed, part: Mapping[str, Any], keys: Mapping[str, pa.Array] | None, effort: Effort
+    def _look_up_part(
+        self, followed: LogContents, part: Mapping[str, Any], keys: Mapping[str, pa.Array] | None, effort: RequestBudget
     ) -> list[pa.Table]:
         """Some windows, level by level; others may ask meanwhile, except while states are looked up."""
         effort.check()
@@ -125,7 +125,7 @@ class Asked:
             drafts = followed.drafts(self.text, keys=keys, **part)
         return [draft.finish(effort.host(followed.pool.host)) for draft in drafts]
 
-    def _joined(self, parts: Iterable[list[pa.Table]]) -> pa.Table:
+    def _concat_parts(self, parts: Iterable[list[pa.Table]]) -> pa.Table:
         """All windows of a level, then those of the next; once there are too many rows, no more are looked up."""
         levels: list[list[pa.Table]] = []
         rows = size = 0
@@ -151,7 +151,7 @@ class Asked:
                 return {}
             ends = np.array([final], np.int64)
         else:
-            ends = ticks(self.ask.at, domain)
+            ends = parse_instants(self.ask.at, domain)
         if len(ends) and int(ends.max()) > final:
             raise StateProblem(
                 f"{instant_text(int(ends.max()), domain)} is not final yet",
@@ -160,7 +160,7 @@ class Asked:
         if self.ask.since is not None and self.ask.window is not None:
             raise BindProblem("since and window are both given", fix="give one of them")
         if self.ask.since is not None:
-            starts = ticks(self.ask.since, domain)
+            starts = parse_instants(self.ask.since, domain)
             if len(starts) != len(ends):
                 raise BindProblem("there are not as many beginnings as instants", fix="give one for each")
             return {"between": (starts, ends)}
@@ -171,19 +171,19 @@ class Asked:
             return {"between": (ends - length, ends)}
         return {"at": ends}
 
-    def _keys(self, rows: PaneRows) -> dict[str, pa.Array] | None:
+    def _keys(self, rows: PaneLogFormat) -> dict[str, pa.Array] | None:
         kinds = dict(zip(rows.keys, rows.types, strict=True))
         given = self.ask.keys
         if self.ask.texts:
-            given = _columns(self.ask.texts, rows.keys)
+            given = _key_columns(self.ask.texts, rows.keys)
         if given is None:
             return None
         if not given:
             raise SchemaProblem("no key is given", fix="name the keys of GROUP BY, or leave keys out")
-        return {name: typed(name, values, kinds[name]) if name in kinds else values for name, values in given.items()}
+        return {name: key_array(name, values, kinds[name]) if name in kinds else values for name, values in given.items()}
 
-    def _refuse_many(self, plan: Aggregation, arguments: Mapping[str, Any], groups: int) -> None:
-        limits, windows = self.limits, _windows(arguments)
+    def _refuse_many(self, plan: PanePlan, arguments: Mapping[str, Any], groups: int) -> None:
+        limits, windows = self.limits, _window_count(arguments)
         _refuse("windows", windows, limits.windows)
         if self.ask.keys is not None or self.ask.texts:
             _refuse("groups", groups, limits.keys)
@@ -200,9 +200,9 @@ class Asked:
             )
 
 
-def _parts(arguments: Mapping[str, Any], most: int) -> Iterator[Mapping[str, Any]]:
+def _split_windows(arguments: Mapping[str, Any], most: int) -> Iterator[Mapping[str, Any]]:
     """The same windows, so many at a time."""
-    count = _windows(arguments)
+    count = _window_count(arguments)
     if count <= most:
         yield arguments
         return
@@ -215,7 +215,7 @@ def _parts(arguments: Mapping[str, Any], most: int) -> Iterator[Mapping[str, Any
             yield {"at": arguments["at"][some]}
 
 
-def _windows(arguments: Mapping[str, Any]) -> int:
+def _window_count(arguments: Mapping[str, Any]) -> int:
     """For how many windows a lookup asks."""
     return len(arguments["between"][1] if "between" in arguments else arguments.get("at", (0,)))
 
@@ -225,7 +225,7 @@ def _refuse(what: str, count: int, most: int) -> None:
         raise BindProblem(f"{count:,} {what} are too many for one lookup", fix=f"ask for at most {most:,}")
 
 
-def ticks(instants: Sequence[When], domain: Domain) -> Ticks:
+def parse_instants(instants: Sequence[When], domain: Domain) -> Ticks:
     """Instants as clients write them."""
     found = [Instant.parse(each, domain) for each in instants]
     for instant, text in zip(found, instants, strict=True):
@@ -234,17 +234,17 @@ def ticks(instants: Sequence[When], domain: Domain) -> Ticks:
     return np.array([instant.tick for instant in found], np.int64)
 
 
-def _columns(texts: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]]:
+def _key_columns(texts: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]]:
     """Keys written as text, by column."""
     if not names:
         raise SchemaProblem("the query has no groups", fix="leave key out")
     if len(names) == 1:
         return {names[0]: list(texts)}
-    rows = [_listed(text, len(names)) for text in texts]
+    rows = [_parse_key(text, len(names)) for text in texts]
     return {name: [row[place] for row in rows] for place, name in enumerate(names)}
 
 
-def _listed(text: str, size: int) -> list[Any]:
+def _parse_key(text: str, size: int) -> list[Any]:
     try:
         found = json.loads(text)
     except ValueError:
@@ -254,7 +254,7 @@ def _listed(text: str, size: int) -> list[Any]:
     return found
 
 
-def typed(name: str, values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+def key_array(name: str, values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Values of a key, which may be written as text."""
     try:
         if not pa.types.is_string(kind) and all(isinstance(value, str | None) for value in values):
@@ -264,15 +264,15 @@ def typed(name: str, values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         raise SchemaProblem(f"the values of key {name!r} are no {kind}", fix="give values of its type") from None
 
 
-def info(tails: Tails, name: str) -> dict[str, Any]:
+def query_info(tails: LogReaders, name: str) -> dict[str, Any]:
     """What can be said of a query."""
-    tail, text = tails.found(name)
-    followed = tail.begun
-    plan = followed.understood(text)
+    tail, text = tails.find_log(name)
+    followed = tail.begun_contents
+    plan = followed.plan_query(text)
 
     return {
         "name": name,
-        "query": followed.standing.text if text == followed.header.name else text,
+        "query": followed.registered_query.text if text == followed.header.name else text,
         "stream": plan.source.stream,
         "boundary": followed.pool.boundary.value,
         "keys": [{"name": n, "type": str(k)} for n, k in zip(followed.rows.keys, followed.rows.types, strict=True)],

@@ -9,14 +9,14 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar, cast
 
 from panewise.runtime.local.sandbox import Sandbox
-from panewise.serve.effort import Effort
+from panewise.serve.effort import RequestBudget
 from panewise.serve.limits import Busy, Limits
 
 T = TypeVar("T")
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 
-class Desk:
+class LookupScheduler:
     """Work for clients, in two lines: lookups of queries that stand, and those by text, which strangers wrote.
 
     Texts are read and answered by a few threads that nobody else needs, and their expressions are evaluated in
@@ -27,7 +27,7 @@ class Desk:
         self._limits = limits
         self._lookups, self._texts = asyncio.Semaphore(limits.lookups), asyncio.Semaphore(limits.texts)
         self._sandboxes = [Sandbox(limits.memory, limits.bytes) for _ in range(limits.texts)]
-        self._efforts: set[Effort] = set()
+        self._efforts: set[RequestBudget] = set()
         #: Clients whose texts wait for their turn.
         self.waiting = 0
 
@@ -36,23 +36,23 @@ class Desk:
         """Whether one more text would be sent away."""
         return self.waiting >= self._limits.queue
 
-    async def lookup(self, job: Callable[[Effort], T], receive: Receive | None = None) -> T:
+    async def run_lookup(self, job: Callable[[RequestBudget], T], receive: Receive | None = None) -> T:
         """Do what somebody asks of a query that stands; given up when he hangs up."""
         async with self._turn(self._lookups):
-            return await self._done(job, Effort(self._limits.seconds), receive)
+            return await self._run_job(job, RequestBudget(self._limits.seconds), receive)
 
-    async def text(self, job: Callable[[Effort], T], receive: Receive | None = None) -> T:
+    async def run_text(self, job: Callable[[RequestBudget], T], receive: Receive | None = None) -> T:
         """Do what somebody asks by a text."""
         if self.full:
             raise Busy("too many ask by text just now", fix="try again in a few seconds")
         self.waiting += 1
         try:
-            await self._begin(self._texts)
+            await self._wait_for_turn(self._texts)
         finally:
             self.waiting -= 1
         sandbox = self._sandboxes.pop()
         try:
-            return await self._done(job, Effort(self._limits.seconds, sandbox), receive)
+            return await self._run_job(job, RequestBudget(self._limits.seconds, sandbox), receive)
         finally:
             self._sandboxes.append(sandbox)
             self._texts.release()
@@ -60,44 +60,44 @@ class Desk:
     def close(self) -> None:
         """Give up everything, at once."""
         for effort in list(self._efforts):
-            effort.end()
+            effort.cancel()
         for sandbox in self._sandboxes:
             sandbox.kill()
 
     @asynccontextmanager
     async def _turn(self, line: asyncio.Semaphore) -> AsyncIterator[None]:
-        await self._begin(line)
+        await self._wait_for_turn(line)
         try:
             yield
         finally:
             line.release()
 
-    async def _begin(self, line: asyncio.Semaphore) -> None:
+    async def _wait_for_turn(self, line: asyncio.Semaphore) -> None:
         """Wait for a turn, but not longer than an answer may take."""
         try:
             await asyncio.wait_for(line.acquire(), self._limits.seconds)
         except TimeoutError:
             raise Busy("too many ask just now", fix="try again in a few seconds") from None
 
-    async def _done(self, job: Callable[[Effort], T], effort: Effort, receive: Receive | None) -> T:
+    async def _run_job(self, job: Callable[[RequestBudget], T], effort: RequestBudget, receive: Receive | None) -> T:
         """Work in a thread, until it is done or nobody waits for it any more."""
         self._efforts.add(effort)
-        work = asyncio.ensure_future(beside(lambda: job(effort)))
-        gone = asyncio.ensure_future(_hung_up(receive))
+        work = asyncio.ensure_future(run_in_thread(lambda: job(effort)))
+        gone = asyncio.ensure_future(_wait_for_disconnect(receive))
         try:
             await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
             if not work.done():
-                effort.end()
+                effort.cancel()
             return await work
         finally:
             if not work.done():  # the server stops
-                effort.end()
+                effort.cancel()
                 work.cancel()
             gone.cancel()
             self._efforts.discard(effort)
 
 
-async def beside(job: Callable[[], T]) -> T:
+async def run_in_thread(job: Callable[[], T]) -> T:
     """Do something in a thread of its own, which nothing waits for when the server ends."""
     loop, found = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
 
@@ -122,7 +122,7 @@ async def beside(job: Callable[[], T]) -> T:
     return cast(T, await found)
 
 
-async def _hung_up(receive: Receive | None) -> None:
+async def _wait_for_disconnect(receive: Receive | None) -> None:
     """Wait until a client hangs up; without one, for ever."""
     if receive is None:
         await asyncio.Event().wait()

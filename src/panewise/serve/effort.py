@@ -8,13 +8,13 @@ from time import monotonic
 import pyarrow as pa
 
 from panewise.algebra import Host, Query
-from panewise.errors import TooMuch
+from panewise.errors import LimitExceeded
 from panewise.runtime.local.sandbox import Sandbox
 from panewise.scalar import Scalar
 from panewise.schema import StreamSchema
 
 
-class Effort:
+class RequestBudget:
     """The work for one request, which is done beside the loop and ended from there.
 
     What is long is done in slices; whoever does it calls `check` between them.
@@ -26,24 +26,24 @@ class Effort:
         self._over = False
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds that it may still take."""
         return float("inf") if self._seconds is None else self._seconds - (monotonic() - self._begun)
 
     def check(self) -> None:
         """Stop here if it is over."""
         if self._over:
-            raise TooMuch("it was given up", fix="ask again")
-        if self.left <= 0:
-            raise TooMuch(f"it takes longer than {self._seconds} seconds", fix="ask for less at once")
+            raise LimitExceeded("it was given up", fix="ask again")
+        if self.seconds_left <= 0:
+            raise LimitExceeded(f"it takes longer than {self._seconds} seconds", fix="ask for less at once")
 
-    def prepare(self, ready: Callable[[], None]) -> None:
+    def wait_uncounted(self, ready: Callable[[], None]) -> None:
         """Wait for something that is not the client's fault; that time is not counted."""
         start = monotonic()
         ready()
         self._begun += monotonic() - start
 
-    def end(self) -> None:
+    def cancel(self) -> None:
         """Give it up, whatever it is at."""
         self._over = True
         if self._sandbox is not None:
@@ -51,13 +51,13 @@ class Effort:
 
     def host(self, own: Host) -> Host:
         """Who evaluates expressions: the process itself, or a sandbox where a stranger wrote them."""
-        return own if self._sandbox is None else _Lent(self, self._sandbox)
+        return own if self._sandbox is None else _BudgetedSandbox(self, self._sandbox)
 
 
-class _Lent:
+class _BudgetedSandbox:
     """A sandbox for as long as one effort lasts."""
 
-    def __init__(self, effort: Effort, sandbox: Sandbox) -> None:
+    def __init__(self, effort: RequestBudget, sandbox: Sandbox) -> None:
         self._effort, self._sandbox = effort, sandbox
 
     def read(self, text: str, streams: Mapping[str, StreamSchema]) -> Query:
@@ -65,5 +65,5 @@ class _Lent:
 
     def evaluate(self, scalars: Sequence[Scalar], table: pa.Table) -> list[pa.ChunkedArray]:
         self._effort.check()
-        self._effort.prepare(self._sandbox.start)
-        return self._sandbox.evaluate(scalars, table, self._effort.left)
+        self._effort.wait_uncounted(self._sandbox.start)
+        return self._sandbox.evaluate(scalars, table, self._effort.seconds_left)

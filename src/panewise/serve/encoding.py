@@ -16,7 +16,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 
 
 #: Values that become text at once: Python lets nobody else have a turn meanwhile.
-VALUES = 4096
+VALUES_PER_SLICE = 4096
 
 
 def arrow_bytes(table: pa.Table) -> bytes:
@@ -27,7 +27,7 @@ def arrow_bytes(table: pa.Table) -> bytes:
 def json_answer(head: dict[str, Any], table: pa.Table, most: int, check: Callable[[], None]) -> bytearray:
     """An object with the rows of a table in it, slice by slice, as long as it has not more bytes than it may."""
     answer = bytearray(json_bytes(head)[:-1] + b',"rows":[')
-    begun, rows = len(answer), max(VALUES // max(table.num_columns, 1), 1)
+    begun, rows = len(answer), max(VALUES_PER_SLICE // max(table.num_columns, 1), 1)
     for start in range(0, table.num_rows, rows):
         check()
         answer += b"," if start else b""
@@ -38,7 +38,7 @@ def json_answer(head: dict[str, Any], table: pa.Table, most: int, check: Callabl
     return answer
 
 
-def column_names(table: pa.Table) -> list[dict[str, str]]:
+def describe_columns(table: pa.Table) -> list[dict[str, str]]:
     """The columns of a table and their Arrow types."""
     return [{"name": field.name, "type": str(field.type)} for field in table.schema]
 

@@ -15,19 +15,19 @@ import numpy as np
 from starlette.responses import Response
 
 from panewise.errors import BindProblem, PanewiseError
-from panewise.plan import Aggregation
-from panewise.runtime.tailing import Tails
-from panewise.serve.desk import beside
+from panewise.plan import PanePlan
+from panewise.runtime.tailing import LogReaders
+from panewise.serve.desk import run_in_thread
 from panewise.serve.limits import Limits
 from panewise.time import floor_to_grid
 
 log = logging.getLogger("panewise.serve")
 
 #: Seconds between signs of life, and seconds that a client may take to accept an event.
-HEARTBEAT, PATIENCE = 15.0, 10.0
+HEARTBEAT, SEND_TIMEOUT = 15.0, 10.0
 
 
-class Listener:
+class EventClient:
     """One client: the instants it has still to be told of."""
 
     def __init__(self, query: str, since: int | None, waiting: int) -> None:
@@ -38,7 +38,7 @@ class Listener:
         self.over = asyncio.Event()
         self.slow = False
 
-    def tell(self, instant: int | None) -> None:
+    def queue_instant(self, instant: int | None) -> None:
         """Let an instant wait for it, or give it up."""
         try:
             self.instants.put_nowait(instant)
@@ -52,55 +52,55 @@ class Listener:
         self.over.set()
 
 
-class Hub:
+class EventHub:
     """All who listen, and what they are told."""
 
-    def __init__(self, tails: Tails, limits: Limits) -> None:
+    def __init__(self, tails: LogReaders, limits: Limits) -> None:
         self._tails, self._limits = tails, limits
-        self.listeners: set[Listener] = set()
+        self.listeners: set[EventClient] = set()
         self._closed = False
 
-    async def join(self, query: str, since: int | None) -> Listener:
+    async def join(self, query: str, since: int | None) -> EventClient:
         """A client begins to listen; `since` is the last instant that it has heard of."""
         if len(self.listeners) >= self._limits.listeners or self._closed:
             raise BindProblem("too many clients are listening", fix="try again later")
-        listener = Listener(query, since, self._limits.waiting)
+        listener = EventClient(query, since, self._limits.waiting)
         self.listeners.add(listener)
-        await self._tell([listener])
+        await self._queue_instants([listener])
         return listener
 
-    def leave(self, listener: Listener) -> None:
+    def leave(self, listener: EventClient) -> None:
         self.listeners.discard(listener)
 
     async def publish(self) -> None:
         """Time has moved on: tell everybody."""
-        await self._tell(list(self.listeners))
+        await self._queue_instants(list(self.listeners))
 
     def close(self) -> None:
         """Let everybody go."""
         self._closed = True
         for listener in list(self.listeners):
-            listener.tell(None)
+            listener.queue_instant(None)
 
-    async def _tell(self, listeners: Sequence[Listener]) -> None:
+    async def _queue_instants(self, listeners: Sequence[EventClient]) -> None:
         """Beside the loop, since a log may be busy."""
-        found = await beside(lambda: [self._instants(listener) for listener in listeners])
+        found = await run_in_thread(lambda: [self._new_instants(listener) for listener in listeners])
         for listener, instants in zip(listeners, found, strict=True):
             for instant in instants:
-                listener.tell(instant)
+                listener.queue_instant(instant)
 
-    def _instants(self, listener: Listener) -> Sequence[int | None]:
+    def _new_instants(self, listener: EventClient) -> Sequence[int | None]:
         """What a listener is to be told; None where its query is not there any more."""
         try:
-            tail, text = self._tails.found(listener.query)
-            followed = tail.begun
-            plan = followed.understood(text)
-            return _fresh(followed.final, plan, listener.told, self._limits.waiting)
+            tail, text = self._tails.find_log(listener.query)
+            followed = tail.begun_contents
+            plan = followed.plan_query(text)
+            return _instants_since(followed.final, plan, listener.told, self._limits.waiting)
         except PanewiseError:
             return [None]
 
 
-def _fresh(final: int | None, plan: Aggregation, told: int | None, most: int) -> list[int]:
+def _instants_since(final: int | None, plan: PanePlan, told: int | None, most: int) -> list[int]:
     """The instants that have become final since the one told last, at most so many; the newest where none was told."""
     if final is None:
         return []
@@ -119,21 +119,21 @@ class EventStream(Response):
     """The events of one client, for as long as it listens."""
 
     def __init__(
-        self, hub: Hub, listener: Listener, encode: Callable[[int], Awaitable[bytes]], heartbeat: float
+        self, hub: EventHub, listener: EventClient, encode: Callable[[int], Awaitable[bytes]], heartbeat: float
     ) -> None:
         super().__init__(media_type="text/event-stream", headers={"cache-control": "no-store"})
         self._hub, self._listener, self._encode, self._heartbeat = hub, listener, encode, heartbeat
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         headers = [(name, value) for name, value in self.raw_headers if name != b"content-length"]
-        gone = asyncio.ensure_future(self._gone(receive))
+        gone = asyncio.ensure_future(self._wait_for_disconnect(receive))
         over = asyncio.ensure_future(self._listener.over.wait())
         try:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             more = True
             while more and not over.done():
-                body, more = await self._next(over)
-                await self._sent(send({"type": "http.response.body", "body": body, "more_body": more}), over)
+                body, more = await self._next_event(over)
+                await self._send(send({"type": "http.response.body", "body": body, "more_body": more}), over)
         finally:
             gone.cancel()
             over.cancel()
@@ -141,7 +141,7 @@ class EventStream(Response):
             if self._listener.slow:
                 log.info("a client that listened to %s was too slow and is sent away", self._listener.query)
 
-    async def _next(self, over: asyncio.Future[Any]) -> tuple[bytes, bool]:
+    async def _next_event(self, over: asyncio.Future[Any]) -> tuple[bytes, bool]:
         """The next event, or a sign of life; and whether more may come."""
         waiting = asyncio.ensure_future(self._listener.instants.get())
         await asyncio.wait({waiting, over}, timeout=self._heartbeat, return_when=asyncio.FIRST_COMPLETED)
@@ -151,15 +151,15 @@ class EventStream(Response):
         instant = waiting.result()
         return (b"", False) if instant is None else (await self._encode(instant), True)
 
-    async def _sent(self, sending: Awaitable[None], over: asyncio.Future[Any]) -> None:
+    async def _send(self, sending: Awaitable[None], over: asyncio.Future[Any]) -> None:
         """Wait until the client takes what is sent, but not for ever."""
         task = asyncio.ensure_future(sending)
-        await asyncio.wait({task, over}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({task, over}, timeout=SEND_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
             task.cancel()
             self._listener.drop()
 
-    async def _gone(self, receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> None:
+    async def _wait_for_disconnect(self, receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> None:
         """Wait until the client hangs up."""
         while (await receive())["type"] != "http.disconnect":
             pass

@@ -18,9 +18,9 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 #: A token that can be guessed is none.
-SHORTEST = 16
+MIN_TOKEN_LENGTH = 16
 #: Seconds that the body of a refused request is waited for.
-PATIENCE = 2.0
+BODY_TIMEOUT = 2.0
 _WRITES = ("PUT", "DELETE", "PATCH")
 
 
@@ -34,7 +34,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def checked_token(token: str | None, host: str) -> str | None:
+def check_token(token: str | None, host: str) -> str | None:
     """The token, if there is one; refuses to be reached from elsewhere without, and tokens that can be guessed."""
     if token is None:
         if not is_loopback(host):
@@ -43,9 +43,9 @@ def checked_token(token: str | None, host: str) -> str | None:
                 fix="give one, or listen on 127.0.0.1",
             )
         return None
-    if len(token) < SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
+    if len(token) < MIN_TOKEN_LENGTH or not token.isascii() or not token.isprintable() or " " in token:
         raise PanewiseError(
-            f"the token is not made of {SHORTEST} or more plain characters",
+            f"the token is not made of {MIN_TOKEN_LENGTH} or more plain characters",
             fix="make one with: python -c 'import secrets; print(secrets.token_urlsafe())'",
         )
     return token
@@ -70,14 +70,14 @@ class Guard:
         headers = dict(scope["headers"])
         if refusal := self._refusal(scope, headers):
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._passed_over(receive), PATIENCE)
-            await _answer(send, *refusal)
+                await asyncio.wait_for(self._discard_body(receive), BODY_TIMEOUT)
+            await _send_refusal(send, *refusal)
             return
         if scope["method"] == "HEAD" and not scope["path"].endswith("/events"):
             scope = {**scope, "method": "GET"}  # uvicorn knows what was asked for, and sends no body
-        await self._sized(scope, receive, send)
+        await self._forward_limited(scope, receive, send)
 
-    async def _passed_over(self, receive: Receive) -> None:
+    async def _discard_body(self, receive: Receive) -> None:
         """Read what a refused request brings, up to what any may: closed with words unread, a client is cut off."""
         read, more = 0, True
         while more and read <= self._body:
@@ -101,11 +101,11 @@ class Guard:
             return 401, "the token is missing or wrong", "send the header Authorization: Bearer TOKEN"
         return None
 
-    async def _sized(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _forward_limited(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Stop reading a body that turns out to be longer than it may be, whatever the application makes of that."""
         read = 0
 
-        async def counted() -> MutableMapping[str, Any]:
+        async def receive_counted() -> MutableMapping[str, Any]:
             nonlocal read
             message = await receive()
             read += len(message.get("body", b""))
@@ -115,9 +115,9 @@ class Guard:
             if read <= self._body:
                 await send(message)
 
-        await self._app(scope, counted, unless_oversized)
+        await self._app(scope, receive_counted, unless_oversized)
         if read > self._body:
-            await _answer(send, 413, f"the request is larger than {self._body} bytes", "ask for less at once")
+            await _send_refusal(send, 413, f"the request is larger than {self._body} bytes", "ask for less at once")
 
 
 def _host_of(value: bytes) -> str:
@@ -126,7 +126,7 @@ def _host_of(value: bytes) -> str:
     return text[1:].partition("]")[0] if text.startswith("[") else text.partition(":")[0]
 
 
-async def _answer(send: Send, status: int, error: str, fix: str) -> None:
+async def _send_refusal(send: Send, status: int, error: str, fix: str) -> None:
     body = json_bytes({"error": error, "fix": fix})
     length = str(len(body)).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", length), (b"connection", b"close")]

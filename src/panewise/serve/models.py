@@ -21,7 +21,7 @@ class Health(BaseModel):
     texts: int
 
 
-class Column(BaseModel):
+class ColumnInfo(BaseModel):
     """A column and its Arrow type."""
 
     name: str
@@ -35,7 +35,7 @@ class QueryInfo(BaseModel):
     query: str
     stream: str
     boundary: str
-    keys: list[Column]
+    keys: list[ColumnInfo]
     #: The instant up to which everything is final; null before there is one.
     final: int | str | None
 
@@ -71,12 +71,12 @@ class Lookup(BaseModel):
     keys: dict[str, list[Scalar]] | None = None
 
 
-class Found(BaseModel):
+class LookupResponse(BaseModel):
     """The rows that a lookup found."""
 
     query: str
     final: int | str
-    columns: list[Column]
+    columns: list[ColumnInfo]
     rows: list[dict[str, Any]]
 
 

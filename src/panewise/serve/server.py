@@ -19,21 +19,21 @@ import uvicorn
 
 from panewise.errors import PanewiseError, SourceProblem, StateProblem
 from panewise.runtime.signals import signals
-from panewise.runtime.tailing import Tails
+from panewise.runtime.tailing import LogReaders
 from panewise.serve.app import application
 from panewise.serve.connections import Connections, most_connections
-from panewise.serve.desk import Desk
-from panewise.serve.events import HEARTBEAT, Hub
-from panewise.serve.guard import Guard, checked_token
+from panewise.serve.desk import LookupScheduler
+from panewise.serve.events import HEARTBEAT, EventHub
+from panewise.serve.guard import Guard, check_token
 from panewise.serve.limits import Limits
 from panewise.time import DurationLike
 
 #: Seconds that requests may still take once the server stops.
-GRACE = 5
+GRACE_SECONDS = 5
 #: Seconds that a thread may go on while the loop, which answers everybody, waits for its turn.
-TURN = 0.0005
+SWITCH_INTERVAL = 0.0005
 #: Seconds after which the process ends, whatever it is at.
-HARD = 8
+HARD_STOP_SECONDS = 8
 
 
 class LookupServer:
@@ -59,11 +59,11 @@ class LookupServer:
             raise PanewiseError("there is no pane log to serve", fix="name the folder that PANES INTO writes")
         if poll <= 0 or heartbeat <= 0:
             raise PanewiseError("poll and heartbeat are not above zero", fix="use seconds such as 0.5")
-        self._token, self._limits = checked_token(token, host), limits or Limits()
+        self._token, self._limits = check_token(token, host), limits or Limits()
         self._address = (host, port)
-        self._tails = Tails(logs, keep)
-        self._hub = Hub(self._tails, self._limits)
-        self._desk = Desk(self._limits)
+        self._tails = LogReaders(logs, keep)
+        self._hub = EventHub(self._tails, self._limits)
+        self._desk = LookupScheduler(self._limits)
         app = application(self._tails, self._hub, self._desk, self._limits, poll, heartbeat)
         self._app = Guard(app, self._token, host, self._limits.body)
         self._socket: socket.socket | None = None
@@ -99,15 +99,15 @@ class LookupServer:
         listening = self._socket or self.listen()
         # What is here now stays: to look for garbage in it would take a tenth of a second now and then.
         gc.freeze()
-        sys.setswitchinterval(TURN)
+        sys.setswitchinterval(SWITCH_INTERVAL)
         try:
-            self._prepared().run([listening])
+            self._build_server().run([listening])
         finally:
             faulthandler.cancel_dump_traceback_later()
 
     def start(self) -> LookupServer:
         """Serve in a thread of its own; it listens, and has read its logs, when this returns."""
-        listening, server = self.listen(), self._prepared()
+        listening, server = self.listen(), self._build_server()
         self._thread = threading.Thread(target=server.run, args=([listening],), name="panewise-serve", daemon=True)
         self._thread.start()
         while not server.started:
@@ -120,7 +120,7 @@ class LookupServer:
         """Let running requests end, and stop."""
         if self._server is not None and self._thread is not None:
             self._server.should_exit = True
-            self._thread.join(2 * GRACE)
+            self._thread.join(2 * GRACE_SECONDS)
         if self._socket is not None:
             self._socket.close()
         self._server = self._thread = self._socket = None
@@ -133,7 +133,7 @@ class LookupServer:
     ) -> None:
         self.stop()
 
-    def _prepared(self) -> _Server:
+    def _build_server(self) -> _Server:
         most = most_connections()
         config = uvicorn.Config(
             self._app,
@@ -143,7 +143,7 @@ class LookupServer:
             proxy_headers=False,
             http=cast(type[asyncio.Protocol], Connections(most).protocol),
             limit_concurrency=2 * most,
-            timeout_graceful_shutdown=GRACE,
+            timeout_graceful_shutdown=GRACE_SECONDS,
             lifespan="on",
         )
         self._server = _Server(config, self._hub, self._desk)
@@ -153,18 +153,18 @@ class LookupServer:
 class _Server(uvicorn.Server):
     """Lets those who listen to events go first, who would stay for ever, and ends in peace when asked to stop."""
 
-    def __init__(self, config: uvicorn.Config, hub: Hub, desk: Desk) -> None:
+    def __init__(self, config: uvicorn.Config, hub: EventHub, desk: LookupScheduler) -> None:
         super().__init__(config)
         self._hub, self._desk = hub, desk
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        with signals(self._asked_to_stop):
+        with signals(self._on_stop_signal):
             yield
 
-    def _asked_to_stop(self, number: int, frame: FrameType | None) -> None:
+    def _on_stop_signal(self, number: int, frame: FrameType | None) -> None:
         # Not even a call that never comes back to Python can hold this up.
-        faulthandler.dump_traceback_later(HARD, exit=True)
+        faulthandler.dump_traceback_later(HARD_STOP_SECONDS, exit=True)
         self.handle_exit(number, frame)
 
     async def shutdown(self, sockets: Any = None) -> None:

@@ -17,13 +17,13 @@ from collections.abc import Iterable
 from math import gcd
 from typing import TypeAlias
 
-from panewise.slicing.frames import Frame
+from panewise.slicing.frames import WindowShape
 
 #: (granule, reach) of each stair, from the narrowest; the reach is the widest range on it. Both grow strictly.
 Stairs: TypeAlias = tuple[tuple[int, int], ...]
 
 
-def stair(frame: Frame) -> Stairs:
+def single_stair(frame: WindowShape) -> Stairs:
     """The one stair of a frame on its own."""
     return ((frame.granule, frame.range),)
 
@@ -34,7 +34,7 @@ def stairs_of(granules: Iterable[int], ranges: Iterable[int]) -> Stairs:
     return tuple(dict(zip(granules, ranges, strict=True)).items())
 
 
-def joined(one: Stairs, other: Stairs) -> Stairs:
+def merge_stairs(one: Stairs, other: Stairs) -> Stairs:
     """The stairs of two groups as one: at every depth the common divisor of the two granules."""
     reaches: dict[int, int] = {}
     i = j = 0
@@ -61,7 +61,7 @@ def cost_of(stairs: Stairs) -> int:
     return panes + len(stairs) - 1 if stairs else 0
 
 
-def least_cost(one: Stairs, other: Stairs) -> int:
+def least_merged_cost(one: Stairs, other: Stairs) -> int:
     """A bound that the cost of two groups as one cannot stay below, quickly: the panes of their lowest stair."""
     (granule, reach), (other_granule, other_reach) = one[0], other[0]
     return min(reach, other_reach) // gcd(granule, other_granule)

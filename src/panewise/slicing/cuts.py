@@ -39,7 +39,7 @@ class Cuts:
     def uniform(self) -> bool:
         return len(self.offsets) == 1
 
-    def numbers(self, positions: Ticks) -> Ticks:
+    def pane_numbers(self, positions: Ticks) -> Ticks:
         """The number of the pane that holds each position; numbers follow time."""
         if self.uniform:
             found: Ticks = kernels.pane_numbers(positions, self.origin, self.period)
@@ -56,7 +56,7 @@ class Cuts:
         """The position just before a pane."""
         return self.end(number - 1)
 
-    def agree(self, edges: Iterable[Edges]) -> bool:
+    def cover(self, edges: Iterable[Edges]) -> bool:
         """Whether panes end at all these edges already."""
         return all(map(self._ends_at, edges))
 
@@ -74,7 +74,7 @@ class Cuts:
         return f"panes of {length}" if self.uniform else f"{len(self.offsets)} panes in every {length}"
 
 
-def cuts(edges: Iterable[Edges]) -> Cuts:
+def coarsest_cuts(edges: Iterable[Edges]) -> Cuts:
     """The coarsest panes that all edges agree with."""
     wanted = sorted(set(edges), key=lambda e: (e.step, e.residue))
     origin = wanted[0].residue

@@ -12,11 +12,11 @@ from operator import attrgetter
 import numpy as np
 
 from panewise.errors import WindowProblem
-from panewise.time import LAST_TICK
+from panewise.time import MAX_TICK
 
 
 @dataclass(frozen=True, order=True, slots=True)
-class Frame:
+class WindowShape:
     """The paper's window of range omega and slide beta, ordered by range, then by slide.
 
     Any two positive lengths will do: the range need not be a multiple of the slide, and may be shorter than it.
@@ -30,15 +30,15 @@ class Frame:
     slide: int
 
     def __post_init__(self) -> None:
-        _check("range", self.range)
-        _check("slide", self.slide)
+        _require_length("range", self.range)
+        _require_length("slide", self.slide)
 
     @property
     def granule(self) -> int:
         """The width of the widest panes that make up every state of this frame."""
         return gcd(self.range, self.slide)
 
-    def subsumable_under(self, other: Frame) -> bool:
+    def subsumable_under(self, other: WindowShape) -> bool:
         """Definition 1: the other is at least as wide, and whenever it slides, so does this one."""
         return other.slide % self.slide == 0 and other.range >= self.range
 
@@ -50,10 +50,10 @@ class Frame:
 by_size = attrgetter("range", "slide")
 
 
-def _check(name: str, value: int) -> None:
+def _require_length(name: str, value: int) -> None:
     if not isinstance(value, int | np.integer):
         raise WindowProblem(f"{name} {value!r} is not a whole number", fix="count ticks")
     if value <= 0:
         raise WindowProblem(f"{name} {value} is not positive", fix="use at least 1")
-    if value >= LAST_TICK:
+    if value >= MAX_TICK:
         raise WindowProblem(f"{name} {value} is longer than time itself", fix="use a shorter one")

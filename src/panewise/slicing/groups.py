@@ -14,11 +14,11 @@ from math import gcd
 from operator import attrgetter
 
 from panewise.errors import PlanProblem
-from panewise.slicing.cost import Stairs, cost_of, joined, stair, stairs_of
-from panewise.slicing.frames import Frame, by_size
+from panewise.slicing.cost import Stairs, cost_of, merge_stairs, single_stair, stairs_of
+from panewise.slicing.frames import WindowShape, by_size
 
 
-class Role(Enum):
+class WindowRole(Enum):
     """What a frame is to its group: its narrowest node, a wider node, or a guest on a node of the same range."""
 
     SEED = "seed"
@@ -27,22 +27,22 @@ class Role(Enum):
 
 
 @dataclass(frozen=True)
-class Node:
+class GroupNode:
     """A frame of the sequence and the frames piggybacked on it: those of its range that slide less often."""
 
-    frame: Frame
-    piggybacked: tuple[Frame, ...] = ()
+    frame: WindowShape
+    piggybacked: tuple[WindowShape, ...] = ()
 
 
-class Group:
+class WindowGroup:
     """Frames that one chain of stairs serves. Of each range, the frame with the shortest slide is a node.
 
     Only the manager changes a group; `number` stays the same as long as the group lives.
     """
 
-    def __init__(self, number: int, frames: Iterable[Frame]) -> None:
+    def __init__(self, number: int, frames: Iterable[WindowShape]) -> None:
         self.number = number
-        self._levels: dict[int, list[Frame]] = {}
+        self._levels: dict[int, list[WindowShape]] = {}
         for frame in sorted(frames, key=by_size):
             self._levels.setdefault(frame.range, []).append(frame)
         self._ranges = list(self._levels)
@@ -53,29 +53,29 @@ class Group:
     # ---- what it holds ---------------------------------------------------------------------------------------------
 
     @property
-    def frames(self) -> tuple[Frame, ...]:
+    def shapes(self) -> tuple[WindowShape, ...]:
         """All frames, by range, then by slide."""
         return tuple(frame for size in self._ranges for frame in self._levels[size])
 
     @property
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self) -> tuple[GroupNode, ...]:
         """The sequence, from the seed to the widest."""
         levels = (self._levels[size] for size in self._ranges)
-        return tuple(Node(level[0], tuple(level[1:])) for level in levels)
+        return tuple(GroupNode(level[0], tuple(level[1:])) for level in levels)
 
     @property
-    def seed(self) -> Frame:
+    def seed(self) -> WindowShape:
         return self._levels[self._ranges[0]][0]
 
     @property
-    def slide(self) -> int:
+    def base_slide(self) -> int:
         """The base slide: that of the seed."""
         return self.seed.slide
 
     @property
-    def base(self) -> int:
+    def common_slide(self) -> int:
         """The greatest common divisor of all slides; the seed's slide in a group of the paper."""
-        return gcd(*(frame.slide for frame in self.frames))
+        return gcd(*(frame.slide for frame in self.shapes))
 
     @property
     def ranges(self) -> tuple[int, ...]:
@@ -101,40 +101,40 @@ class Group:
             self._cost = cost_of(self.stairs)
         return self._cost
 
-    def role(self, frame: Frame) -> Role:
-        host = self._host(frame)
+    def role(self, frame: WindowShape) -> WindowRole:
+        host = self._node_shape(frame)
         if frame != host:
-            return Role.PIGGYBACKED
-        return Role.SEED if frame.range == self._ranges[0] else Role.ENCLOSING
+            return WindowRole.PIGGYBACKED
+        return WindowRole.SEED if frame.range == self._ranges[0] else WindowRole.ENCLOSING
 
-    def quotient(self, frame: Frame) -> int | None:
+    def quotient(self, frame: WindowShape) -> int | None:
         """How many slides of its node a frame makes at once: the paper's q, one for the node itself.
 
         None where the slides do not divide, as may be in a group packed by cost: both are then read off the panes.
         """
-        times, rest = divmod(frame.slide, self._host(frame).slide)
+        times, rest = divmod(frame.slide, self._node_shape(frame).slide)
         return None if rest else times
 
-    def level(self, size: int) -> tuple[Frame, ...]:
+    def shapes_of_range(self, size: int) -> tuple[WindowShape, ...]:
         """The frames of one range: the node, then what rides on it by growing slide."""
         return tuple(self._levels.get(size, ()))
 
-    def neighbours(self, size: int) -> tuple[Frame | None, Frame | None, Frame | None]:
+    def neighbours(self, size: int) -> tuple[WindowShape | None, WindowShape | None, WindowShape | None]:
         """The nodes next below a range, of exactly that range, and next above it."""
         at = bisect_left(self._ranges, size)
         above = at + (size in self._levels)
-        return self._node(at - 1), self._node(at) if above > at else None, self._node(above)
+        return self._shape_at(at - 1), self._shape_at(at) if above > at else None, self._shape_at(above)
 
     def __len__(self) -> int:
         return sum(map(len, self._levels.values()))
 
-    def __contains__(self, frame: Frame) -> bool:
+    def __contains__(self, frame: WindowShape) -> bool:
         return frame in self._levels.get(frame.range, ())
 
     def __repr__(self) -> str:
-        return f"Group({self.number}: {', '.join(map(str, self.frames))})"
+        return f"Group({self.number}: {', '.join(map(str, self.shapes))})"
 
-    def check(self) -> None:
+    def check_subsumption(self) -> None:
         """Refuse a group that breaks the paper's law: each node subsumable under the next and under its guests."""
         nodes = self.nodes
         steps = [(node.frame, guest) for node in nodes for guest in node.piggybacked]
@@ -148,7 +148,7 @@ class Group:
 
     # ---- for the manager -------------------------------------------------------------------------------------------
 
-    def add(self, frame: Frame) -> None:
+    def add(self, frame: WindowShape) -> None:
         """Take in a frame that is not there yet."""
         if frame.range not in self._levels:
             insort(self._ranges, frame.range)
@@ -156,10 +156,10 @@ class Group:
         insort(level, frame, key=_slide)
         self._own[frame.range] = gcd(self._own.get(frame.range, 0), frame.granule)
         if self._stairs is not None:
-            self._stairs = joined(self._stairs, stair(frame))
+            self._stairs = merge_stairs(self._stairs, single_stair(frame))
         self._cost = None
 
-    def remove(self, frame: Frame) -> None:
+    def remove(self, frame: WindowShape) -> None:
         """Let a frame go; the next one of its range, if any, takes its place."""
         level = self._levels[frame.range]
         del level[bisect_left(level, frame.slide, key=_slide)]
@@ -176,17 +176,17 @@ class Group:
         own = map(self._own.__getitem__, reversed(self._ranges))
         return list(accumulate(own, gcd))[::-1]
 
-    def _host(self, frame: Frame) -> Frame:
+    def _node_shape(self, frame: WindowShape) -> WindowShape:
         if frame not in self:
             raise PlanProblem(f"{frame} is not in group {self.number}", fix="ask the manager for its group")
         return self._levels[frame.range][0]
 
-    def _node(self, at: int) -> Frame | None:
+    def _shape_at(self, at: int) -> WindowShape | None:
         return self._levels[self._ranges[at]][0] if 0 <= at < len(self._ranges) else None
 
 
 _slide = attrgetter("slide")
 
 
-def _granule(level: list[Frame]) -> int:
+def _granule(level: list[WindowShape]) -> int:
     return gcd(level[0].range, *(frame.slide for frame in level))

@@ -11,11 +11,11 @@ from enum import Enum
 
 from panewise.errors import PlanProblem
 from panewise.slicing import packing, subsuming
-from panewise.slicing.frames import Frame, by_size
-from panewise.slicing.groups import Group
+from panewise.slicing.frames import WindowShape, by_size
+from panewise.slicing.groups import WindowGroup
 
 
-class Policy(Enum):
+class GroupingPolicy(Enum):
     """How frames are grouped: by the paper's Algorithm 1, or so that least is retained."""
 
     PAPER = "paper"
@@ -23,7 +23,7 @@ class Policy(Enum):
 
 
 #: A grouping is degraded when it costs more than this many percent of a fresh one.
-TOLERATED = 125
+TOLERATED_PERCENT = 125
 
 
 class WindowManager:
@@ -33,13 +33,13 @@ class WindowManager:
     numbers count up from zero and are never given twice.
     """
 
-    def __init__(self, policy: Policy, frames: Iterable[Frame] = ()) -> None:
+    def __init__(self, policy: GroupingPolicy, frames: Iterable[WindowShape] = ()) -> None:
         self.policy = policy
         self._counts = Counter(frames)
         members = subsuming.subsume(self._counts)
-        if policy is Policy.COST:
+        if policy is GroupingPolicy.COST:
             members = packing.pack(members)
-        self._groups = {number: Group(number, part) for number, part in enumerate(members)}
+        self._groups = {number: WindowGroup(number, part) for number, part in enumerate(members)}
         self._homes = {frame: self._groups[number] for number, part in enumerate(members) for frame in part}
         self._next = len(members)
         self._checked = len(self._counts)
@@ -47,22 +47,22 @@ class WindowManager:
         self._degraded = False
 
     @classmethod
-    def subsume(cls, frames: Iterable[Frame]) -> WindowManager:
+    def subsume(cls, frames: Iterable[WindowShape]) -> WindowManager:
         """Groups by Algorithm 1; a repeated frame is one more query that asks for it."""
-        return cls(Policy.PAPER, frames)
+        return cls(GroupingPolicy.PAPER, frames)
 
     @classmethod
-    def pack(cls, frames: Iterable[Frame]) -> WindowManager:
+    def pack(cls, frames: Iterable[WindowShape]) -> WindowManager:
         """Groups by cost, never dearer than those of Algorithm 1."""
-        return cls(Policy.COST, frames)
+        return cls(GroupingPolicy.COST, frames)
 
     @classmethod
-    def restored(cls, policy: Policy, groups: Mapping[int, Iterable[Frame]], asked: Counter[Frame]) -> WindowManager:
+    def restore(cls, policy: GroupingPolicy, groups: Mapping[int, Iterable[WindowShape]], asked: Counter[WindowShape]) -> WindowManager:
         """A manager as it was: its groups by number, and how many queries ask for each frame."""
         manager = cls(policy)
         manager._counts = Counter(asked)
-        manager._groups = {number: Group(number, frames) for number, frames in groups.items()}
-        manager._homes = {frame: group for group in manager._groups.values() for frame in group.frames}
+        manager._groups = {number: WindowGroup(number, frames) for number, frames in groups.items()}
+        manager._homes = {frame: group for group in manager._groups.values() for frame in group.shapes}
         manager._next = max(manager._groups, default=-1) + 1
         manager._checked = len(manager._counts)
         return manager
@@ -70,12 +70,12 @@ class WindowManager:
     # ---- what it holds ---------------------------------------------------------------------------------------------
 
     @property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[WindowGroup, ...]:
         """All groups by number."""
         return tuple(self._groups.values())
 
     @property
-    def frames(self) -> tuple[Frame, ...]:
+    def shapes(self) -> tuple[WindowShape, ...]:
         """All distinct frames, by range, then by slide."""
         return tuple(sorted(self._homes, key=by_size))
 
@@ -84,26 +84,26 @@ class WindowManager:
         """Panes and buffers retained by all groups."""
         return sum(group.cost for group in self._groups.values())
 
-    def multiplicity(self, frame: Frame) -> int:
+    def multiplicity(self, frame: WindowShape) -> int:
         """How many queries ask for a frame."""
         return self._counts[frame]
 
-    def group_of(self, frame: Frame) -> Group:
+    def group_of(self, frame: WindowShape) -> WindowGroup:
         if frame not in self._homes:
             raise PlanProblem(f"no query asks for the window {frame}", fix="embed it first")
         return self._homes[frame]
 
     # ---- changes ---------------------------------------------------------------------------------------------------
 
-    def embed(self, frame: Frame) -> Group:
+    def embed(self, frame: WindowShape) -> WindowGroup:
         """Take in the frame of one more query; the group it is in now. Frames that are there stay where they are."""
         self._counts[frame] += 1
         if frame not in self._homes:
             self._changes += 1
-            self._settle(frame)
+            self._place(frame)
         return self._homes[frame]
 
-    def revoke(self, frame: Frame) -> tuple[Frame, ...]:
+    def revoke(self, frame: WindowShape) -> tuple[WindowShape, ...]:
         """Let one query go. A frame leaves with its last query; returns the frames that changed groups because of it.
 
         Only frames that rode on it may have to: those that neither can take its place nor ride on the one that does.
@@ -114,27 +114,27 @@ class WindowManager:
             return ()
         del self._counts[frame]
         self._changes += 1
-        self._leave(frame)
-        if self.policy is Policy.COST or group.number not in self._groups:
+        self._remove(frame)
+        if self.policy is GroupingPolicy.COST or group.number not in self._groups:
             return ()
         orphans = subsuming.misfits(group, frame.range)
         for orphan in orphans:
-            self._leave(orphan)
+            self._remove(orphan)
         for orphan in orphans:
-            self._settle(orphan)
+            self._place(orphan)
         return tuple(orphans)
 
-    def _settle(self, frame: Frame) -> None:
-        choose = subsuming.home if self.policy is Policy.PAPER else packing.cheapest
+    def _place(self, frame: WindowShape) -> None:
+        choose = subsuming.find_group if self.policy is GroupingPolicy.PAPER else packing.cheapest_group
         group = choose(self._groups.values(), frame)
         if group is None:
-            group = self._groups[self._next] = Group(self._next, [frame])
+            group = self._groups[self._next] = WindowGroup(self._next, [frame])
             self._next += 1
         else:
             group.add(frame)
         self._homes[frame] = group
 
-    def _leave(self, frame: Frame) -> None:
+    def _remove(self, frame: WindowShape) -> None:
         group = self._homes.pop(frame)
         group.remove(frame)
         if not group.ranges:
@@ -142,17 +142,17 @@ class WindowManager:
 
     # ---- degradation -----------------------------------------------------------------------------------------------
 
-    def degraded(self) -> bool:
+    def is_degraded(self) -> bool:
         """Whether the groups cost over a quarter more than fresh ones of the same frames would.
 
         Fresh groups are made for comparison only when more than a quarter of the frames has changed since the last
         time; until then the last answer stands.
         """
         if 4 * self._changes > self._checked:
-            self._degraded = 100 * self.cost > TOLERATED * self.repacked().cost
+            self._degraded = 100 * self.cost > TOLERATED_PERCENT * self.repack().cost
             self._checked, self._changes = len(self._homes), 0
         return self._degraded
 
-    def repacked(self) -> WindowManager:
+    def repack(self) -> WindowManager:
         """A fresh manager for the same queries, under the same policy."""
         return WindowManager(self.policy, self._counts.elements())

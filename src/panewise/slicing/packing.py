@@ -11,38 +11,38 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from panewise.slicing.cost import Stairs, cost_of, joined, least_cost, stair
-from panewise.slicing.frames import Frame, by_size
-from panewise.slicing.groups import Group
+from panewise.slicing.cost import Stairs, cost_of, merge_stairs, least_merged_cost, single_stair
+from panewise.slicing.frames import WindowShape, by_size
+from panewise.slicing.groups import WindowGroup
 
-Members = list[Frame]
+ShapeList = list[WindowShape]
 
 
-def pack(groups: Iterable[Members]) -> list[Members]:
+def pack(groups: Iterable[ShapeList]) -> list[ShapeList]:
     """The groups, merged: in total never dearer than those given.
 
     First groups that would add nothing to a wider one join it. Then, again and again, the two groups whose merger
     saves most become one, also if it saves nothing, until every merger costs. Takes time quadratic in the number of
     groups that are left after the first step.
     """
-    kept = _hosted([(Group(0, frames).stairs, frames) for frames in groups])
-    merging = _Merging([stairs for stairs, _ in kept])
+    kept = _absorb_free_groups([(WindowGroup(0, frames).stairs, frames) for frames in groups])
+    merging = _GroupMerger([stairs for stairs, _ in kept])
     members = dict(enumerate(frames for _, frames in kept))
-    while pair := merging.best():
+    while pair := merging.take_best():
         one, other = pair
         members[len(merging.stairs)] = members.pop(one) + members.pop(other)
-        merging.add(joined(merging.stairs[one], merging.stairs[other]))
+        merging.add(merge_stairs(merging.stairs[one], merging.stairs[other]))
     return sorted(members.values(), key=lambda frames: min(map(by_size, frames)))
 
 
-def _hosted(groups: list[tuple[Stairs, Members]]) -> list[tuple[Stairs, Members]]:
+def _absorb_free_groups(groups: list[tuple[Stairs, ShapeList]]) -> list[tuple[Stairs, ShapeList]]:
     """The groups left when each that leaves the stairs of another as they are has gone there, where it is free."""
-    kept: list[tuple[Stairs, Members]] = []
+    kept: list[tuple[Stairs, ShapeList]] = []
     # A host reaches at least as far as its guests; of those that reach equally far, it has the most panes.
     for stairs, frames in sorted(groups, key=lambda group: (-group[0][-1][1], -cost_of(group[0]))):
         # Comparing the lowest granules first spares most of the joining.
         fine = (group for group in kept if stairs[0][0] % group[0][0][0] == 0)
-        hosts = (members for host, members in fine if joined(host, stairs) == host)
+        hosts = (members for host, members in fine if merge_stairs(host, stairs) == host)
         members = next(hosts, None)
         if members is None:
             kept.append((stairs, list(frames)))
@@ -51,7 +51,7 @@ def _hosted(groups: list[tuple[Stairs, Members]]) -> list[tuple[Stairs, Members]
     return kept
 
 
-class _Merging:
+class _GroupMerger:
     """Groups being merged, by number: what is known of each, and which two of them save most together."""
 
     def __init__(self, stairs: Sequence[Stairs]) -> None:
@@ -67,21 +67,21 @@ class _Merging:
         key = len(self.stairs)
         self._cost[key] = cost_of(stairs)
         self._granule[key], self._reach[key] = stairs[0]
-        for other in self._promising(key):
-            added = cost_of(joined(self.stairs[other], stairs)) - int(self._cost[other] + self._cost[key])
+        for other in self._merge_candidates(key):
+            added = cost_of(merge_stairs(self.stairs[other], stairs)) - int(self._cost[other] + self._cost[key])
             if added <= 0:
                 heappush(self._offers, (added, other, key))
         self._alive[key] = 1
         self.stairs.append(stairs)
 
-    def _promising(self, key: int) -> list[int]:
+    def _merge_candidates(self, key: int) -> list[int]:
         """Groups whose merger may pay: the panes of the lowest common stair alone are no more than both cost now."""
         granules = np.gcd(self._granule[:key], self._granule[key])
         panes = np.minimum(self._reach[:key], self._reach[key]) // granules
         found = (self._alive[:key] == 1) & (panes <= self._cost[:key] + self._cost[key])
         return [int(other) for other in np.flatnonzero(found)]
 
-    def best(self) -> tuple[int, int] | None:
+    def take_best(self) -> tuple[int, int] | None:
         """Take out the two groups whose merger saves most, the oldest of equals; None if every merger costs."""
         while self._offers:
             _, one, other = heappop(self._offers)
@@ -91,16 +91,16 @@ class _Merging:
         return None
 
 
-def cheapest(groups: Iterable[Group], frame: Frame) -> Group | None:
+def cheapest_group(groups: Iterable[WindowGroup], frame: WindowShape) -> WindowGroup | None:
     """The group to which a new frame adds least, or None if it adds less on its own.
 
     Of equals the first group is taken, and any of them rather than a new one.
     """
-    alone = stair(frame)
+    alone = single_stair(frame)
     best, least = None, cost_of(alone) + 1
     for group in groups:
-        if least_cost(group.stairs, alone) - group.cost < least:
-            added = cost_of(joined(group.stairs, alone)) - group.cost
+        if least_merged_cost(group.stairs, alone) - group.cost < least:
+            added = cost_of(merge_stairs(group.stairs, alone)) - group.cost
             if added < least:
                 best, least = group, added
     return best

@@ -9,8 +9,8 @@ from bisect import insort
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from panewise.slicing.frames import Frame, by_size
-from panewise.slicing.groups import Group
+from panewise.slicing.frames import WindowShape, by_size
+from panewise.slicing.groups import WindowGroup
 
 
 @dataclass(slots=True)
@@ -20,10 +20,10 @@ class _Sequence:
     base: int
     slide: int
     range: int
-    frames: list[Frame]
+    frames: list[WindowShape]
 
 
-def subsume(frames: Iterable[Frame]) -> list[list[Frame]]:
+def subsume(frames: Iterable[WindowShape]) -> list[list[WindowShape]]:
     """SubsumeWindows: distinct frames, in any order, as groups in the order in which they were begun.
 
     A sweep over growing ranges probes the last node of each group whose base slide divides the frame's, by descending
@@ -46,7 +46,7 @@ def subsume(frames: Iterable[Frame]) -> list[list[Frame]]:
             group = _Sequence(slide, slide, frame.range, [frame])
             groups.append(group)
             for multiple in _multiples(slide, candidates, longest):
-                insort(candidates[multiple], group, key=_descending)
+                insort(candidates[multiple], group, key=_negative_base)
     return [group.frames for group in groups]
 
 
@@ -58,11 +58,11 @@ def _multiples(slide: int, slides: Collection[int], longest: int) -> list[int]:
     return [multiple for multiple in slides if multiple % slide == 0]
 
 
-def _descending(group: _Sequence) -> int:
+def _negative_base(group: _Sequence) -> int:
     return -group.base
 
 
-def home(groups: Iterable[Group], frame: Frame) -> Group | None:
+def find_group(groups: Iterable[WindowGroup], frame: WindowShape) -> WindowGroup | None:
     """embedWindow: the group that takes in a new frame, or None if the frame has to begin one.
 
     Looks at groups with a base slide that divides the frame's or is a multiple of it, by descending base slide.
@@ -74,10 +74,10 @@ def home(groups: Iterable[Group], frame: Frame) -> Group | None:
         # Under a longer base slide, the frame can be nothing but the new seed.
         if slide % seed.slide == 0 or (seed.slide % slide == 0 and frame.range <= seed.range):
             related.append((-seed.slide, group.number, group))
-    return next((group for _, _, group in sorted(related) if fits(group, frame)), None)
+    return next((group for _, _, group in sorted(related) if can_embed(group, frame)), None)
 
 
-def fits(group: Group, frame: Frame) -> bool:
+def can_embed(group: WindowGroup, frame: WindowShape) -> bool:
     """Whether the sequence of a group stays one of subsumable frames when a new frame is put at its place in it.
 
     This is the paper's canEmbed for the first wider node, with two conditions its text leaves out. A frame put before
@@ -94,13 +94,13 @@ def fits(group: Group, frame: Frame) -> bool:
     return wider is None or frame.subsumable_under(wider)
 
 
-def misfits(group: Group, size: int) -> list[Frame]:
+def misfits(group: WindowGroup, size: int) -> list[WindowShape]:
     """The frames of one range that cannot stay in the sequence after the node they rode on has left.
 
     The one with the shortest slide replaces the node. The text leaves out that this slide has to divide that of the
     next node, and those of the other orphans: an orphan that cannot be the node nor ride on it has to go.
     """
-    orphans = list(group.level(size))
+    orphans = list(group.shapes_of_range(size))
     _, _, above = group.neighbours(size)
     fitting = (frame for frame in orphans if above is None or frame.subsumable_under(above))
     replacement = next(fitting, None)

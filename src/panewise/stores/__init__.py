@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from panewise.stores.base import Lookups, Store
+from panewise.stores.base import LookupKind, Store
 from panewise.stores.base_intervals import BaseIntervals
 from panewise.stores.landmark_intervals import LandmarkIntervals
 from panewise.stores.recompute import Recompute
@@ -16,7 +16,7 @@ __all__ = [
     "STORES",
     "BaseIntervals",
     "LandmarkIntervals",
-    "Lookups",
+    "LookupKind",
     "Recompute",
     "RunningIntervals",
     "Store",

@@ -16,7 +16,7 @@ from panewise.errors import PlanProblem
 S = TypeVar("S")
 
 
-class Lookups(Enum):
+class LookupKind(Enum):
     """What may be asked of a store, within its reach."""
 
     ANY = "any interval"
@@ -31,13 +31,13 @@ class Store(ABC, Generic[S]):
     name: ClassVar[str]
     #: What it needs of an aggregate, for catalogues and refusals.
     requires: ClassVar[str]
-    answers: ClassVar[Lookups] = Lookups.ANY
+    answers: ClassVar[LookupKind] = LookupKind.ANY
     update_cost: ClassVar[str]
     lookup_cost: ClassVar[str]
 
     def __init__(self, aggregate: Aggregate[S], reach: int) -> None:
         if not self.accepts(aggregate.laws):
-            raise refused(self, aggregate)
+            raise law_problem(self, aggregate)
         if reach < 1:
             raise PlanProblem(f"a store over {reach} panes holds nothing", fix="use at least one")
         self.aggregate, self.reach, self.length = aggregate, reach, 0
@@ -75,7 +75,7 @@ class Store(ABC, Generic[S]):
     def _lookup(self, first: int, last: int) -> S: ...
 
 
-def refused(store: type[Store[Any]] | Store[Any], aggregate: Aggregate[Any]) -> PlanProblem:
+def law_problem(store: type[Store[Any]] | Store[Any], aggregate: Aggregate[Any]) -> PlanProblem:
     return PlanProblem(
         f"{store.name} needs {store.requires} aggregate, but {aggregate.names[0]} is only {aggregate.laws}",
         fix="let the planner choose the store",

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Generic, TypeVar
 
-from panewise.aggregate import Aggregate, Laws, Longs
+from panewise.aggregate import Aggregate, Laws, Int64Array
 from panewise.errors import PlanProblem
-from panewise.stores.base import Lookups, Store
+from panewise.stores.base import LookupKind, Store
 from panewise.stores.ring import Ring
 
 S = TypeVar("S")
 #: A position, or an array of them.
-N = TypeVar("N", int, Longs)
+N = TypeVar("N", int, Int64Array)
 
 #: Widths share landmarks while the widest is at most this many times the narrowest: the paper's c.
 SPREAD = 2
@@ -30,7 +30,7 @@ class LandmarkIntervals(Store[S]):
 
     name = "L-INT"
     requires = "an associative"
-    answers = Lookups.DECLARED
+    answers = LookupKind.DECLARED
     update_cost, lookup_cost = "O(gamma)", "O(1)"
 
     def __init__(
@@ -44,10 +44,10 @@ class LandmarkIntervals(Store[S]):
                 fix=f"declare widths from 1 to {reach}",
             )
         self.suffix, self.widest = suffix, declared[-1]
-        self.partitions: list[Landmarks[S]] = []
-        self._partition_of: dict[int, Landmarks[S]] = {}
-        for part in partitioned(declared):
-            landmarks = Landmarks(aggregate, part[-1] if suffix else reach, part[0], part[-1])
+        self.partitions: list[LandmarkPartition[S]] = []
+        self._partition_of: dict[int, LandmarkPartition[S]] = {}
+        for part in partition_widths(declared):
+            landmarks = LandmarkPartition(aggregate, part[-1] if suffix else reach, part[0], part[-1])
             self.partitions.append(landmarks)
             self._partition_of |= dict.fromkeys(part, landmarks)
 
@@ -75,7 +75,7 @@ class LandmarkIntervals(Store[S]):
         return self._partition_of[width].lookup(first, last)
 
 
-class Landmarks(Generic[S]):
+class LandmarkPartition(Generic[S]):
     """One instance of the paper's figure 5: widths from `narrowest` to `widest`, landmarks every `narrowest` positions.
 
     An interval of such a width contains a landmark. From there on its state was built as positions arrived; up to
@@ -94,7 +94,7 @@ class Landmarks(Generic[S]):
         self._block: list[S] = [aggregate.identity()]
 
     @property
-    def held(self) -> int:
+    def state_count(self) -> int:
         """How many states are kept."""
         return sum(map(len, self._since.values())) + len(self._until) + len(self._block)
 
@@ -133,7 +133,7 @@ def landmark_from(position: N, narrowest: int) -> N:
     return -(-position // narrowest) * narrowest
 
 
-def partitioned(widths: Sequence[int]) -> list[Sequence[int]]:
+def partition_widths(widths: Sequence[int]) -> list[Sequence[int]]:
     """Ascending widths, cut into as few runs as possible that spread by no more than a factor of SPREAD.
 
     >>> partitioned([5, 8, 10, 11, 60])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from panewise.aggregate import Columns, Longs, Words, bytes_of, placed, put
+from panewise.aggregate import StateArrays, Int64Array, StateWords, bytes_of, states_at, put
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,8 +17,8 @@ class Pane:
 
     start: int
     end: int
-    codes: Longs
-    states: tuple[Words, ...]
+    codes: Int64Array
+    states: tuple[StateWords, ...]
 
     @property
     def where(self) -> Any:
@@ -29,21 +29,21 @@ class Pane:
     def nbytes(self) -> int:
         return self.codes.nbytes + sum(map(bytes_of, self.states))
 
-    def recoded(self, codes: Longs) -> Pane:
+    def with_codes(self, codes: Int64Array) -> Pane:
         """The same pane after groups got new codes; `codes[old]` is the new one."""
         fresh = codes[self.codes]
         order = np.argsort(fresh)
-        return Pane(self.start, self.end, fresh[order], tuple(placed(words, order) for words in self.states))
+        return Pane(self.start, self.end, fresh[order], tuple(states_at(words, order) for words in self.states))
 
 
-def index_of(codes: Longs) -> Any:
+def index_of(codes: Int64Array) -> Any:
     """Ascending codes as an index; those that follow each other are a slice, which arrays serve much faster."""
     if len(codes) and codes[-1] - codes[0] == len(codes) - 1:
         return slice(int(codes[0]), int(codes[-1]) + 1)
     return codes
 
 
-def merged(columns: Sequence[Columns], panes: Sequence[Pane]) -> Pane:
+def merge_panes(columns: Sequence[StateArrays], panes: Sequence[Pane]) -> Pane:
     """Several panes as one that spans them all."""
     if len(panes) == 1:
         return panes[0]
@@ -53,12 +53,12 @@ def merged(columns: Sequence[Columns], panes: Sequence[Pane]) -> Pane:
     for number, column in enumerate(columns):
         words = column.identity(len(codes))
         for pane, at in zip(panes, ranks, strict=True):
-            put(words, at, column.combine(placed(words, at), pane.states[number]))
+            put(words, at, column.combine(states_at(words, at), pane.states[number]))
         states.append(words)
     return Pane(start, end, codes, tuple(states))
 
 
-def _union(codes: list[Longs]) -> tuple[Longs, list[Any]]:
+def _union(codes: list[Int64Array]) -> tuple[Int64Array, list[Any]]:
     """All codes, ascending, each once, and where those of each part are among them.
 
     By marking where codes are dense, since sorting and searching cost more.

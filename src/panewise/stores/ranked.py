@@ -9,62 +9,62 @@ from functools import cached_property
 
 import numpy as np
 
-from panewise.aggregate import Columns, Longs, Median, Objects, Quantile, Words
-from panewise.aggregate.columns.longs import fits, from_longs, to_longs
+from panewise.aggregate import StateArrays, Int64Array, Median, ObjectStates, Quantile, StateWords
+from panewise.aggregate.columns.longs import fits_int64, from_longs, to_longs
 from panewise.stores.arrays import QuantileArrays
 from panewise.stores.arrays.quantiles import ranks, shares_of
-from panewise.stores.indexes import Coming, Index
+from panewise.stores.indexes import PendingPanes, PaneIndex
 from panewise.stores.pane import Pane
 from panewise.values import to_arrow, to_python
 
 
 @dataclass(frozen=True, eq=False)
-class Sides:
+class QuantileWindows:
     """Questions about windows of groups whose values lie on two sides: in arrays, and beside them, ascending."""
 
     arrays: QuantileArrays
-    begins: Longs
-    ends: Longs
-    groups: Longs
-    values: Longs
+    begins: Int64Array
+    ends: Int64Array
+    groups: Int64Array
+    values: Int64Array
     #: Where the values beside the arrays begin for each question, and where those of the last one end.
-    starts: Longs
+    starts: Int64Array
 
     @cached_property
-    def held(self) -> Longs:
+    def stored_sizes(self) -> Int64Array:
         """How many values the arrays have for each question."""
         return self.arrays.sizes(self.begins, self.ends, self.groups)
 
     @cached_property
-    def sizes(self) -> Longs:
-        return self.held + np.diff(self.starts)
+    def sizes(self) -> Int64Array:
+        return self.stored_sizes + np.diff(self.starts)
 
-    def select(self, ranks: Longs) -> Longs:
+    def select(self, ranks: Int64Array) -> Int64Array:
         """The values at some ranks, counted from one; anything where a question has no value.
 
         The least number of values beside the arrays is sought for which the last one that is then taken from the
         arrays is not greater than the next one beside them.
         """
-        low, high = np.maximum(ranks - self.held, 0), np.minimum(ranks, np.diff(self.starts))
+        low, high = np.maximum(ranks - self.stored_sizes, 0), np.minimum(ranks, np.diff(self.starts))
         low = np.minimum(low, high)
         while len(seeking := np.flatnonzero(low < high)):
             middle = (low[seeking] + high[seeking]) // 2
-            fits = self._in_arrays(seeking, ranks[seeking] - middle) <= self.values[self.starts[seeking] + middle]
+            fits = self._select_stored(seeking, ranks[seeking] - middle) <= self.values[self.starts[seeking] + middle]
             high[seeking] = np.where(fits, middle, high[seeking])
             low[seeking] = np.where(fits, low[seeking], middle + 1)
         found = np.full(len(ranks), np.iinfo(np.int64).min)
-        beside, inside = np.flatnonzero(low), np.flatnonzero((ranks > low) & (ranks - low <= self.held))
+        beside, inside = np.flatnonzero(low), np.flatnonzero((ranks > low) & (ranks - low <= self.stored_sizes))
         found[beside] = self.values[self.starts[beside] + low[beside] - 1]
-        found[inside] = np.maximum(found[inside], self._in_arrays(inside, ranks[inside] - low[inside]))
+        found[inside] = np.maximum(found[inside], self._select_stored(inside, ranks[inside] - low[inside]))
         return found
 
-    def _in_arrays(self, questions: Longs, ranks: Longs) -> Longs:
+    def _select_stored(self, questions: Int64Array, ranks: Int64Array) -> Int64Array:
         begins, ends, groups = self.begins[questions], self.ends[questions], self.groups[questions]
-        values: Longs = self.arrays.select(begins, ends, ranks, groups)[0]
+        values: Int64Array = self.arrays.select(begins, ends, ranks, groups)[0]
         return values
 
 
-class Ranked(Index):
+class QuantileIndex(PaneIndex):
     """For QUANTILE and MEDIAN, whose states are multisets. A window's state is said by its middle values alone.
 
     That is enough, since nothing is combined with it any more: the quantile of one value is that value. So what is
@@ -73,50 +73,50 @@ class Ranked(Index):
 
     name = "B-INT-QNT"
 
-    def __init__(self, column: Columns, number: int, panes: Sequence[Pane]) -> None:
+    def __init__(self, column: StateArrays, number: int, panes: Sequence[Pane]) -> None:
         super().__init__(column, number, panes)
-        assert isinstance(column, Objects)
+        assert isinstance(column, ObjectStates)
         self.aggregate = column.aggregate
         self._gone = self._stored = 0
         self._arrays: QuantileArrays | None = None
 
     @staticmethod
-    def accepts(column: Columns) -> bool:
+    def accepts(column: StateArrays) -> bool:
         """Whether states are multisets of values that int64 carries in their order."""
-        ranked = isinstance(column, Objects) and isinstance(column.aggregate, Quantile | Median)
-        return ranked and isinstance(column, Objects) and fits(column.aggregate.types[0])
+        ranked = isinstance(column, ObjectStates) and isinstance(column.aggregate, Quantile | Median)
+        return ranked and isinstance(column, ObjectStates) and fits_int64(column.aggregate.types[0])
 
     @property
     def nbytes(self) -> int:
         return self._arrays.nbytes if self._arrays else 0
 
-    def lookup(self, firsts: Longs, stops: Longs, codes: Longs, size: int, coming: Coming = ()) -> Words:
+    def lookup(self, firsts: Int64Array, stops: Int64Array, codes: Int64Array, size: int, coming: PendingPanes = ()) -> StateWords:
         if not len(codes) or not len(firsts):
             return self.column.identity(0)
-        arrays = self._caught_up(size)
+        arrays = self._catch_up(size)
         begins, ends = (np.repeat(each + self._gone, len(codes)) for each in (firsts + 1, stops))
-        both = Sides(arrays, begins, ends, np.tile(codes, len(firsts)), *self._beside(coming, codes, len(firsts)))
+        both = QuantileWindows(arrays, begins, ends, np.tile(codes, len(firsts)), *self._pending_values(coming, codes, len(firsts)))
         states = np.full(len(begins), None, object)
-        for middle in self._middles(both.sizes):
+        for middle in self._deciding_ranks(both.sizes):
             values = to_python(from_longs(both.select(middle), both.sizes == 0, self.aggregate.types[0]))
             for place in np.flatnonzero(both.sizes).tolist():
                 states[place] = (states[place] or Counter()) + Counter([values[place]])
         return (states,)
 
-    def _lookup(self, first: int, stop: int, codes: Longs, size: int) -> Words:
+    def _lookup(self, first: int, stop: int, codes: Int64Array, size: int) -> StateWords:
         return self.lookup(np.array([first]), np.array([stop]), codes, size)
 
-    def _middles(self, sizes: Longs) -> list[Longs]:
+    def _deciding_ranks(self, sizes: Int64Array) -> list[Int64Array]:
         """The ranks of the values that decide the answer: one for a quantile, two for a median."""
         if isinstance(self.aggregate, Quantile):
             return [ranks(sizes, *shares_of(self.aggregate.phi))]
         return [(sizes + 1) // 2, sizes // 2 + 1]
 
-    def _beside(self, coming: Coming, codes: Longs, runs: int) -> tuple[Longs, Longs]:
+    def _pending_values(self, coming: PendingPanes, codes: Int64Array, runs: int) -> tuple[Int64Array, Int64Array]:
         """The values of coming panes for each run and group, ascending, and where those of each begin and end."""
         values, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for pane, mine in coming:
-            some, groups = self._values(self._alone(pane))
+            some, groups = self._values(self._single_column(pane))
             place = np.minimum(np.searchsorted(codes, groups), len(codes) - 1)
             asked = codes[place] == groups
             places.append((mine[:, None] * len(codes) + place[asked]).ravel())
@@ -125,7 +125,7 @@ class Ranked(Index):
         order = np.lexsort((whole, where))
         return whole[order], np.searchsorted(where[order], np.arange(runs * len(codes) + 1))
 
-    def _caught_up(self, size: int) -> QuantileArrays:
+    def _catch_up(self, size: int) -> QuantileArrays:
         """The arrays with all panes that have come since the last lookup, and room for all groups."""
         if self._arrays is None or len(self.panes) > self._arrays.reach:
             self._gone = self._stored = 0
@@ -137,19 +137,19 @@ class Ranked(Index):
             self._stored += 1
         return self._arrays
 
-    def _values(self, leaf: Pane) -> tuple[Longs, Longs]:
+    def _values(self, leaf: Pane) -> tuple[Int64Array, Int64Array]:
         """The values of a pane and the group of each."""
         counters = [state or Counter() for state in leaf.states[0][0]]
         values = to_arrow([value for counter in counters for value in counter.elements()], self.aggregate.types[0])
         return to_longs(values), np.repeat(leaf.codes, [counter.total() for counter in counters])
 
-    def dropped(self, count: int) -> None:
+    def drop_oldest(self, count: int) -> None:
         self._gone += count
         if self._gone > self._stored:
             self._arrays = None
 
-    def revised(self, place: int, late: Pane) -> None:
+    def revise(self, place: int, late: Pane) -> None:
         if self._arrays is not None and place + self._gone < self._stored:
             if len(late.codes):
                 self._arrays.grow(int(late.codes[-1]) + 1)
-            self._arrays.revise(place + self._gone + 1, *self._values(self._alone(late)))
+            self._arrays.revise(place + self._gone + 1, *self._values(self._single_column(late)))

@@ -13,40 +13,40 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from panewise.aggregate import Columns, View, Words, placed, put
-from panewise.aggregate.columns.positional import PositionalColumns
-from panewise.stores.pane import Pane, merged
-from panewise.stores.totals import Total, total_of
+from panewise.aggregate import StateArrays, LevelView, StateWords, states_at, put
+from panewise.aggregate.columns.positional import PositionalStates
+from panewise.stores.pane import Pane, merge_panes
+from panewise.stores.totals import PaneTotal, total_of
 
 #: The number of the granule that a position lies in.
-Granule = Callable[[int], int]
+GranuleNumber = Callable[[int], int]
 
 
 class Tier:
     """Panes, oldest first, each within one granule, and their totals. The newest granule is still being filled."""
 
-    def __init__(self, columns: Sequence[Columns], granule: Granule) -> None:
+    def __init__(self, columns: Sequence[StateArrays], granule: GranuleNumber) -> None:
         self.columns, self.granule = columns, granule
         self.panes: deque[Pane] = deque()
         self.filling: Pane | None = None
         self.size = 0
-        self.totals: list[Total | None] = []
+        self.totals: list[PaneTotal | None] = []
         #: The states over the whole tier while it stays the same: coarse ones change less often than they are asked.
-        self._known: dict[int, Words] = {}
+        self._known: dict[int, StateWords] = {}
         self.rebuild()
 
     def take(self, pane: Pane) -> None:
         """Accept the next pane: it joins the newest granule, or begins one."""
         self._known.clear()
         if self.filling is not None and self.granule(self.filling.end) == self.granule(pane.end):
-            self.filling = merged(self.columns, (self.filling, pane))
+            self.filling = merge_panes(self.columns, (self.filling, pane))
             return
         if self.filling is not None:
             self.panes.append(self.filling)
-            self._count(self.filling)
+            self._add_to_totals(self.filling)
         self.filling = pane
 
-    def give_up(self, edge: int) -> list[Pane]:
+    def evict(self, edge: int) -> list[Pane]:
         """The panes that an edge has passed, oldest first; they are gone."""
         gone = []
         while self.panes and self.panes[0].end <= edge:
@@ -63,11 +63,11 @@ class Tier:
 
     def insert(self, pane: Pane) -> None:
         """Let a late pane in, which may be older than others."""
-        held = [*self.held()]
+        held = [*self.all_panes()]
         place = bisect_left(held, pane.end, key=lambda p: p.end)
         for near in (place, place - 1):
             if 0 <= near < len(held) and self.granule(held[near].end) == self.granule(pane.end):
-                held[near] = merged(self.columns, (held[near], pane))
+                held[near] = merge_panes(self.columns, (held[near], pane))
                 break
         else:
             held.insert(place, pane)
@@ -97,51 +97,51 @@ class Tier:
             if total is not None:
                 total.grow(size)
 
-    def held(self) -> Iterator[Pane]:
+    def all_panes(self) -> Iterator[Pane]:
         """All panes, oldest first."""
         yield from self.panes
         if self.filling is not None:
             yield self.filling
 
-    def total(self, number: int, after: int | None = None) -> Words:
+    def total(self, number: int, after: int | None = None) -> StateWords:
         """The states of one aggregate over the tier, or over its positions after one. Not to be changed."""
         if after is not None:
-            return self._summed(number, [pane for pane in self.held() if pane.end > after])
+            return self._combine_panes(number, [pane for pane in self.all_panes() if pane.end > after])
         if number not in self._known:
             total = self.totals[number]
             if total is None:
-                self._known[number] = self._summed(number, self.held())
+                self._known[number] = self._combine_panes(number, self.all_panes())
             elif self.filling is None:
                 self._known[number] = total.total()
             else:
-                self._known[number] = _added(self.columns[number], total.total(), self.filling, number)
+                self._known[number] = _with_pane(self.columns[number], total.total(), self.filling, number)
         return self._known[number]
 
-    def _summed(self, number: int, panes: Iterable[Pane]) -> Words:
+    def _combine_panes(self, number: int, panes: Iterable[Pane]) -> StateWords:
         words = self.columns[number].identity(self.size)
         for pane in panes:
-            words = _added(self.columns[number], words, pane, number)
+            words = _with_pane(self.columns[number], words, pane, number)
         return words
 
-    def _count(self, pane: Pane) -> None:
+    def _add_to_totals(self, pane: Pane) -> None:
         for total, words in zip(self.totals, pane.states, strict=True):
             if total is not None:
                 total.push(pane.where, words)
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class StoredTierStates:
     """What a tier holds for one aggregate, of positions after one if it is given: the part of a `Tier` to settle."""
 
     tier: Tier
     number: int
     after: int | None
 
-    def total(self) -> Words:
+    def total(self) -> StateWords:
         return self.tier.total(self.number, self.after)
 
-    def panes(self) -> Iterator[tuple[int, Any, Words]]:
-        for pane in self.tier.held():
+    def panes(self) -> Iterator[tuple[int, Any, StateWords]]:
+        for pane in self.tier.all_panes():
             if self.after is None or pane.end > self.after:
                 yield pane.end, pane.where, pane.states[self.number]
 
@@ -152,7 +152,7 @@ class Tiers:
     Every pane is in one tier, and no tier's edge ever falls into a pane.
     """
 
-    def __init__(self, columns: Sequence[Columns], granules: Sequence[Granule]) -> None:
+    def __init__(self, columns: Sequence[StateArrays], granules: Sequence[GranuleNumber]) -> None:
         self.columns = columns
         self.tiers = [Tier(columns, granule) for granule in granules]
         self.size = 0
@@ -164,7 +164,7 @@ class Tiers:
     def panes(self) -> Iterator[Pane]:
         """Every pane, oldest first."""
         for tier in reversed(self.tiers):
-            yield from tier.held()
+            yield from tier.all_panes()
 
     @property
     def nbytes(self) -> int:
@@ -178,31 +178,31 @@ class Tiers:
         for tier in self.tiers:
             tier.grow(size)
 
-    def advance(self, view: View, fresh: Sequence[Pane]) -> None:
+    def advance(self, view: LevelView, fresh: Sequence[Pane]) -> None:
         """Move to what the widest level sees now, with the panes that have ended since."""
         moving = fresh
-        for tier, edge in zip(self.tiers, _rears(view), strict=True):
+        for tier, edge in zip(self.tiers, _rear_edges(view), strict=True):
             for pane in moving:
                 tier.take(pane)
-            moving = tier.give_up(edge)
+            moving = tier.evict(edge)
 
-    def insert(self, view: View, pane: Pane) -> None:
+    def insert(self, view: LevelView, pane: Pane) -> None:
         """Let a late pane in; one that is too old for every level is forgotten."""
-        for tier, edge in zip(self.tiers, _rears(view), strict=True):
+        for tier, edge in zip(self.tiers, _rear_edges(view), strict=True):
             if pane.end > edge:
                 tier.insert(pane)
                 return
 
-    def load(self, view: View, panes: Sequence[Pane]) -> None:
+    def load(self, view: LevelView, panes: Sequence[Pane]) -> None:
         """Hold these panes, oldest first, and nothing else."""
-        for tier, edge in zip(self.tiers, _rears(view), strict=True):
+        for tier, edge in zip(self.tiers, _rear_edges(view), strict=True):
             older = [pane for pane in panes if pane.end <= edge]
             tier.load(panes[len(older) :])
             panes = older
 
-    def answers(self, views: Mapping[int, View]) -> Iterator[tuple[int, list[Words]]]:
+    def answers(self, views: Mapping[int, LevelView]) -> Iterator[tuple[int, list[StateWords]]]:
         """For each level that is looked at, finest first, what `lower` makes the answers of every aggregate from."""
-        plain = [n for n, column in enumerate(self.columns) if not isinstance(column, PositionalColumns)]
+        plain = [n for n, column in enumerate(self.columns) if not isinstance(column, PositionalStates)]
         sofar = {number: self.columns[number].identity(self.size) for number in plain}
         for level, tier in zip(range(max(views, default=-1) + 1), self.tiers, strict=False):
             for number in plain:
@@ -210,15 +210,15 @@ class Tiers:
             if level in views:
                 yield level, self._answer(level, views[level], sofar)
 
-    def _answer(self, level: int, view: View, sofar: Mapping[int, Words]) -> list[Words]:
+    def _answer(self, level: int, view: LevelView, sofar: Mapping[int, StateWords]) -> list[StateWords]:
         tiers, after = self.tiers[: level + 1], view.edges[-1]
         # A finer level that has not slid for long may still reach further back than this window.
-        beyond = after if _rears(view)[-1] < after else None
+        beyond = after if _rear_edges(view)[-1] < after else None
         found = []
         for number, column in enumerate(self.columns):
-            if isinstance(column, PositionalColumns):
-                held = [Held(tier, number, beyond) for tier in tiers]
-                found.append(column.settled(view, held, self.size))
+            if isinstance(column, PositionalStates):
+                held = [StoredTierStates(tier, number, beyond) for tier in tiers]
+                found.append(column.combine_tiers(view, held, self.size))
             elif beyond is None:
                 found.append(sofar[number])
             else:
@@ -229,16 +229,16 @@ class Tiers:
         return found
 
 
-def _rears(view: View) -> list[int]:
+def _rear_edges(view: LevelView) -> list[int]:
     """The rear edge of each tier: that of its level, unless a finer one reaches further back."""
     return list(accumulate(view.edges, min))
 
 
-def _added(column: Columns, words: Words, pane: Pane, number: int) -> Words:
+def _with_pane(column: StateArrays, words: StateWords, pane: Pane, number: int) -> StateWords:
     """States together with those of a pane; what was there before is not changed."""
     more = pane.states[number]
     if len(pane.codes) == len(words[0]):
         return column.combine(words, more)
     out = tuple(word.copy() for word in words)
-    put(out, pane.where, column.combine(placed(words, pane.where), more))
+    put(out, pane.where, column.combine(states_at(words, pane.where), more))
     return out

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from panewise.aggregate import Aggregate, Laws
 from panewise.errors import PlanProblem
-from panewise.stores.base import Lookups, Store
+from panewise.stores.base import LookupKind, Store
 
 S = TypeVar("S")
 
@@ -22,7 +22,7 @@ class TwoStacks(Store[S]):
 
     name = "two-stacks"
     requires = "an associative"
-    answers = Lookups.SLIDING
+    answers = LookupKind.SLIDING
     update_cost, lookup_cost = "O(1)", "O(1)"
 
     def __init__(self, aggregate: Aggregate[S], reach: int) -> None:

@@ -13,7 +13,7 @@ from enum import IntEnum
 import numpy as np
 
 from panewise.errors import WindowProblem
-from panewise.time import FIRST_TICK, LAST_TICK, Boundary, Domain, Ticks, ceil_to_grid, floor_to_grid
+from panewise.time import MIN_TICK, MAX_TICK, Boundary, Domain, Ticks, ceil_to_grid, floor_to_grid
 
 
 class Pattern(IntEnum):
@@ -116,11 +116,11 @@ class Window(ABC):
         """The instant whose state stands at another one: the last of its own, if it has a grid of them."""
         return int(floor_to_grid(np.array([at], np.int64), *self.grid)[0]) if self.grid else at
 
-    def after(self, instants: Ticks) -> Ticks:
+    def next_instants(self, instants: Ticks) -> Ticks:
         """For a periodic window, the next instant after each: until then the state stands."""
         return instants
 
-    def anchored(self, first: int) -> Window:
+    def anchor_to(self, first: int) -> Window:
         """The same window with times of day resolved against the stream's first item."""
         return self
 
@@ -145,7 +145,7 @@ class LogicalWindow(Window):
         raise TypeError(f"items may come back to a {type(self).__name__} window")
 
     @property
-    def lasts(self) -> int:
+    def max_lifetime(self) -> int:
         """How long after its time an item is in at most."""
         raise TypeError(f"nobody knows how long items stay in a {type(self).__name__} window")
 
@@ -156,21 +156,21 @@ class LogicalWindow(Window):
         return np.arange(first, max(first, last), dtype=np.int64)
 
 
-def positive(name: str, value: int) -> None:
+def require_positive(name: str, value: int) -> None:
     """Refuse a length that is not positive."""
-    whole(name, value)
+    require_whole(name, value)
     if value <= 0:
         raise WindowProblem(f"{name} {value} is not positive", fix="use at least 1")
 
 
-def whole(name: str, value: int) -> None:
+def require_whole(name: str, value: int) -> None:
     """Refuse what is no number of ticks or rows, whatever the caller's type checker said."""
     if not isinstance(value, int | np.integer):
         raise WindowProblem(f"{name} {value!r} is not a whole number", fix="count ticks or rows")
-    if not FIRST_TICK < value < LAST_TICK:
+    if not MIN_TICK < value < MAX_TICK:
         raise WindowProblem(f"{name} {value} is longer than time itself", fix="use a shorter one")
 
 
-def unique(*instants: Ticks) -> Ticks:
+def unique_instants(*instants: Ticks) -> Ticks:
     """All of these instants, ascending, each once."""
     return np.unique(np.concatenate(instants)) if instants else np.empty(0, np.int64)

@@ -8,7 +8,7 @@ import numpy as np
 
 from panewise.errors import WindowProblem
 from panewise.time import Boundary, Domain, Instant, Ticks, ceil_to_grid, duration_text, floor_to_grid, grid_between
-from panewise.window.base import Contents, LogicalWindow, Pattern, positive
+from panewise.window.base import Contents, LogicalWindow, Pattern, require_positive
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Cumulate(LogicalWindow):
     origin: Instant | None = None
 
     def __post_init__(self) -> None:
-        positive("size", self.size)
-        positive("step", self.step)
+        require_positive("size", self.size)
+        require_positive("step", self.step)
         if self.size % self.step:
             raise WindowProblem(
                 f"size {self.size} is no multiple of step {self.step}", fix="choose a step that divides the size"
@@ -59,7 +59,7 @@ class Cumulate(LogicalWindow):
         enters = times + boundary.shift
         return grid_between(enters, self._period(enters) + self.size, self.start, self.step)
 
-    def after(self, instants: Ticks) -> Ticks:
+    def next_instants(self, instants: Ticks) -> Ticks:
         return instants + self.step
 
     def spans(self, instants: Ticks) -> tuple[Ticks | None, Ticks]:
@@ -76,10 +76,10 @@ class Cumulate(LogicalWindow):
         return first, np.where(times < self.start, first, after) if self.origin else after
 
     @property
-    def lasts(self) -> int:
+    def max_lifetime(self) -> int:
         return self.size + self.step
 
-    def anchored(self, first: int) -> Cumulate:
+    def anchor_to(self, first: int) -> Cumulate:
         return replace(self, origin=Instant(self.origin.on_day_of(first))) if self.origin else self
 
     def text(self, domain: Domain) -> str:

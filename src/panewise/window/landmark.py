@@ -11,8 +11,8 @@ import numpy as np
 
 from panewise.errors import WindowProblem
 from panewise.time import (
-    FIRST_TICK,
-    LAST_TICK,
+    MIN_TICK,
+    MAX_TICK,
     Boundary,
     Domain,
     Instant,
@@ -22,7 +22,7 @@ from panewise.time import (
     floor_to_grid,
     grid_between,
 )
-from panewise.window.base import FOREVER, Contents, LogicalWindow, Pattern, positive
+from panewise.window.base import FOREVER, Contents, LogicalWindow, Pattern, require_positive
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Landmark(LogicalWindow):
 
     def __post_init__(self) -> None:
         if self.slide is not None:
-            positive("slide", self.slide)
+            require_positive("slide", self.slide)
         if self.lower and self.upper and self.lower.of_day == self.upper.of_day and self.upper.tick < self.lower.tick:
             raise WindowProblem(
                 f"the window ends at {self.upper.tick}, before it starts at {self.lower.tick}", fix="exchange the two"
@@ -47,14 +47,14 @@ class Landmark(LogicalWindow):
 
     @property
     def first(self) -> int:
-        return self.lower.tick if self.lower else FIRST_TICK
+        return self.lower.tick if self.lower else MIN_TICK
 
     @property
     def last(self) -> int:
-        return self.upper.tick if self.upper else LAST_TICK
+        return self.upper.tick if self.upper else MAX_TICK
 
     @property
-    def closes(self) -> int:
+    def closing_instant(self) -> int:
         """The last instant that can see something new."""
         return int(ceil_to_grid(np.array([self.last], np.int64), *(self.grid or (0, 1)))[0])
 
@@ -89,21 +89,21 @@ class Landmark(LogicalWindow):
         return enters, np.where((times < self.first) | (times > upper), enters, FOREVER)
 
     def refreshed(self, at: int) -> int:
-        return min(super().refreshed(at), self.closes) if self.grid else at
+        return min(super().refreshed(at), self.closing_instant) if self.grid else at
 
     def following(self, instants: Ticks) -> Ticks:
         found = super().following(instants)
-        return np.where(found > self.closes, FOREVER, found) if self.grid else found
+        return np.where(found > self.closing_instant, FOREVER, found) if self.grid else found
 
     def spans(self, instants: Ticks) -> tuple[Ticks | None, Ticks]:
         starts = np.full_like(instants, self.lower.tick) if self.lower else None
         return starts, np.minimum(instants, self.last)
 
-    def anchored(self, first: int) -> Landmark:
-        def fixed(bound: Instant | None) -> Instant | None:
+    def anchor_to(self, first: int) -> Landmark:
+        def fix(bound: Instant | None) -> Instant | None:
             return Instant(bound.on_day_of(first)) if bound else None
 
-        return replace(self, lower=fixed(self.lower), upper=fixed(self.upper))
+        return replace(self, lower=fix(self.lower), upper=fix(self.upper))
 
     def text(self, domain: Domain) -> str:
         slide = f" SLIDE {duration_text(self.slide, domain)}" if self.slide is not None else ""

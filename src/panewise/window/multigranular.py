@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from panewise.errors import WindowProblem
 from panewise.time import Boundary, Domain, Ticks, duration_text
-from panewise.window.base import Contents, Pattern, Window, unique
+from panewise.window.base import Contents, Pattern, Window, unique_instants
 from panewise.window.sliding import Sliding
 
 
@@ -54,16 +54,16 @@ class MultiGranular(Window):
 
     def members(self, contents: Contents, at: int, boundary: Boundary) -> Ticks:
         """The overall state, the union of all levels, is what the widest one holds or a finer one has just taken."""
-        return unique(*(level.members(contents, at, boundary) for level in self.levels))
+        return unique_instants(*(level.members(contents, at, boundary) for level in self.levels))
 
     def instants(self, contents: Contents, boundary: Boundary) -> Ticks:
-        return unique(*(level.instants(contents, boundary) for level in self.levels))
+        return unique_instants(*(level.instants(contents, boundary) for level in self.levels))
 
     def spans(self, instants: Ticks) -> tuple[Ticks | None, Ticks]:
         return self.levels[-1].spans(instants)
 
-    def anchored(self, first: int) -> MultiGranular:
-        return MultiGranular(tuple(level.anchored(first) for level in self.levels))
+    def anchor_to(self, first: int) -> MultiGranular:
+        return MultiGranular(tuple(level.anchor_to(first) for level in self.levels))
 
     def text(self, domain: Domain) -> str:
         wide_first = self.levels[::-1]

@@ -11,7 +11,7 @@ import numpy as np
 
 from panewise.errors import WindowProblem
 from panewise.time import Boundary, Domain, Ticks
-from panewise.window.base import Contents, Pattern, Window, positive, unique, whole
+from panewise.window.base import Contents, Pattern, Window, require_positive, unique_instants, require_whole
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Rows(Window):
     partition_by: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        positive("count of rows", self.count)
-        whole("lag", self.lag)
+        require_positive("count of rows", self.count)
+        require_whole("lag", self.lag)
         if self.lag < 0:
             raise WindowProblem(f"lag {self.lag} is negative", fix="use zero or more, windows look back")
 
@@ -54,7 +54,7 @@ class Rows(Window):
         return np.arange(first[0] - 1, max(first[0] - 1, last[0]), dtype=np.int64)
 
     def instants(self, contents: Contents, boundary: Boundary) -> Ticks:
-        return unique(contents.times + boundary.shift)
+        return unique_instants(contents.times + boundary.shift)
 
     def spans(self, instants: Ticks) -> tuple[Ticks | None, Ticks]:
         return None, instants

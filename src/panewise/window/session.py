@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from panewise.time import Boundary, Domain, Ticks, duration_text
-from panewise.window.base import Contents, Pattern, Window, positive
+from panewise.window.base import Contents, Pattern, Window, require_positive
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
@@ -29,7 +29,7 @@ class Session(Window):
     partition_by: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        positive("gap", self.gap)
+        require_positive("gap", self.gap)
 
     @property
     def pattern(self) -> Pattern:
@@ -52,10 +52,10 @@ class Session(Window):
         sessions: list[tuple[int, int, list[int]]] = []
         for place in np.argsort(contents.arrivals, kind="stable"):
             time, mark = int(contents.times[place]), int(contents.marks[place])
-            near = [s for s in sessions if s[0] - self.gap <= time <= s[1] and not boundary.final(s[1], mark)]
+            near = [s for s in sessions if s[0] - self.gap <= time <= s[1] and not boundary.is_final(s[1], mark)]
             first = min([time, *(s[0] for s in near)])
             end = max([time + self.gap, *(s[1] for s in near)])
-            if boundary.final(end, mark):
+            if boundary.is_final(end, mark):
                 continue
             sessions = [s for s in sessions if s not in near]
             sessions.append((first, end, [int(place), *(p for s in near for p in s[2])]))
@@ -78,7 +78,7 @@ class Session(Window):
         _, ends, joined = self.assign(contents, boundary)
         return np.unique(ends[joined])
 
-    def after(self, instants: Ticks) -> Ticks:
+    def next_instants(self, instants: Ticks) -> Ticks:
         return instants + 1
 
     def spans(self, instants: Ticks) -> tuple[Ticks | None, Ticks]:

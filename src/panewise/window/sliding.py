@@ -11,7 +11,7 @@ import numpy as np
 
 from panewise.errors import WindowProblem
 from panewise.time import Boundary, Domain, Instant, Ticks, ceil_to_grid, duration_text, floor_to_grid, grid_between
-from panewise.window.base import Contents, LogicalWindow, Pattern, positive, unique, whole
+from panewise.window.base import Contents, LogicalWindow, Pattern, require_positive, unique_instants, require_whole
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class Sliding(LogicalWindow):
     origin: Instant | None = None
 
     def __post_init__(self) -> None:
-        positive("range", self.range)
+        require_positive("range", self.range)
         if self.slide is not None:
-            positive("slide", self.slide)
-        whole("lag", self.lag)
+            require_positive("slide", self.slide)
+        require_whole("lag", self.lag)
         if self.lag < 0:
             raise WindowProblem(f"lag {self.lag} is negative", fix="use zero or more, windows look back")
 
@@ -70,10 +70,10 @@ class Sliding(LogicalWindow):
             times = times[times >= self.start]
         enters = times + self.lag + boundary.shift
         if not self.periodic:
-            return unique(enters, enters + self.range)
+            return unique_instants(enters, enters + self.range)
         return grid_between(enters, enters + self.range - 1, self.start, self.step)
 
-    def after(self, instants: Ticks) -> Ticks:
+    def next_instants(self, instants: Ticks) -> Ticks:
         return instants + self.step
 
     def spans(self, instants: Ticks) -> tuple[Ticks | None, Ticks]:
@@ -90,10 +90,10 @@ class Sliding(LogicalWindow):
         return first, np.where(times < self.start, first, after) if self.origin else after
 
     @property
-    def lasts(self) -> int:
+    def max_lifetime(self) -> int:
         return self.lag + self.range + self.step - 1
 
-    def anchored(self, first: int) -> Sliding:
+    def anchor_to(self, first: int) -> Sliding:
         return replace(self, origin=Instant(self.origin.on_day_of(first))) if self.origin else self
 
     def text(self, domain: Domain) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from panewise.errors import WindowProblem
 from panewise.time import Boundary, Domain, Ticks, duration_text, floor_to_grid, grid_between
-from panewise.window.base import Contents, LogicalWindow, Pattern, positive
+from panewise.window.base import Contents, LogicalWindow, Pattern, require_positive
 
 #: Extents in ticks at the given instants; must be a pure function, called with ascending instants.
 Extent = Callable[[Ticks], Ticks]
@@ -30,7 +30,7 @@ class Varying(LogicalWindow):
     slide: int
 
     def __post_init__(self) -> None:
-        positive("slide", self.slide)
+        require_positive("slide", self.slide)
 
     @property
     def pattern(self) -> Pattern:
@@ -66,7 +66,7 @@ class Varying(LogicalWindow):
             reach = longest
         raise WindowProblem("the varying RANGE keeps growing after the last item", fix="bound the extent")
 
-    def after(self, instants: Ticks) -> Ticks:
+    def next_instants(self, instants: Ticks) -> Ticks:
         return instants + self.slide
 
     def spans(self, instants: Ticks) -> tuple[Ticks | None, Ticks]:

@@ -18,8 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Longs: TypeAlias = npt.NDArray[np.int64]
-Words: TypeAlias = tuple[npt.NDArray[Any], ...]
+Int64Array: TypeAlias = npt.NDArray[np.int64]
+StateWords: TypeAlias = tuple[npt.NDArray[Any], ...]
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Items:
     """Rows on their way into states: the arguments, and what orders rows (time, then arrival)."""
 
     arguments: tuple[pa.Array, ...]
-    times: Longs
-    order: Longs
+    times: Int64Array
+    order: Int64Array
 
     def __len__(self) -> int:
         return len(self.times)
@@ -43,7 +43,7 @@ class Items:
             valid &= pc.is_valid(argument).to_numpy(zero_copy_only=False)
         return valid
 
-    def at(self, places: Longs) -> Items:
+    def at(self, places: Int64Array) -> Items:
         """The rows at some places."""
         index = pa.array(places)
         return Items(tuple(a.take(index) for a in self.arguments), self.times[places], self.order[places])
@@ -53,50 +53,50 @@ class Items:
         return Items(tuple(a.filter(mask) for a in self.arguments), self.times[keep], self.order[keep])
 
 
-class Fused(Enum):
+class FusedOperation(Enum):
     """What combines states where one operation says it all, so that a kernel can do it without asking."""
 
     ADDED = "every word is a long and is added"
     GREATEST = "the greater long, and a flag that is set where either is"
 
 
-class Columns(ABC):
+class StateArrays(ABC):
     """How the states of one aggregate live in arrays."""
 
     #: Whether a part can be taken out of a whole again without any loss.
     exact: bool = False
     #: Set only where `combine` does exactly this and `identity` is its neutral element.
-    fused: Fused | None = None
+    fused: FusedOperation | None = None
 
     @abstractmethod
-    def identity(self, size: int) -> Words:
+    def identity(self, size: int) -> StateWords:
         """The states of groups without items."""
 
     @abstractmethod
-    def _gather(self, slots: Longs, items: Items, into: Words) -> None:
+    def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
         """Add items without NULLs to the states they belong to, in place."""
 
     @abstractmethod
-    def combine(self, left: Words, right: Words) -> Words:
+    def combine(self, left: StateWords, right: StateWords) -> StateWords:
         """The states of both parts, place by place."""
 
     @abstractmethod
-    def lower(self, words: Words) -> pa.Array:
+    def lower(self, words: StateWords) -> pa.Array:
         """The answers held in states."""
 
-    def written(self, words: Words) -> list[pa.Array] | None:
+    def write(self, words: StateWords) -> list[pa.Array] | None:
         """States as arrays that mean the same elsewhere; None where the words, as numbers or text, do."""
         return None
 
-    def read(self, arrays: Sequence[pa.Array]) -> Words:
+    def read(self, arrays: Sequence[pa.Array]) -> StateWords:
         """What `written` wrote."""
         raise TypeError(f"{type(self).__name__} writes its words as they are")
 
-    def invert(self, whole: Words, part: Words) -> Words:
+    def invert(self, whole: StateWords, part: StateWords) -> StateWords:
         """The whole without a part that was combined into it; only where `exact`."""
         raise TypeError(f"{type(self).__name__} cannot take a part out again")
 
-    def gather(self, slots: Longs, items: Items, size: int) -> Words:
+    def gather(self, slots: Int64Array, items: Items, size: int) -> StateWords:
         """The states of `size` groups from items, `slots` saying which group each belongs to."""
         words = self.identity(size)
         present = items.present()
@@ -106,29 +106,29 @@ class Columns(ABC):
         return words
 
 
-def runs(numbers: Longs) -> tuple[Longs, Longs]:
+def runs(numbers: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Where each run of equal numbers (not negative) starts and stops."""
     edges = np.append(np.flatnonzero(np.diff(numbers, prepend=-1)), len(numbers))
     return edges[:-1], edges[1:]
 
 
-def placed(words: Words, where: Any) -> Words:
+def states_at(words: StateWords, where: Any) -> StateWords:
     """The states at some places."""
     return tuple(word[where] for word in words)
 
 
-def put(words: Words, where: Any, values: Words) -> None:
+def put(words: StateWords, where: Any, values: StateWords) -> None:
     """Write states to some places."""
     for word, value in zip(words, values, strict=True):
         word[where] = value
 
 
-def bytes_of(words: Words) -> int:
+def bytes_of(words: StateWords) -> int:
     """The memory of states; what objects refer to in turn is not followed."""
     objects = (state for word in words if word.dtype.hasobject for state in word)
     return sum(word.nbytes for word in words) + sum(map(getsizeof, objects))
 
 
-def joined(parts: Sequence[Words]) -> Words:
+def concat_states(parts: Sequence[StateWords]) -> StateWords:
     """Several runs of states as one."""
     return tuple(np.concatenate(words) for words in zip(*parts, strict=True))

@@ -8,28 +8,28 @@ import numpy as np
 import pyarrow as pa
 
 from panewise import kernels
-from panewise.aggregate.columns.base import Columns, Fused, Items, Longs, Words
-from panewise.aggregate.columns.longs import fits, from_longs, to_longs
+from panewise.aggregate.columns.base import StateArrays, FusedOperation, Items, Int64Array, StateWords
+from panewise.aggregate.columns.longs import fits_int64, from_longs, to_longs
 from panewise.values import to_arrow, to_python
 
 _LEAST = np.iinfo(np.int64).min
 
 
-class Extremes(Columns):
+class MinMaxStates(StateArrays):
     """The greatest value and whether there is any. The least is the greatest of the complements.
 
     Requires a type that int64 can carry.
     """
 
-    fused = Fused.GREATEST
+    fused = FusedOperation.GREATEST
 
     def __init__(self, kind: pa.DataType, least: bool) -> None:
         self.kind, self.flip = kind, np.int64(-1 if least else 0)
 
-    def identity(self, size: int) -> Words:
+    def identity(self, size: int) -> StateWords:
         return np.full(size, _LEAST, np.int64), np.zeros(size, bool)
 
-    def _gather(self, slots: Longs, items: Items, into: Words) -> None:
+    def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
         values = items.arguments[0]
         if values.type == pa.float64():
             bits = values.to_numpy(zero_copy_only=False).view(np.int64)
@@ -38,24 +38,24 @@ class Extremes(Columns):
             longs = to_longs(values)
             kernels.take_greatest(slots, longs ^ self.flip if self.flip else longs, *into)
 
-    def combine(self, left: Words, right: Words) -> Words:
+    def combine(self, left: StateWords, right: StateWords) -> StateWords:
         return np.maximum(left[0], right[0]), left[1] | right[1]
 
-    def lower(self, words: Words) -> pa.Array:
+    def lower(self, words: StateWords) -> pa.Array:
         return from_longs(words[0] ^ self.flip, ~words[1], self.kind)
 
 
-class Ends(Columns):
+class FirstLastStates(StateArrays):
     """The value of the item with the greatest (time, arrival). The first is the last of the mirrored times."""
 
     def __init__(self, kind: pa.DataType, first: bool) -> None:
-        self.kind, self.sign, self.carried = kind, -1 if first else 1, fits(kind)
+        self.kind, self.sign, self.carried = kind, -1 if first else 1, fits_int64(kind)
 
-    def identity(self, size: int) -> Words:
+    def identity(self, size: int) -> StateWords:
         values = np.zeros(size, np.int64) if self.carried else np.full(size, None, object)
         return np.full(size, _LEAST, np.int64), np.full(size, _LEAST, np.int64), values
 
-    def _gather(self, slots: Longs, items: Items, into: Words) -> None:
+    def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
         times, order, values = into
         rows = np.zeros(len(times), np.int64)
         numbers = np.arange(len(items), dtype=np.int64)
@@ -68,10 +68,10 @@ class Ends(Columns):
             for place, value in zip(found, to_python(chosen), strict=True):
                 values[place] = value
 
-    def combine(self, left: Words, right: Words) -> Words:
+    def combine(self, left: StateWords, right: StateWords) -> StateWords:
         later: Any = (right[0] > left[0]) | ((right[0] == left[0]) & (right[1] > left[1]))
         return tuple(np.where(later, b, a) for a, b in zip(left, right, strict=True))
 
-    def lower(self, words: Words) -> pa.Array:
+    def lower(self, words: StateWords) -> pa.Array:
         times, _, values = words
         return from_longs(values, times == _LEAST, self.kind) if self.carried else to_arrow(list(values), self.kind)

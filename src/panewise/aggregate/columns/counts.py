@@ -6,26 +6,26 @@ import numpy as np
 import pyarrow as pa
 
 from panewise import kernels
-from panewise.aggregate.columns.base import Columns, Fused, Items, Longs, Words
+from panewise.aggregate.columns.base import StateArrays, FusedOperation, Items, Int64Array, StateWords
 
 
-class Counts(Columns):
+class CountStates(StateArrays):
     """One word: how many."""
 
     exact = True
-    fused = Fused.ADDED
+    fused = FusedOperation.ADDED
 
-    def identity(self, size: int) -> Words:
+    def identity(self, size: int) -> StateWords:
         return (np.zeros(size, np.int64),)
 
-    def _gather(self, slots: Longs, items: Items, into: Words) -> None:
+    def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
         kernels.count(slots, into[0])
 
-    def combine(self, left: Words, right: Words) -> Words:
+    def combine(self, left: StateWords, right: StateWords) -> StateWords:
         return (left[0] + right[0],)
 
-    def invert(self, whole: Words, part: Words) -> Words:
+    def invert(self, whole: StateWords, part: StateWords) -> StateWords:
         return (whole[0] - part[0],)
 
-    def lower(self, words: Words) -> pa.Array:
+    def lower(self, words: StateWords) -> pa.Array:
         return pa.array(words[0])

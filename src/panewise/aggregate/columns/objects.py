@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate.columns.base import Columns, Items, Longs, Words, runs
-from panewise.values import one_nan, to_arrow, to_python
+from panewise.aggregate.columns.base import StateArrays, Items, Int64Array, StateWords, runs
+from panewise.values import normalize_float, to_arrow, to_python
 
 if TYPE_CHECKING:
     from panewise.aggregate.base import Aggregate, Invertible
 
 
-class Objects(Columns):
+class ObjectStates(StateArrays):
     """One word of states; None is the identity, so that empty groups cost nothing."""
 
     def __init__(self, aggregate: Aggregate[Any]) -> None:
         self.aggregate = aggregate
         self.exact = aggregate.laws.invertible and aggregate.exact
 
-    def identity(self, size: int) -> Words:
+    def identity(self, size: int) -> StateWords:
         return (np.full(size, None, object),)
 
-    def _gather(self, slots: Longs, items: Items, into: Words) -> None:
+    def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
         # In time order, so that ordered aggregates see their items as they happened.
         ranks = np.lexsort((items.order, items.times, slots))
         ordered = slots[ranks]
@@ -34,23 +34,23 @@ class Objects(Columns):
         for start, stop in zip(*runs(ordered), strict=True):
             into[0][ordered[start]] = self.aggregate.gather(values[start:stop])
 
-    def combine(self, left: Words, right: Words) -> Words:
-        return (_pairwise(self._both, left[0], right[0]),)
+    def combine(self, left: StateWords, right: StateWords) -> StateWords:
+        return (_pairwise(self._combine_two, left[0], right[0]),)
 
-    def invert(self, whole: Words, part: Words) -> Words:
-        return (_pairwise(self._without, whole[0], part[0]),)
+    def invert(self, whole: StateWords, part: StateWords) -> StateWords:
+        return (_pairwise(self._subtract, whole[0], part[0]),)
 
-    def lower(self, words: Words) -> pa.Array:
+    def lower(self, words: StateWords) -> pa.Array:
         empty = self.aggregate.identity()
         states = (empty if state is None else state for state in words[0])
-        return to_arrow([one_nan(self.aggregate.lower(state)) for state in states], self.aggregate.result)
+        return to_arrow([normalize_float(self.aggregate.lower(state)) for state in states], self.aggregate.result)
 
-    def _both(self, left: Any, right: Any) -> Any:
+    def _combine_two(self, left: Any, right: Any) -> Any:
         if left is None or right is None:
             return left if right is None else right
         return self.aggregate.combine(left, right)
 
-    def _without(self, whole: Any, part: Any) -> Any:
+    def _subtract(self, whole: Any, part: Any) -> Any:
         # Only `exact` columns are asked, and those belong to an `Invertible` aggregate.
         return whole if part is None else cast("Invertible[Any]", self.aggregate).invert(whole, part)
 
@@ -62,6 +62,6 @@ def _pairwise(function: Any, left: Any, right: Any) -> Any:
     return out
 
 
-def folded(aggregate: Aggregate[Any], values: Any) -> Any:
+def fold_values(aggregate: Aggregate[Any], values: Any) -> Any:
     """The state of many values: each lifted, all combined."""
     return reduce(aggregate.combine, map(aggregate.lift, values), aggregate.identity())

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate.columns.base import Items, Longs, Words, runs
-from panewise.aggregate.columns.lexicon import Lexicon
-from panewise.aggregate.columns.positional import Held, PositionalColumns
+from panewise.aggregate.columns.base import Items, Int64Array, StateWords, runs
+from panewise.aggregate.columns.lexicon import ValueDictionary
+from panewise.aggregate.columns.positional import TierStates, PositionalStates
 
 if TYPE_CHECKING:
-    from panewise.aggregate.view import View
+    from panewise.aggregate.view import LevelView
 
 #: A lexicon with fewer values is never too large.
-FEW = 1 << 16
+SMALL_DICTIONARY = 1 << 16
 #: Values of a group that are fewer than one in so many are listed instead of marked.
-SPARSE = 64
+SPARSE_RATIO = 64
 
 
 class Occurrence:
@@ -33,91 +33,91 @@ class Occurrence:
 
     __slots__ = ("lexicon", "what")
 
-    def __init__(self, lexicon: Lexicon, what: Any) -> None:
+    def __init__(self, lexicon: ValueDictionary, what: Any) -> None:
         self.lexicon, self.what = lexicon, what
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + (self.what.nbytes if hasattr(self.what, "nbytes") else getsizeof(self.what))
 
 
-class Occurrences(PositionalColumns):
+class OccurrenceStates(PositionalStates):
     """One word of `Occurrence`s; None is the identity, so that empty groups cost nothing."""
 
     def __init__(self, kind: pa.DataType) -> None:
         self.kind = kind
-        self.lexicon = Lexicon(kind)
-        self.room = FEW
+        self.lexicon = ValueDictionary(kind)
+        self.room = SMALL_DICTIONARY
 
-    def identity(self, size: int) -> Words:
+    def identity(self, size: int) -> StateWords:
         return (np.full(size, None, object),)
 
-    def _gather(self, slots: Longs, items: Items, into: Words) -> None:
+    def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
         codes = self.lexicon.encode(items.arguments[0])
-        for slot, found, counts in _parted(slots, codes, len(into[0]), len(self.lexicon)):
-            into[0][slot] = Occurrence(self.lexicon, self._made(found, counts))
+        for slot, found, counts in _codes_by_slot(slots, codes, len(into[0]), len(self.lexicon)):
+            into[0][slot] = Occurrence(self.lexicon, self._from_codes(found, counts))
 
-    def combine(self, left: Words, right: Words) -> Words:
-        return (pairwise(self._both, left[0], right[0]),)
+    def combine(self, left: StateWords, right: StateWords) -> StateWords:
+        return (map_states(self._combine_two, left[0], right[0]),)
 
-    def settled(self, view: View, tiers: Sequence[Held], size: int) -> Words:
-        return (pairwise(self._everywhere, *(tier.total()[0] for tier in tiers)),)
+    def combine_tiers(self, view: LevelView, tiers: Sequence[TierStates], size: int) -> StateWords:
+        return (map_states(self._in_every_tier, *(tier.total()[0] for tier in tiers)),)
 
-    def _both(self, left: Occurrence | None, right: Occurrence | None) -> Occurrence | None:
+    def _combine_two(self, left: Occurrence | None, right: Occurrence | None) -> Occurrence | None:
         if left is None or right is None:
             return left if right is None else right
         if left.lexicon is not right.lexicon:
-            left, right = self._alike((left, right))
-        return Occurrence(left.lexicon, self._united(left.what, right.what))
+            left, right = self._in_one_dictionary((left, right))
+        return Occurrence(left.lexicon, self._unite(left.what, right.what))
 
-    def _everywhere(self, *states: Occurrence | None) -> Occurrence | None:
+    def _in_every_tier(self, *states: Occurrence | None) -> Occurrence | None:
         """What occurs in every tier."""
         present = [state for state in states if state is not None]
         if len(present) < len(states):
             return None
-        alike = self._alike(present)
-        return Occurrence(alike[0].lexicon, self._common([state.what for state in alike]))
+        alike = self._in_one_dictionary(present)
+        return Occurrence(alike[0].lexicon, self._intersect([state.what for state in alike]))
 
-    def _alike(self, states: Sequence[Occurrence]) -> Sequence[Occurrence]:
+    def _in_one_dictionary(self, states: Sequence[Occurrence]) -> Sequence[Occurrence]:
         """The same states, all in the codes of the youngest of their lexicons."""
         if len({id(state.lexicon) for state in states}) < 2:
             return states
         lexicon = max((state.lexicon for state in states), key=lambda each: each.generation)
-        return [self._moved(state, lexicon) for state in states]
+        return [self._recode(state, lexicon) for state in states]
 
-    def _moved(self, state: Occurrence, lexicon: Lexicon) -> Occurrence:
+    def _recode(self, state: Occurrence, lexicon: ValueDictionary) -> Occurrence:
         if state.lexicon is lexicon:
             return state
-        codes, counts = self._listed(state.what)
+        codes, counts = self._to_codes(state.what)
         fresh = lexicon.encode(state.lexicon.take(codes))
         order = np.argsort(fresh)
-        return Occurrence(lexicon, self._made(fresh[order], counts[order]))
+        return Occurrence(lexicon, self._from_codes(fresh[order], counts[order]))
 
     @property
-    def crowded(self) -> bool:
+    def oversized(self) -> bool:
         return len(self.lexicon) > self.room
 
-    def forget(self, kept: Iterable[Words]) -> None:
+    def forget(self, kept: Iterable[StateWords]) -> None:
         """Begin another lexicon if most values of this one are in no state any more."""
         live = np.zeros(len(self.lexicon), bool)
         for state in (state for words in kept for state in words[0]):
             if state is not None and state.lexicon is self.lexicon:
-                live[self._listed(state.what)[0]] = True
+                live[self._to_codes(state.what)[0]] = True
         alive = int(live.sum())
         if 2 * alive <= len(self.lexicon):
-            self.lexicon = Lexicon(self.kind, self.lexicon.generation + 1)
-        self.room = max(FEW, 4 * alive)
+            self.lexicon = ValueDictionary(self.kind, self.lexicon.generation + 1)
+        self.room = max(SMALL_DICTIONARY, 4 * alive)
 
-    def _told(self, words: Words) -> tuple[list[Any], Lexicon]:
+    def _values_by_group(self, words: StateWords) -> tuple[list[Any], ValueDictionary]:
         """What is known of each group, None where that is nothing, and the lexicon it is all told in."""
-        states = self._alike([state for state in words[0] if state is not None])
+        states = self._in_one_dictionary([state for state in words[0] if state is not None])
         known = iter(states)
         found = [None if state is None else next(known).what for state in words[0]]
         return found, states[0].lexicon if states else self.lexicon
 
     # ---- crossing and restarts: values travel, since codes mean nothing elsewhere ------------------------------------
 
-    def written(self, words: Words) -> list[pa.Array]:
-        found = [None if state is None else self._listed(state.what) for state in words[0]]
+    def write(self, words: StateWords) -> list[pa.Array]:
+        found = [None if state is None else self._to_codes(state.what) for state in words[0]]
         sizes = [0 if each is None else len(each[0]) for each in found]
         offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
         missing = pa.array([state is None for state in words[0]], pa.bool_())
@@ -127,7 +127,7 @@ class Occurrences(PositionalColumns):
         tallies = pa.array(np.concatenate([np.zeros(0, np.int64), *counts]))
         return [pa.LargeListArray.from_arrays(offsets, each, mask=missing) for each in (every, tallies)]
 
-    def read(self, arrays: Sequence[pa.Array]) -> Words:
+    def read(self, arrays: Sequence[pa.Array]) -> StateWords:
         values, tallies = arrays
         offsets = values.offsets.to_numpy()
         codes, counts = self.lexicon.encode(values.values), tallies.values.to_numpy()
@@ -136,34 +136,34 @@ class Occurrences(PositionalColumns):
             if valid:
                 mine = codes[offsets[place] : offsets[place + 1]]
                 order = np.argsort(mine)
-                what = self._made(mine[order], counts[offsets[place] : offsets[place + 1]][order])
+                what = self._from_codes(mine[order], counts[offsets[place] : offsets[place + 1]][order])
                 out[place] = Occurrence(self.lexicon, what)
         return (out,)
 
     # ---- what a granule is ------------------------------------------------------------------------------------------
 
-    def _sparse(self, count: int) -> bool:
+    def _is_sparse(self, count: int) -> bool:
         """Whether so many values are better listed than marked."""
-        return count * SPARSE < len(self.lexicon)
+        return count * SPARSE_RATIO < len(self.lexicon)
 
     @abstractmethod
-    def _made(self, codes: Longs, counts: Longs) -> Any:
+    def _from_codes(self, codes: Int64Array, counts: Int64Array) -> Any:
         """From different codes, ascending, and how often each occurs."""
 
     @abstractmethod
-    def _listed(self, what: Any) -> tuple[Longs, Longs]:
+    def _to_codes(self, what: Any) -> tuple[Int64Array, Int64Array]:
         """Back again."""
 
     @abstractmethod
-    def _united(self, left: Any, right: Any) -> Any:
+    def _unite(self, left: Any, right: Any) -> Any:
         """Of two granules that coalesce."""
 
     @abstractmethod
-    def _common(self, tiers: list[Any]) -> Any:
+    def _intersect(self, tiers: list[Any]) -> Any:
         """Of the values that are in all tiers."""
 
 
-def _parted(slots: Longs, codes: Longs, size: int, values: int) -> Iterator[tuple[int, Longs, Longs]]:
+def _codes_by_slot(slots: Int64Array, codes: Int64Array, size: int, values: int) -> Iterator[tuple[int, Int64Array, Int64Array]]:
     """For each slot with items its different codes, ascending, and how often each occurs."""
     if not len(codes):
         return
@@ -181,7 +181,7 @@ def _parted(slots: Longs, codes: Longs, size: int, values: int) -> Iterator[tupl
         yield int(owners[start]), different[start:stop] % values, counts[start:stop]
 
 
-def pairwise(function: Callable[..., Any], *columns: Any) -> Any:
+def map_states(function: Callable[..., Any], *columns: Any) -> Any:
     """A function of the states at each place."""
     out = np.empty(len(columns[0]), object)
     for place, states in enumerate(zip(*columns, strict=True)):

@@ -6,37 +6,37 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
-from panewise.aggregate.columns.base import Columns, Words
-from panewise.aggregate.view import View
+from panewise.aggregate.columns.base import StateArrays, StateWords
+from panewise.aggregate.view import LevelView
 
 
-class Held(Protocol):
+class TierStates(Protocol):
     """What one tier of a window holds for one aggregate."""
 
-    def total(self) -> Words:
+    def total(self) -> StateWords:
         """The states of all groups over the whole tier. Not to be changed."""
 
-    def panes(self) -> Iterator[tuple[int, Any, Words]]:
+    def panes(self) -> Iterator[tuple[int, Any, StateWords]]:
         """Each pane, oldest first: its newest position, which groups it has, and their states.
 
         A pane lies in one granule of its tier, but a granule may be several panes.
         """
 
 
-class PositionalColumns(Columns):
+class PositionalStates(StateArrays):
     """Columns of a `Positional` aggregate."""
 
     #: Whether panes are asked for one by one, so that nobody need keep totals of tiers.
     apart: bool = False
 
     @property
-    def crowded(self) -> bool:
+    def oversized(self) -> bool:
         """Whether it remembers so much beside its states that it is worth looking what of it they need."""
         return False
 
-    def forget(self, kept: Iterable[Words]) -> None:
+    def forget(self, kept: Iterable[StateWords]) -> None:
         """Forget what no state needs: these are all there are."""
 
     @abstractmethod
-    def settled(self, view: View, tiers: Sequence[Held], size: int) -> Words:
+    def combine_tiers(self, view: LevelView, tiers: Sequence[TierStates], size: int) -> StateWords:
         """The states of `size` groups as seen through a view, one `Held` for each of its tiers; for `lower`."""

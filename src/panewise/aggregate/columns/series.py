@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 
 from panewise import kernels
-from panewise.aggregate.columns.base import Items, Longs, Words
-from panewise.aggregate.columns.positional import Held, PositionalColumns
-from panewise.aggregate.columns.regression import Question
+from panewise.aggregate.columns.base import Items, Int64Array, StateWords
+from panewise.aggregate.columns.positional import TierStates, PositionalStates
+from panewise.aggregate.columns.regression import LineRequest
 
 if TYPE_CHECKING:
-    from panewise.aggregate.view import View
+    from panewise.aggregate.view import LevelView
 
 
-class SeriesSums(PositionalColumns):
+class SeriesStates(PositionalStates):
     """How many items, their sum as a pair, and marks of NaN and infinities. No pane spans several instants.
 
     Settled, they are the moments of lines over the numbers of instants, and the time at which a value is asked. A pass
@@ -26,24 +26,24 @@ class SeriesSums(PositionalColumns):
 
     apart = True
 
-    def __init__(self, question: Question, filled: bool, ahead: int | None) -> None:
-        self.question, self.filled, self.ahead = question, filled, ahead
+    def __init__(self, question: LineRequest, filled: bool, ahead: int | None) -> None:
+        self.request, self.filled, self.ahead = question, filled, ahead
 
-    def identity(self, size: int) -> Words:
+    def identity(self, size: int) -> StateWords:
         return np.zeros(size, np.int64), np.zeros((size, 2)), np.zeros(size, np.uint8)
 
-    def _gather(self, slots: Longs, items: Items, into: Words) -> None:
+    def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
         values = items.arguments[0].cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         high, low = np.zeros((2, len(into[0])))
         kernels.count(slots, into[0])
         kernels.add_floats(slots, values, high, low, into[2])
         into[1][:, 0], into[1][:, 1] = high, low
 
-    def combine(self, left: Words, right: Words) -> Words:
+    def combine(self, left: StateWords, right: StateWords) -> StateWords:
         return left[0] + right[0], kernels.power_joined(left[1], right[1]), left[2] | right[2]
 
-    def settled(self, view: View, tiers: Sequence[Held], size: int) -> Words:
-        step = self.question.step.numerator
+    def combine_tiers(self, view: LevelView, tiers: Sequence[TierStates], size: int) -> StateWords:
+        step = self.request.step.numerator
         anchors = np.zeros(size, np.int64), np.zeros(size)
         heads, sums = (np.zeros(size, np.int64), np.zeros(size, np.uint8), *anchors), np.zeros((size, 10))
         newest = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros((size, 2))
@@ -56,5 +56,5 @@ class SeriesSums(PositionalColumns):
         at = view.shift if self.ahead is None else view.front + self.ahead + view.shift
         return *heads, sums, np.full(size, at)
 
-    def lower(self, words: Words) -> pa.Array:
-        return self.question.answers((words[:4], words[4]), words[5])
+    def lower(self, words: StateWords) -> pa.Array:
+        return self.request.answers((words[:4], words[4]), words[5])

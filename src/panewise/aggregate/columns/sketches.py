@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate.columns.base import Items, Longs, Words, runs
-from panewise.aggregate.columns.objects import Objects
+from panewise.aggregate.columns.base import Items, Int64Array, StateWords, runs
+from panewise.aggregate.columns.objects import ObjectStates
 from panewise.values import to_python
 
 if TYPE_CHECKING:
-    from panewise.aggregate.sketches import Sketched
+    from panewise.aggregate.sketches import SketchAggregate
 
 
-class Sketches(Objects):
+class SketchStates(ObjectStates):
     """One word of sketches as bytes; None is the identity. Each value of a group is hashed once a batch."""
 
-    def __init__(self, aggregate: Sketched) -> None:
+    def __init__(self, aggregate: SketchAggregate) -> None:
         super().__init__(aggregate)
         self.sketched = aggregate
 
-    def _gather(self, slots: Longs, items: Items, into: Words) -> None:
+    def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
         encoded = items.arguments[0].dictionary_encode()
         values: list[Any] = to_python(encoded.dictionary)
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -34,12 +34,12 @@ class Sketches(Objects):
             some: Counter[Any] = Counter()
             for code, count in zip(codes[start:stop].tolist(), counts[start:stop].tolist(), strict=True):
                 some[values[code]] += count  # codes of both zeros are one value
-            into[0][groups[start]] = self.sketched.counted(some)
+            into[0][groups[start]] = self.sketched.sketch_of(some)
 
-    def written(self, words: Words) -> list[pa.Array]:
+    def write(self, words: StateWords) -> list[pa.Array]:
         return [pa.array(words[0], pa.large_binary())]
 
-    def read(self, arrays: Sequence[pa.Array]) -> Words:
+    def read(self, arrays: Sequence[pa.Array]) -> StateWords:
         out = np.full(len(arrays[0]), None, object)
         out[:] = arrays[0].to_pylist()
         return (out,)

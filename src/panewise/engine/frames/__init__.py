@@ -1,5 +1,5 @@
 """Frames: windows that follow the data, followed row by row."""
 
-from panewise.engine.frames.part import FramePart, FrameReading
+from panewise.engine.frames.part import FrameQuery, FrameBatch
 
-__all__ = ["FramePart", "FrameReading"]
+__all__ = ["FrameQuery", "FrameBatch"]

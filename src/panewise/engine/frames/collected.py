@@ -10,43 +10,43 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Longs
-from panewise.algebra.framing import Density, Span
+from panewise.aggregate import Int64Array
+from panewise.algebra.framing import DensityFrames, Span
 from panewise.engine.codec import from_text, to_text
-from panewise.engine.frames.contents import Contents
+from panewise.engine.frames.contents import FrameContents
 from panewise.engine.frames.followers import (
     ChainFollower,
-    EverywhereFollower,
+    EveryItemFollower,
     Follower,
-    Item,
-    Items,
-    Stretch,
+    FrameItem,
+    ItemBuffer,
+    ItemRange,
     follower_of,
 )
-from panewise.engine.frames.ordering import Framable, rows_restored, rows_state, together
-from panewise.engine.frames.reported import Bounds, Cells, Reported
+from panewise.engine.frames.ordering import OrderedItems, restore_rows, rows_state, concat_rows
+from panewise.engine.frames.reported import FrameBounds, FrameCells, FrameReport
 from panewise.engine.snapshot import Tree
-from panewise.kernels.frame_table import NONE
-from panewise.plan.framing import Framing
-from panewise.time import LAST_TICK
+from panewise.kernels.frame_table import NO_TIME
+from panewise.plan.framing import FramePlan
+from panewise.time import MAX_TICK
 from panewise.values import to_python
 
 #: No group has so many items.
-MANY = 1 << 40
+MAX_ITEMS = 1 << 40
 
 
 @dataclass(eq=False)
-class Group:
+class FramedGroup:
     """What is known of one group: its items from the one before the first that matters, and frames that wait."""
 
     follower: Follower
-    items: Items = field(default_factory=Items)
+    items: ItemBuffer = field(default_factory=ItemBuffer)
     #: The number of the last frame that was reported.
-    numbered: int = NONE
+    numbered: int = NO_TIME
     #: Stretches whose frames wait for the item after them.
-    waiting: list[Stretch] = field(default_factory=list)
+    waiting: list[ItemRange] = field(default_factory=list)
     #: Where only the longest frame counts, that of those which have ended.
-    longest: Known | None = None
+    longest: CertainFrame | None = None
 
     def idle(self, last: int) -> bool:
         """Whether no item that has come can be in a frame, and every frame after a time has a greater number."""
@@ -60,7 +60,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Known:
+class CertainFrame:
     """A frame that is certain: its items, its extent, and its number once it has one."""
 
     first: int
@@ -75,51 +75,51 @@ class Known:
         return self.end - self.start, self.last - self.first
 
 
-class Collected:
+class ItemFrames:
     """All groups of a query whose frames are followed item by item."""
 
-    def __init__(self, plan: Framing, contents: Contents | None, schema: pa.Schema) -> None:
+    def __init__(self, plan: FramePlan, contents: FrameContents | None, schema: pa.Schema) -> None:
         self.frame, self.contents, self.schema = plan.frame, contents, schema
-        self.groups: dict[int, Group] = {}
-        self.kept = together([], schema)
-        self.codes: Longs = np.zeros(0, np.int64)
-        self.numbers: Longs = np.zeros(0, np.int64)
-        self._known: list[tuple[int, Known]] = []
+        self.groups: dict[int, FramedGroup] = {}
+        self.kept = concat_rows([], schema)
+        self.codes: Int64Array = np.zeros(0, np.int64)
+        self.numbers: Int64Array = np.zeros(0, np.int64)
+        self._known: list[tuple[int, CertainFrame]] = []
 
-    def seen(self, groups: int) -> Longs:
+    def last_times(self, groups: int) -> Int64Array:
         """The time of the last item of each group."""
-        found = np.full(groups, NONE)
+        found = np.full(groups, NO_TIME)
         for code, group in self.groups.items():
             found[code] = group.items[group.follower.next - 1].time
         return found
 
-    def earliest(self) -> int:
+    def earliest_start(self) -> int:
         """No frame that is yet to be reported begins before this time, unless its first item is yet to come."""
         # Items are in the order of time, so that the first that matters is the earliest.
         firsts = ((group, group.oldest - self.frame.liberal) for group in self.groups.values())
         times = [group.items[max(n, group.items.first)].time for group, n in firsts if n < group.items.next]
-        return min(times, default=LAST_TICK)
+        return min(times, default=MAX_TICK)
 
-    def take(self, items: Framable, groups: int) -> None:
+    def take(self, items: OrderedItems, groups: int) -> None:
         """Let items in, and keep the rows they stand for."""
         numbers = np.empty(len(items.codes), np.int64)
-        for place, (code, time, values) in enumerate(_each(items)):
-            group = self.groups.setdefault(code, Group(follower_of(self.frame)))
+        for place, (code, time, values) in enumerate(_each_item(items)):
+            group = self.groups.setdefault(code, FramedGroup(follower_of(self.frame)))
             numbers[place] = group.follower.next
-            self._push(code, group, Item(time, values))
+            self._push(code, group, FrameItem(time, values))
         owner = slice(None) if items.owner is None else items.owner
-        self.kept = together([self.kept, items.rows], self.schema)
+        self.kept = concat_rows([self.kept, items.rows], self.schema)
         self.codes = np.concatenate((self.codes, items.codes[owner]))
         self.numbers = np.concatenate((self.numbers, numbers[owner]))
 
-    def _push(self, code: int, group: Group, item: Item) -> None:
+    def _push(self, code: int, group: FramedGroup, item: FrameItem) -> None:
         group.items.append(item)
         group.waiting += group.follower.push(item)
-        self._settle(code, group, finishing=False)
+        self._resolve_waiting(code, group, finishing=False)
         # The item before the oldest says where liberal frames begin, and the last one how far time has come.
         group.items.drop_before(min(group.oldest, group.follower.next) - 1)
 
-    def _settle(self, code: int, group: Group, finishing: bool) -> None:
+    def _resolve_waiting(self, code: int, group: FramedGroup, finishing: bool) -> None:
         """Frames whose extent is known, in their order."""
         wants_next = self.frame.liberal or self.frame.lasting
         while group.waiting:
@@ -130,25 +130,25 @@ class Collected:
             known = self._extent(group, first, last)
             if not self._qualifies(group, known):
                 continue
-            if self.frame.spans is Span.MAXIMUM:
+            if self.frame.effective_span is Span.MAXIMUM:
                 if group.longest is None or known.rank > group.longest.rank:
                     group.longest = known
             else:
-                self._reports(code, group, known)
+                self._queue_report(code, group, known)
 
-    def _reports(self, code: int, group: Group, known: Known) -> None:
+    def _queue_report(self, code: int, group: FramedGroup, known: CertainFrame) -> None:
         group.numbered = max(group.numbered + 1, group.items[known.first].time)
-        self._known.append((code, Known(known.first, known.last, known.start, known.end, group.numbered)))
+        self._known.append((code, CertainFrame(known.first, known.last, known.start, known.end, group.numbered)))
 
-    def _extent(self, group: Group, first: int, last: int) -> Known:
+    def _extent(self, group: FramedGroup, first: int, last: int) -> CertainFrame:
         start, end = group.items[first].time, group.items[last].time
         if self.frame.liberal and not self.frame.lasting and first - 1 in group.items:
             start = group.items[first - 1].time
         if (self.frame.liberal or self.frame.lasting) and last + 1 in group.items:
             end = group.items[last + 1].time
-        return Known(first, last, start, end)
+        return CertainFrame(first, last, start, end)
 
-    def _qualifies(self, group: Group, known: Known) -> bool:
+    def _qualifies(self, group: FramedGroup, known: CertainFrame) -> bool:
         duration, rows = known.end - known.start, known.last - known.first + 1
         least, most = self.frame.least, self.frame.most
         if least is not None and (rows if least.rows else duration) < least.amount:
@@ -158,38 +158,38 @@ class Collected:
         inside = range(known.first, known.last + 1)
         return not self.frame.some or any(group.items[n].values[-1] is True for n in inside)
 
-    def report(self, last: int, finishing: bool) -> Iterator[Reported]:
+    def report(self, last: int, finishing: bool) -> Iterator[FrameReport]:
         """The frames that have become certain, with what they hold. Nothing up to `last` is expected any more."""
-        if isinstance(self.frame.kind, Density) and last > -LAST_TICK:
-            self._pass(last)
+        if isinstance(self.frame.kind, DensityFrames) and last > -MAX_TICK:
+            self._advance_followers(last)
         if finishing:
             self._finish()
         if self._known:
             known, self._known = self._known, []
-            yield Reported(_bounds(known), (self._cells(known, self.contents),) if self.contents else ())
+            yield FrameReport(_bounds(known), (self._cells(known, self.contents),) if self.contents else ())
         self._forget()
 
-    def _pass(self, last: int) -> None:
+    def _advance_followers(self, last: int) -> None:
         """Crowds end, and items are of no use any more, when time has passed them."""
         for code, group in self.groups.items():
-            group.waiting += group.follower.passed(last)
-            self._settle(code, group, finishing=False)
+            group.waiting += group.follower.advance_to(last)
+            self._resolve_waiting(code, group, finishing=False)
             group.items.drop_before(min(group.oldest, group.follower.next) - 1)
 
     def _finish(self) -> None:
         for code, group in self.groups.items():
             group.waiting += group.follower.finish()
-            self._settle(code, group, finishing=True)
+            self._resolve_waiting(code, group, finishing=True)
             if group.longest:
-                self._reports(code, group, group.longest)
+                self._queue_report(code, group, group.longest)
                 group.longest = None
 
-    def _cells(self, known: Sequence[tuple[int, Known]], contents: Contents) -> Cells:
+    def _cells(self, known: Sequence[tuple[int, CertainFrame]], contents: FrameContents) -> FrameCells:
         """What frames hold: a row may be in several of them."""
         order = np.lexsort((self.numbers, self.codes))
-        places = self.codes[order] * MANY + self.numbers[order]
-        lows = np.searchsorted(places, [code * MANY + each.first for code, each in known])
-        highs = np.searchsorted(places, [code * MANY + each.last for code, each in known], side="right")
+        places = self.codes[order] * MAX_ITEMS + self.numbers[order]
+        lows = np.searchsorted(places, [code * MAX_ITEMS + each.first for code, each in known])
+        highs = np.searchsorted(places, [code * MAX_ITEMS + each.last for code, each in known], side="right")
         sizes = highs - lows
         frames = np.repeat(np.arange(len(known)), sizes)
         inside = np.repeat(lows - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
@@ -208,12 +208,12 @@ class Collected:
         if len(keep) < len(self.codes):
             self.kept, self.codes, self.numbers = self.kept.at(keep), self.codes[keep], self.numbers[keep]
 
-    def live(self, last: int) -> Longs:
+    def live_groups(self, last: int) -> Int64Array:
         """The groups of which something is remembered, where nothing up to a time is expected any more."""
         alive = (code for code, group in self.groups.items() if self.frame.liberal or not group.idle(last))
         return np.concatenate((np.fromiter(alive, np.int64), self.codes))
 
-    def recode(self, codes: Longs) -> None:
+    def recode(self, codes: Int64Array) -> None:
         """Groups have new codes, or are not known any more."""
         self.groups = {int(codes[code]): group for code, group in self.groups.items() if codes[code] >= 0}
         self.codes = codes[self.codes]
@@ -222,58 +222,58 @@ class Collected:
         return {
             "kept": rows_state(self.kept),
             "places": pa.table({"code": self.codes, "number": self.numbers}),
-            "groups": [_stored(code, group) for code, group in self.groups.items()],
+            "groups": [_group_state(code, group) for code, group in self.groups.items()],
         }
 
     def restore(self, state: Tree) -> None:
-        self.kept = rows_restored(state["kept"])
+        self.kept = restore_rows(state["kept"])
         self.codes, self.numbers = (np.array(column.to_numpy(), np.int64) for column in state["places"].columns)
         for saved in state["groups"]:
-            self.groups[saved["code"]] = self._restored(saved)
+            self.groups[saved["code"]] = self._restore_group(saved)
 
-    def _restored(self, saved: Tree) -> Group:
+    def _restore_group(self, saved: Tree) -> FramedGroup:
         """A group whose follower has followed its items again."""
-        items = Items(saved["items"][0][0] if saved["items"] else 0)
+        items = ItemBuffer(saved["items"][0][0] if saved["items"] else 0)
         follower = follower_of(self.frame, saved["oldest"])
         for number, time, values in saved["items"]:
-            items.append(Item(time, from_text(values)))
+            items.append(FrameItem(time, from_text(values)))
             if number >= saved["oldest"]:
                 follower.push(items[number])
         if isinstance(follower, ChainFollower) and saved["ended"]:
             first, last = saved["ended"]
             follower.resume((first, last), items)
-        if isinstance(follower, EverywhereFollower):
+        if isinstance(follower, EveryItemFollower):
             follower.reached = saved["reached"]
-        longest = Known(*saved["longest"]) if saved["longest"] else None
-        return Group(follower, items, saved["numbered"], [(a, b) for a, b in saved["waiting"]], longest)
+        longest = CertainFrame(*saved["longest"]) if saved["longest"] else None
+        return FramedGroup(follower, items, saved["numbered"], [(a, b) for a, b in saved["waiting"]], longest)
 
 
-def _each(items: Framable) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+def _each_item(items: OrderedItems) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
     """Group, time and values of each item."""
     columns = [to_python(each) for each in items.values]
     values = zip(*columns, strict=True) if columns else repeat(())
     return zip(items.codes.tolist(), items.times.tolist(), values, strict=False)
 
 
-def _stored(code: int, group: Group) -> Tree:
+def _group_state(code: int, group: FramedGroup) -> Tree:
     follower, longest = group.follower, group.longest
     return {
         "code": code,
         "oldest": follower.oldest,
         "items": [[number, item.time, to_text(item.values)] for number, item in group.items],
         "ended": follower.ended if isinstance(follower, ChainFollower) else None,
-        "reached": follower.reached if isinstance(follower, EverywhereFollower) else -1,
+        "reached": follower.reached if isinstance(follower, EveryItemFollower) else -1,
         "numbered": group.numbered,
         "waiting": [list(stretch) for stretch in group.waiting],
         "longest": [longest.first, longest.last, longest.start, longest.end] if longest else None,
     }
 
 
-def _bounds(known: Sequence[tuple[int, Known]]) -> Bounds:
-    def column(values: Iterator[int]) -> Longs:
+def _bounds(known: Sequence[tuple[int, CertainFrame]]) -> FrameBounds:
+    def column(values: Iterator[int]) -> Int64Array:
         return np.fromiter(values, np.int64, len(known))
 
-    return Bounds(
+    return FrameBounds(
         column(code for code, _ in known),
         column(each.number for _, each in known),
         column(each.start for _, each in known),

@@ -7,21 +7,21 @@ from collections.abc import Collection
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Columns, CountAll, Items, Longs, Words, joined, placed, put, runs
-from panewise.aggregate.columns.counts import Counts
+from panewise.aggregate import StateArrays, CountAll, Items, Int64Array, StateWords, concat_states, states_at, put, runs
+from panewise.aggregate.columns.counts import CountStates
 from panewise.algebra import Host
-from panewise.engine.frames.framer import Step
-from panewise.engine.frames.reported import Cells
+from panewise.engine.frames.framer import FrameAssignment
+from panewise.engine.frames.reported import FrameCells
 from panewise.engine.grouping import arrays_of
 from panewise.engine.keys import Keys
-from panewise.engine.open_panes import compact
-from panewise.engine.rowwise import passed
+from panewise.engine.open_panes import compact_slots
+from panewise.engine.rowwise import apply_steps
 from panewise.engine.snapshot import Tree, pane_tree, panes_from
-from panewise.plan.framing import Asked
-from panewise.stores.pane import Pane, merged
+from panewise.plan.framing import FrameAggregation
+from panewise.stores.pane import Pane, merge_panes
 
 
-def ranked(groups: Longs) -> Longs:
+def ranked(groups: Int64Array) -> Int64Array:
     """For each place how many before it have the same number."""
     order = np.argsort(groups, kind="stable")
     starts, stops = runs(groups[order])
@@ -30,13 +30,13 @@ def ranked(groups: Longs) -> Longs:
     return ranks
 
 
-class Contents:
+class FrameContents:
     """States by cell: a frame, and inside it a group where the query names more keys than frames have.
 
     The code of a cell is its slot times the number of inner groups, plus the code of its group.
     """
 
-    def __init__(self, asked: Asked, groups: Collection[str], host: Host) -> None:
+    def __init__(self, asked: FrameAggregation, groups: Collection[str], host: Host) -> None:
         assert asked.group is not None
         self.between, self.group, self.host = asked.between, asked.group, host
         types = {c.name: c.type for c in self.group.child.columns}
@@ -44,20 +44,20 @@ class Contents:
         self.inner = Keys([types[key] for key in self.inner_keys])
         #: Presence first, then one for each aggregate; COUNT(*) is the presence.
         self.calls = [call for call in self.group.calls if not isinstance(call.aggregate, CountAll)]
-        self.columns: list[Columns] = [Counts(), *(call.aggregate.columns() for call in self.calls)]
-        self.slots: Longs = np.zeros(0, np.int64)
-        self.groups: Longs = np.zeros(0, np.int64)
-        self.states: tuple[Words, ...] = tuple(column.identity(0) for column in self.columns)
+        self.columns: list[StateArrays] = [CountStates(), *(call.aggregate.state_arrays() for call in self.calls)]
+        self.slots: Int64Array = np.zeros(0, np.int64)
+        self.groups: Int64Array = np.zeros(0, np.int64)
+        self.states: tuple[StateWords, ...] = tuple(column.identity(0) for column in self.columns)
         #: Whether nobody asks what frames hold.
-        self.silent = not self.group.calls and not self.inner_keys
-        self._told: list[Cells] = []
+        self.unused = not self.group.calls and not self.inner_keys
+        self._fragments: list[FrameCells] = []
 
-    def take(self, step: Step, table: pa.Table, times: Longs, order: Longs) -> None:
+    def take(self, step: FrameAssignment, table: pa.Table, times: Int64Array, order: Int64Array) -> None:
         """Let rows into the frames they belong to."""
-        self._told = []
-        if self.silent:
+        self._fragments = []
+        if self.unused:
             places = np.arange(len(step.told))
-            self._told = [Cells(places, np.zeros_like(places), self.of(places).states)]
+            self._fragments = [FrameCells(places, np.zeros_like(places), self.cells_in_slots(places).states)]
             return
         pieces = step.pieces if len(step.owners) else step.slots
         owners = step.owners if len(step.owners) else np.arange(len(step.frames))
@@ -67,16 +67,16 @@ class Contents:
         if len(inside) < len(pieces):
             table, times, order = table.take(pa.array(inside)), times[inside], order[inside]
             pieces = pieces[inside]
-        self._add(step, self._gathered(pieces, table, times, order, len(owners)), owners)
+        self._add(step, self._gather_cells(pieces, table, times, order, len(owners)), owners)
 
-    def cells_of(self, frames: Longs, table: pa.Table, times: Longs, order: Longs, size: int) -> Cells:
+    def cells_of(self, frames: Int64Array, table: pa.Table, times: Int64Array, order: Int64Array, size: int) -> FrameCells:
         """What so many frames hold; `frames` says which one each row is in."""
-        pane, width = self._gathered(frames, table, times, order, size), len(self.inner)
-        return Cells(pane.codes // width, pane.codes % width, pane.states)
+        pane, width = self._gather_cells(frames, table, times, order, size), len(self.inner)
+        return FrameCells(pane.codes // width, pane.codes % width, pane.states)
 
-    def _gathered(self, pieces: Longs, table: pa.Table, times: Longs, order: Longs, size: int) -> Pane:
+    def _gather_cells(self, pieces: Int64Array, table: pa.Table, times: Int64Array, order: Int64Array, size: int) -> Pane:
         """The states of all cells of some pieces."""
-        table, kept = passed(self.between, table, self.host)
+        table, kept = apply_steps(self.between, table, self.host)
         if kept is not None:
             times, order, pieces = times[kept], order[kept], pieces[kept]
         arrays = arrays_of(table)
@@ -86,16 +86,16 @@ class Contents:
             states = tuple(column.gather(pieces, each, size) for column, each in zip(self.columns, items, strict=True))
             return Pane(0, 0, np.arange(size), states)
         groups = self.inner.encode([arrays[key] for key in self.inner_keys], len(times))
-        cells, ranks = compact(pieces * len(self.inner) + groups)
+        cells, ranks = compact_slots(pieces * len(self.inner) + groups)
         pairs = zip(self.columns, items, strict=True)
         return Pane(0, 0, cells, tuple(column.gather(ranks, each, len(cells)) for column, each in pairs))
 
-    def _add(self, step: Step, pane: Pane, owners: Longs) -> None:
+    def _add(self, step: FrameAssignment, pane: Pane, owners: Int64Array) -> None:
         """Add pieces to their frames, one piece of each at a time, so that what is told on the way knows its states."""
         width = len(self.inner)
         pieces = pane.codes // width
-        rounds: dict[int, Longs] = {0: np.arange(len(pieces))}
-        telling: dict[int, Longs] = {}
+        rounds: dict[int, Int64Array] = {0: np.arange(len(pieces))}
+        telling: dict[int, Int64Array] = {}
         if len(step.told):
             ranks = ranked(owners)
             rounds, telling = _by_rank(ranks[pieces]), _by_rank(ranks[step.told[:, 1]])
@@ -104,58 +104,58 @@ class Contents:
                 mine = rounds[rank]
                 self._merge(owners[pieces[mine]] * width + pane.codes[mine] % width, pane, mine)
             if rank in telling:
-                self._tell(step, telling[rank])
+                self._note_fragments(step, telling[rank])
 
-    def _merge(self, cells: Longs, pane: Pane, mine: Longs) -> None:
+    def _merge(self, cells: Int64Array, pane: Pane, mine: Int64Array) -> None:
         """Add the states of some cells."""
         width = len(self.inner)
         order = np.argsort(cells, kind="stable")
-        part = Pane(0, 0, cells[order], tuple(placed(words, mine[order]) for words in pane.states))
-        total = merged(self.columns, [Pane(0, 0, self.slots * width + self.groups, self.states), part])
+        part = Pane(0, 0, cells[order], tuple(states_at(words, mine[order]) for words in pane.states))
+        total = merge_panes(self.columns, [Pane(0, 0, self.slots * width + self.groups, self.states), part])
         self.slots, self.groups, self.states = total.codes // width, total.codes % width, total.states
 
-    def _tell(self, step: Step, told: Longs) -> None:
+    def _note_fragments(self, step: FrameAssignment, told: Int64Array) -> None:
         """Note what frames hold now that are told of, at most once each."""
         slots = step.told[told, 0]
         order = np.argsort(slots)
-        held = self.of(slots[order])
-        self._told.append(Cells(told[order][held.frames], held.groups, held.states))
+        held = self.cells_in_slots(slots[order])
+        self._fragments.append(FrameCells(told[order][held.frames], held.groups, held.states))
 
-    def told(self) -> Cells:
+    def fragment_cells(self) -> FrameCells:
         """What the frames hold that were told on the way, in the order of `Step.told`."""
-        return Cells(
-            np.concatenate([each.frames for each in self._told]),
-            np.concatenate([each.groups for each in self._told]),
-            tuple(joined(parts) for parts in zip(*(each.states for each in self._told), strict=True)),
+        return FrameCells(
+            np.concatenate([each.frames for each in self._fragments]),
+            np.concatenate([each.groups for each in self._fragments]),
+            tuple(concat_states(parts) for parts in zip(*(each.states for each in self._fragments), strict=True)),
         )
 
-    def of(self, slots: Longs) -> Cells:
+    def cells_in_slots(self, slots: Int64Array) -> FrameCells:
         """The cells of some frames, ascending.
 
         A frame without groups inside has a cell even if it holds nothing.
         """
         if self.inner_keys:
             cells = np.flatnonzero(np.isin(self.slots, slots))
-            return Cells(np.searchsorted(slots, self.slots[cells]), self.groups[cells], self._placed(cells))
+            return FrameCells(np.searchsorted(slots, self.slots[cells]), self.groups[cells], self._states_at(cells))
         states = tuple(column.identity(len(slots)) for column in self.columns)
         where = np.searchsorted(self.slots, slots)
         found = np.flatnonzero((where < len(self.slots)) & (_at(self.slots, where) == slots))
-        for words, held in zip(states, self._placed(where[found]), strict=True):
+        for words, held in zip(states, self._states_at(where[found]), strict=True):
             put(words, found, held)
-        return Cells(np.arange(len(slots)), np.zeros(len(slots), np.int64), states)
+        return FrameCells(np.arange(len(slots)), np.zeros(len(slots), np.int64), states)
 
-    def forget(self, fresh: Longs) -> None:
+    def forget(self, fresh: Int64Array) -> None:
         """Frames have new slots, or none any more."""
         slots = fresh[self.slots]
         keep = np.flatnonzero(slots >= 0)
-        self.slots, self.groups, self.states = slots[keep], self.groups[keep], self._placed(keep)
+        self.slots, self.groups, self.states = slots[keep], self.groups[keep], self._states_at(keep)
 
-    def tidy(self) -> None:
+    def drop_unused_keys(self) -> None:
         """Forget inner groups that no frame holds. Codes keep their order, and so do cells."""
-        if kept := self.inner.thinned(lambda: [self.groups]):
+        if kept := self.inner.shrink_to_live(lambda: [self.groups]):
             self.inner, self.groups = kept.keys, kept.codes[self.groups]
 
-    def lowered(self, cells: Cells) -> dict[str, pa.Array]:
+    def answer_columns(self, cells: FrameCells) -> dict[str, pa.Array]:
         """The inner keys and answers of some cells."""
         lower = [column.lower(words) for column, words in zip(self.columns, cells.states, strict=True)]
         found = dict(zip(self.inner_keys, self.inner.take(cells.groups), strict=True))
@@ -163,8 +163,8 @@ class Contents:
             found[call.name] = lower[1 + self.calls.index(call)] if call in self.calls else lower[0]
         return found
 
-    def _placed(self, cells: Longs) -> tuple[Words, ...]:
-        return tuple(placed(words, cells) for words in self.states)
+    def _states_at(self, cells: Int64Array) -> tuple[StateWords, ...]:
+        return tuple(states_at(words, cells) for words in self.states)
 
     def state(self) -> Tree:
         codes = np.arange(len(self.slots))
@@ -179,12 +179,12 @@ class Contents:
         self.states = pane.states
 
 
-def _by_rank(ranks: Longs) -> dict[int, Longs]:
+def _by_rank(ranks: Int64Array) -> dict[int, Int64Array]:
     """The places of each rank."""
     order = np.argsort(ranks, kind="stable")
     starts, stops = runs(ranks[order])
     return {int(ranks[order[a]]): order[a:b] for a, b in zip(starts, stops, strict=True)}
 
 
-def _at(values: Longs, where: Longs) -> Longs:
+def _at(values: Int64Array, where: Int64Array) -> Int64Array:
     return values[np.minimum(where, len(values) - 1)] if len(values) else where - where - 1

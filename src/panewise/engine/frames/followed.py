@@ -6,69 +6,69 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from panewise.aggregate import Longs
-from panewise.engine.frames.contents import Contents
+from panewise.aggregate import Int64Array
+from panewise.engine.frames.contents import FrameContents
 from panewise.engine.frames.framer import Framer
-from panewise.engine.frames.ordering import Framable
-from panewise.engine.frames.reported import Reported
+from panewise.engine.frames.ordering import OrderedItems
+from panewise.engine.frames.reported import FrameReport
 from panewise.engine.snapshot import Tree
-from panewise.plan.framing import Framing
+from panewise.plan.framing import FramePlan
 
-_NOTHING = np.zeros((0, 5), np.int64)
+_NO_FRAGMENTS = np.zeros((0, 5), np.int64)
 
 
-class Followed:
+class KernelFrames:
     """All groups of a query whose frames do not overlap."""
 
-    def __init__(self, plan: Framing, contents: Contents | None) -> None:
+    def __init__(self, plan: FramePlan, contents: FrameContents | None) -> None:
         self.framer, self.contents = Framer(plan.frame), contents
-        self._told = _NOTHING
+        self._fragments = _NO_FRAGMENTS
 
-    def seen(self, groups: int) -> Longs:
+    def last_times(self, groups: int) -> Int64Array:
         """The time of the last item of each group."""
         self.framer.at.fit(groups)
         return self.framer.at["seen"]
 
-    def earliest(self) -> int:
+    def earliest_start(self) -> int:
         """No frame that is yet to be reported begins before this time, unless its first item is yet to come."""
-        return self.framer.earliest()
+        return self.framer.earliest_start()
 
-    def take(self, items: Framable, groups: int) -> None:
+    def take(self, items: OrderedItems, groups: int) -> None:
         """Let items of so many groups in."""
         step, rows, owner = self.framer.take(items.codes, items.times, items.values, groups), items.rows, items.owner
         if self.contents is not None:
             self.contents.take(step if owner is None else step.spread(owner), rows.table, rows.times, rows.order)
-        self._told = step.told
+        self._fragments = step.told
 
-    def report(self, last: int, finishing: bool) -> Iterator[Reported]:
+    def report(self, last: int, finishing: bool) -> Iterator[FrameReport]:
         """Fragments, and frames that have ended and are good; all that have ended are forgotten.
 
         Nothing up to the time `last` is expected any more.
         """
-        told, self._told = self._told, _NOTHING
-        self.framer.silenced(last)
-        closed = self.framer.closed(finishing)
-        ended = np.flatnonzero(closed & self.framer.qualified())
-        if self.framer.waits:
+        told, self._fragments = self._fragments, _NO_FRAGMENTS
+        self.framer.end_silent_frames(last)
+        closed = self.framer.closed_flags(finishing)
+        ended = np.flatnonzero(closed & self.framer.qualified_flags())
+        if self.framer.reports_at_end:
             ended = self.framer.longest(ended)
             closed[ended] = finishing
             ended = ended[closed[ended]]
         # Together, since a frame may be known to be one only after the next has been told of.
-        self.framer.number(np.union1d(told[:, 0], ended))
+        self.framer.number_frames(np.union1d(told[:, 0], ended))
         if len(told):
-            yield Reported(self.framer.fragments(told), (self.contents.told(),) if self.contents else ())
+            yield FrameReport(self.framer.fragments(told), (self.contents.fragment_cells(),) if self.contents else ())
         if len(ended):
-            yield Reported(self.framer.bounds(ended), (self.contents.of(ended),) if self.contents else ())
+            yield FrameReport(self.framer.bounds(ended), (self.contents.cells_in_slots(ended),) if self.contents else ())
         if closed.any():
             fresh = self.framer.forget(~closed)
             if self.contents is not None:
                 self.contents.forget(fresh)
 
-    def live(self, last: int) -> Longs:
+    def live_groups(self, last: int) -> Int64Array:
         """The groups of which something is remembered, where nothing up to a time is expected any more."""
-        return self.framer.live(last)
+        return self.framer.live_groups(last)
 
-    def recode(self, codes: Longs) -> None:
+    def recode(self, codes: Int64Array) -> None:
         """Groups have new codes, or are not known any more."""
         self.framer.recode(codes)
 

@@ -12,36 +12,36 @@ from dataclasses import dataclass
 from typing import Any
 
 from panewise.algebra.framing import (
-    Between,
-    Boundary,
-    Choice,
-    Custom,
-    Delta,
-    Density,
+    BetweenFrames,
+    BoundaryFrames,
+    Saturation,
+    CustomFrames,
+    DeltaFrames,
+    DensityFrames,
     Frame,
-    Reach,
+    ReachFrames,
     Scheme,
 )
 from panewise.algebra.framing_function import FramingFunction, framing_function
 from panewise.algebra.scan import scan_chance
-from panewise.engine.frames.judges import Judge, judge_of
+from panewise.engine.frames.judges import FrameCondition, condition_of
 from panewise.errors import StateProblem
 
 #: First and last item of a stretch, counted from the first item of the group.
-Stretch = tuple[int, int]
+ItemRange = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Item:
+class FrameItem:
     time: int
     values: tuple[Any, ...]
 
 
-class Items:
+class ItemBuffer:
     """Items by number, of which the oldest are given up."""
 
     def __init__(self, first: int = 0) -> None:
-        self._first, self._items = first, list[Item]()
+        self._first, self._items = first, list[FrameItem]()
 
     @property
     def first(self) -> int:
@@ -55,13 +55,13 @@ class Items:
     def __contains__(self, number: int) -> bool:
         return self._first <= number < self.next
 
-    def __getitem__(self, number: int) -> Item:
+    def __getitem__(self, number: int) -> FrameItem:
         return self._items[number - self._first]
 
-    def __iter__(self) -> Iterator[tuple[int, Item]]:
+    def __iter__(self) -> Iterator[tuple[int, FrameItem]]:
         return enumerate(self._items, self._first)
 
-    def append(self, item: Item) -> None:
+    def append(self, item: FrameItem) -> None:
         self._items.append(item)
 
     def drop_before(self, oldest: int) -> None:
@@ -75,14 +75,14 @@ class Follower(ABC):
     """Follows one group. Items are numbered; those before `oldest` are not needed any more."""
 
     def __init__(self, first: int = 0) -> None:
-        self.items = Items(first)
+        self.items = ItemBuffer(first)
 
     @property
     def next(self) -> int:
         """The number of the next item."""
         return self.items.next
 
-    def push(self, item: Item) -> list[Stretch]:
+    def push(self, item: FrameItem) -> list[ItemRange]:
         """One more item; the stretches that have become certain, by start."""
         self.items.append(item)
         found = self._follow(self.next - 1, item)
@@ -90,14 +90,14 @@ class Follower(ABC):
         return found
 
     @abstractmethod
-    def _follow(self, number: int, item: Item) -> list[Stretch]: ...
+    def _follow(self, number: int, item: FrameItem) -> list[ItemRange]: ...
 
-    def passed(self, last: int) -> list[Stretch]:
+    def advance_to(self, last: int) -> list[ItemRange]:
         """Nothing up to a time is expected any more: the stretches that this makes certain."""
         return []
 
     @abstractmethod
-    def finish(self) -> list[Stretch]:
+    def finish(self) -> list[ItemRange]:
         """The stretches that the end of the stream makes certain."""
 
     @property
@@ -112,23 +112,23 @@ class Follower(ABC):
 class ChainFollower(Follower):
     """Each frame decides where the next one begins."""
 
-    def __init__(self, frame: Frame, judge: Judge, grows: bool, first: int = 0) -> None:
+    def __init__(self, frame: Frame, judge: FrameCondition, grows: bool, first: int = 0) -> None:
         super().__init__(first)
-        self.frame, self.judge, self.grows = frame, judge, grows
+        self.frame, self.condition, self.grows = frame, judge, grows
         self.start, self.at, self.state = first, first, None
         #: The frame that ended with the last item, where the next may begin inside of it.
-        self.ended: Stretch | None = None
+        self.ended: ItemRange | None = None
 
     @property
     def oldest(self) -> int:
         return self.ended[0] + 1 if self.ended else self.start
 
-    def resume(self, ended: Stretch, items: Items) -> None:
+    def resume(self, ended: ItemRange, items: ItemBuffer) -> None:
         """Take over the frame that ended with the last item, after a restart."""
         self.ended, self.items = ended, items
 
-    def _follow(self, number: int, item: Item) -> list[Stretch]:
-        found: list[Stretch] = []
+    def _follow(self, number: int, item: FrameItem) -> list[ItemRange]:
+        found: list[ItemRange] = []
         if self.ended:
             self._begin(self._after(*self.ended))
             self.ended = None
@@ -141,8 +141,8 @@ class ChainFollower(Follower):
                 self.ended = None
         return found
 
-    def _step(self, found: list[Stretch]) -> None:
-        self.state, holds = self.judge.step(self.state, self._value(self.at))
+    def _step(self, found: list[ItemRange]) -> None:
+        self.state, holds = self.condition.step(self.state, self._value(self.at))
         if self.grows and holds:
             self.ended = self.start, self.at
             found.append(self.ended)
@@ -160,7 +160,7 @@ class ChainFollower(Follower):
 
     def _overlaps(self, first: int, last: int) -> bool:
         """Whether the frame after this one begins with one of its items."""
-        return self.frame.schemes is Scheme.ADJACENT and first < last
+        return self.frame.effective_scheme is Scheme.ADJACENT and first < last
 
     def _after(self, first: int, last: int) -> int:
         if not self._overlaps(first, last):
@@ -171,18 +171,18 @@ class ChainFollower(Follower):
     def _value(self, number: int) -> Any:
         return value_of(self.items[number])
 
-    def finish(self) -> list[Stretch]:
+    def finish(self) -> list[ItemRange]:
         unfinished = not self.grows and not self.ended and self.start < self.next
         return [(self.start, self.next - 1)] if unfinished else []
 
 
-class EverywhereFollower(Follower):
+class EveryItemFollower(Follower):
     """A frame begins with every item."""
 
-    def __init__(self, frame: Frame, judge: Judge, grows: bool, first: int = 0) -> None:
+    def __init__(self, frame: Frame, judge: FrameCondition, grows: bool, first: int = 0) -> None:
         super().__init__(first)
-        self.judge, self.grows = judge, grows
-        self.advancing = frame.schemes is Scheme.ADVANCING
+        self.condition, self.grows = judge, grows
+        self.advancing = frame.effective_scheme is Scheme.ADVANCING
         self.reached = -1
         self.open: dict[int, Any] = {}
         #: Where frames end that begin before one that is still open; None for items that begin none.
@@ -193,19 +193,19 @@ class EverywhereFollower(Follower):
     def oldest(self) -> int:
         return self.resolved
 
-    def _follow(self, number: int, item: Item) -> list[Stretch]:
+    def _follow(self, number: int, item: FrameItem) -> list[ItemRange]:
         value = value_of(item)
         self.open[number] = None
         for start in list(self.open):
-            self.open[start], holds = self.judge.step(self.open[start], value)
+            self.open[start], holds = self.condition.step(self.open[start], value)
             if holds == self.grows:
                 del self.open[start]
                 last = number if self.grows else number - 1
                 self.ends[start] = last if last >= start else None
-        return self._certain()
+        return self._certain_ranges()
 
-    def _certain(self) -> list[Stretch]:
-        found: list[Stretch] = []
+    def _certain_ranges(self) -> list[ItemRange]:
+        found: list[ItemRange] = []
         while self.resolved in self.ends:
             last = self.ends.pop(self.resolved)
             if last is not None and not (self.advancing and last <= self.reached):
@@ -214,17 +214,17 @@ class EverywhereFollower(Follower):
             self.resolved += 1
         return found
 
-    def finish(self) -> list[Stretch]:
+    def finish(self) -> list[ItemRange]:
         for start in self.open:
             self.ends[start] = None if self.grows else self.next - 1
         self.open = {}
-        return self._certain()
+        return self._certain_ranges()
 
 
 # ---- other kinds -------------------------------------------------------------------------------------------------
 
 
-class TogetherFollower(Follower):
+class NestedFollower(Follower):
     """Frames that begin inside each other and end together."""
 
     def __init__(self, first: int = 0) -> None:
@@ -235,7 +235,7 @@ class TogetherFollower(Follower):
     def oldest(self) -> int:
         return self.opened[0] if self.opened else self.next
 
-    def _follow(self, number: int, item: Item) -> list[Stretch]:
+    def _follow(self, number: int, item: FrameItem) -> list[ItemRange]:
         starts, ends = item.values[:2]
         if self.opened and ends is True:
             found = [(first, number) for first in self.opened]
@@ -245,17 +245,17 @@ class TogetherFollower(Follower):
             self.opened.append(number)
         return []
 
-    def finish(self) -> list[Stretch]:
+    def finish(self) -> list[ItemRange]:
         return []
 
 
-class CrowdFollower(Follower):
+class DensityFollower(Follower):
     """So many items in so short a time, and all such stretches that share items with it."""
 
-    def __init__(self, kind: Density, first: int = 0) -> None:
+    def __init__(self, kind: DensityFrames, first: int = 0) -> None:
         super().__init__(first)
         self.kind = kind
-        self.crowd: Stretch | None = None
+        self.crowd: ItemRange | None = None
         #: Items before this one are too old to be in a crowd with any that is to come.
         self.fresh = first
 
@@ -264,20 +264,20 @@ class CrowdFollower(Follower):
         recent = self.next - self.kind.count + 1
         return max(min(self.crowd[0], recent) if self.crowd else max(recent, self.fresh), self.items.first)
 
-    def passed(self, last: int) -> list[Stretch]:
-        found = self.finish() if self.crowd and self._stale(self.crowd[1], last) else []
+    def advance_to(self, last: int) -> list[ItemRange]:
+        found = self.finish() if self.crowd and self._is_stale(self.crowd[1], last) else []
         if self.crowd is None:
             self.fresh = self.oldest
-            while self.fresh in self.items and self._stale(self.fresh, last):
+            while self.fresh in self.items and self._is_stale(self.fresh, last):
                 self.fresh += 1
         self.items.drop_before(self.oldest)
         return found
 
-    def _stale(self, number: int, last: int) -> bool:
+    def _is_stale(self, number: int, last: int) -> bool:
         return self.items[number].time + self.kind.per <= last
 
-    def _follow(self, number: int, item: Item) -> list[Stretch]:
-        found: list[Stretch] = []
+    def _follow(self, number: int, item: FrameItem) -> list[ItemRange]:
+        found: list[ItemRange] = []
         first = number - self.kind.count + 1
         if self.crowd and first > self.crowd[1]:
             found = self.finish()
@@ -285,11 +285,11 @@ class CrowdFollower(Follower):
             self.crowd = (self.crowd[0] if self.crowd else first), number
         return found
 
-    def finish(self) -> list[Stretch]:
+    def finish(self) -> list[ItemRange]:
         crowd, self.crowd = self.crowd, None
-        return [crowd] if crowd and self._unlikely([self.items[n].time for n in range(crowd[0], crowd[1] + 1)]) else []
+        return [crowd] if crowd and self._is_unlikely([self.items[n].time for n in range(crowd[0], crowd[1] + 1)]) else []
 
-    def _unlikely(self, times: Sequence[int]) -> bool:
+    def _is_unlikely(self, times: Sequence[int]) -> bool:
         if self.kind.chance is None or self.kind.expected is None:
             return True
         most, low = 0, 0
@@ -314,18 +314,18 @@ class CustomFollower(Follower):
     def oldest(self) -> int:
         return self.next if self.start is None else self.start
 
-    def _follow(self, number: int, item: Item) -> list[Stretch]:
+    def _follow(self, number: int, item: FrameItem) -> list[ItemRange]:
         value, found = value_of(item), []
         if self.start is not None:
-            self.state = self._asked(self.function.update, self.state, item.time, value)
+            self.state = self._call_function(self.function.update, self.state, item.time, value)
             if self.state is not None:
                 return []
             found = [(self.start, number - 1)]
-        self.state = self._asked(self.function.open, item.time, value)
+        self.state = self._call_function(self.function.open, item.time, value)
         self.start = None if self.state is None else number
         return found
 
-    def _asked(self, question: Callable[..., Any], *about: Any) -> Any:
+    def _call_function(self, question: Callable[..., Any], *about: Any) -> Any:
         """What the function says; whatever it raises is its own mistake, and breaks its query only."""
         try:
             return question(*about)
@@ -335,11 +335,11 @@ class CustomFollower(Follower):
                 fix="mend it, or revoke the query",
             ) from problem
 
-    def finish(self) -> list[Stretch]:
+    def finish(self) -> list[ItemRange]:
         return [] if self.start is None else [(self.start, self.next - 1)]
 
 
-def value_of(item: Item) -> Any:
+def value_of(item: FrameItem) -> Any:
     """The value that a frame follows, NaN being none."""
     value = item.values[0] if item.values else None
     return None if value is not None and value != value else value
@@ -348,17 +348,17 @@ def value_of(item: Item) -> Any:
 def follower_of(frame: Frame, first: int = 0) -> Follower:
     """A follower that begins with item number `first` of its group."""
     match frame.kind:
-        case Density():
-            return CrowdFollower(frame.kind, first)
-        case Between():
-            return TogetherFollower(first)
-        case Custom(name):
+        case DensityFrames():
+            return DensityFollower(frame.kind, first)
+        case BetweenFrames():
+            return NestedFollower(first)
+        case CustomFrames(name):
             return CustomFollower(framing_function(name), first)
-        case Boundary() | Delta() | Reach():
-            judge = judge_of(frame.kind)
+        case BoundaryFrames() | DeltaFrames() | ReachFrames():
+            judge = condition_of(frame.kind)
         case _:
             raise TypeError(f"no follower for {type(frame.kind).__name__}")
-    everywhere = frame.schemes in (Scheme.UNCONSTRAINED, Scheme.ADVANCING)
-    everywhere |= frame.schemes is Scheme.COVER and frame.choice is Choice.SATURATED
-    grows = isinstance(frame.kind, Reach) and frame.kind.grows
-    return (EverywhereFollower if everywhere else ChainFollower)(frame, judge, grows, first)
+    everywhere = frame.effective_scheme in (Scheme.UNCONSTRAINED, Scheme.ADVANCING)
+    everywhere |= frame.effective_scheme is Scheme.COVER and frame.choice is Saturation.SATURATED
+    grows = isinstance(frame.kind, ReachFrames) and frame.kind.grows
+    return (EveryItemFollower if everywhere else ChainFollower)(frame, judge, grows, first)

@@ -10,11 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from panewise import kernels
-from panewise.aggregate import Longs, runs
-from panewise.algebra.framing import Frame, Length, Missing, Span, Trend
+from panewise.aggregate import Int64Array, runs
+from panewise.algebra.framing import Frame, FrameLength, Missing, Span, TrendFrames
 from panewise.engine.frames.registers import Registers
-from panewise.engine.frames.reported import Bounds
-from panewise.engine.frames.runners import flags_of, runner_of
+from panewise.engine.frames.reported import FrameBounds
+from panewise.engine.frames.runners import flags_of, run_finder_of
 from panewise.engine.snapshot import Tree
 from panewise.kernels.frame_table import (
     AFTER,
@@ -25,12 +25,12 @@ from panewise.kernels.frame_table import (
     GROUP,
     LAST,
     MISSING,
-    NONE,
+    NO_TIME,
     NUMBER,
     SOME,
     WHOLE,
 )
-from panewise.time import LAST_TICK
+from panewise.time import MAX_TICK
 
 Flags = npt.NDArray[np.bool_]
 #: Frames, a row each, with the fields of `kernels.framing`.
@@ -40,22 +40,22 @@ _NO_FLAGS = np.zeros(0, np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class FrameAssignment:
     """What some rows did: the frame each belongs to, and the piece of it where long frames are told on the way.
 
     `told` has a row for each fragment: the frame, the last piece of it so far, its end, rows and missing reports.
     """
 
-    slots: Longs
+    slots: Int64Array
     frames: Frames
-    pieces: Longs
-    owners: Longs
-    told: Longs
+    pieces: Int64Array
+    owners: Int64Array
+    told: Int64Array
 
-    def spread(self, owner: Longs) -> Step:
+    def spread(self, owner: Int64Array) -> FrameAssignment:
         """The same for rows of which several share a place."""
         pieces = self.pieces[owner] if len(self.pieces) else self.pieces
-        return Step(self.slots[owner], self.frames, pieces, self.owners, self.told)
+        return FrameAssignment(self.slots[owner], self.frames, pieces, self.owners, self.told)
 
 
 class Framer:
@@ -63,16 +63,16 @@ class Framer:
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
-        self.runner = runner_of(frame)
-        base: dict[str, int | float] = {"current": -1, "previous": -1, "seen": NONE, "numbered": NONE}
-        self.at = Registers(base | self.runner.fills)
+        self.run_finder = run_finder_of(frame)
+        base: dict[str, int | float] = {"current": -1, "previous": -1, "seen": NO_TIME, "numbered": NO_TIME}
+        self.at = Registers(base | self.run_finder.fills)
         self.open: Frames = np.zeros((0, FIELDS), np.int64)
         self._growth = _growth(frame)
 
-    def take(self, codes: Longs, times: Longs, values: Sequence[pa.ChunkedArray], groups: int) -> Step:
+    def take(self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], groups: int) -> FrameAssignment:
         """Let rows in, ordered by time in each of so many groups."""
         self.at.fit(groups)
-        cut = self.runner.cut(codes, times, values, self.at, len(self.open))
+        cut = self.run_finder.find_runs(codes, times, values, self.at, len(self.open))
         frames = np.zeros((cut.free, FIELDS), np.int64)
         frames[: len(self.open)] = self.open
         some = flags_of(values[-1]) if self.frame.some else _NO_FLAGS
@@ -82,9 +82,9 @@ class Framer:
             codes, times, cut.slots, some, cut.assumed, cut.marks, every, frames, previous, seen, self._growth
         )
         self.open = frames
-        return Step(cut.slots, frames, pieces, owners, told)
+        return FrameAssignment(cut.slots, frames, pieces, owners, told)
 
-    def silenced(self, last: int) -> None:
+    def end_silent_frames(self, last: int) -> None:
         """Frames end of which a report up to a time is missing, where that ends them."""
         schedule = self.frame.schedule
         if schedule is None or schedule.missing is not Missing.FAILS or not len(self.open):
@@ -94,21 +94,21 @@ class Framer:
         groups = self.open[silent, GROUP]
         current[groups[current[groups] == silent]] = -1
 
-    def closed(self, finishing: bool) -> Flags:
+    def closed_flags(self, finishing: bool) -> Flags:
         """The frames that no row can change any more."""
         frames = self.open
         ended: Flags = self.at["current"][frames[:, GROUP]] != np.arange(len(frames))
         if self.frame.liberal or self.frame.lasting:
-            ended &= frames[:, AFTER] != NONE
+            ended &= frames[:, AFTER] != NO_TIME
         return np.ones(len(frames), bool) if finishing else ended
 
-    def qualified(self) -> Flags:
+    def qualified_flags(self) -> Flags:
         """The frames that satisfy all local conditions, if they end now."""
         frames = self.open
         starts, ends = self.extents(frames)
         rows = frames[:, COUNT] + frames[:, MISSING]
-        good = frames[:, WHOLE] == 1 if self.frame.sudden else frames[:, COUNT] > 0
-        if isinstance(self.frame.kind, Trend):
+        good = frames[:, WHOLE] == 1 if self.frame.certain_at_end else frames[:, COUNT] > 0
+        if isinstance(self.frame.kind, TrendFrames):
             good &= frames[:, COUNT] > 1
         if self.frame.some:
             good &= frames[:, SOME] > 0
@@ -118,22 +118,22 @@ class Framer:
             good &= (rows if most.rows else ends - starts) <= most.amount
         return good
 
-    def extents(self, frames: Frames) -> tuple[Longs, Longs]:
+    def extents(self, frames: Frames) -> tuple[Int64Array, Int64Array]:
         """Where frames start and end, as they are reported."""
         starts, ends = frames[:, FIRST], frames[:, LAST]
         if self.frame.liberal and not self.frame.lasting:
-            starts = np.where(frames[:, BEFORE] == NONE, starts, frames[:, BEFORE])
+            starts = np.where(frames[:, BEFORE] == NO_TIME, starts, frames[:, BEFORE])
         if self.frame.liberal or self.frame.lasting:
-            ends = np.where(frames[:, AFTER] == NONE, ends, frames[:, AFTER])
+            ends = np.where(frames[:, AFTER] == NO_TIME, ends, frames[:, AFTER])
         return starts, ends
 
-    def number(self, slots: Longs) -> None:
+    def number_frames(self, slots: Int64Array) -> None:
         """Give numbers to the frames of some slots, ascending, that have none yet."""
-        slots = slots[self.open[slots, NUMBER] == NONE]
+        slots = slots[self.open[slots, NUMBER] == NO_TIME]
         frames = self.open[slots]
         self.open[slots, NUMBER] = kernels.frame_numbers(frames[:, GROUP], frames[:, FIRST], self.at["numbered"])
 
-    def longest(self, slots: Longs) -> Longs:
+    def longest(self, slots: Int64Array) -> Int64Array:
         """Of frames that have ended, the longest of each group: the earliest of those that last as long."""
         frames = self.open[slots]
         starts, ends = self.extents(frames)
@@ -141,32 +141,32 @@ class Framer:
         firsts, _ = runs(frames[order, GROUP])
         return np.sort(slots[order[firsts]])
 
-    def bounds(self, slots: Longs) -> Bounds:
+    def bounds(self, slots: Int64Array) -> FrameBounds:
         """Frames that have ended, as they are reported."""
         frames = self.open[slots]
         starts, ends = self.extents(frames)
         columns = frames[:, GROUP], frames[:, NUMBER], starts, ends, frames[:, COUNT], frames[:, MISSING]
-        return Bounds(*columns, np.ones(len(frames), bool))
+        return FrameBounds(*columns, np.ones(len(frames), bool))
 
-    def fragments(self, told: Longs) -> Bounds:
+    def fragments(self, told: Int64Array) -> FrameBounds:
         """Frames that go on, as they are told."""
         frames = self.open[told[:, 0]]
         starts = frames[:, FIRST]
         if self.frame.liberal and not self.frame.lasting:
-            starts = np.where(frames[:, BEFORE] == NONE, starts, frames[:, BEFORE])
+            starts = np.where(frames[:, BEFORE] == NO_TIME, starts, frames[:, BEFORE])
         columns = frames[:, GROUP], frames[:, NUMBER], starts, told[:, 2], told[:, 3], told[:, 4]
-        return Bounds(*columns, np.zeros(len(frames), bool))
+        return FrameBounds(*columns, np.zeros(len(frames), bool))
 
-    def earliest(self) -> int:
+    def earliest_start(self) -> int:
         """The earliest start of a frame that goes on, or may begin with an item that has come."""
         liberal = self.frame.liberal and not self.frame.lasting
         starts = self.extents(self.open)[0]
         if liberal:
             seen = self.at["seen"]
-            starts = np.concatenate((starts, seen[seen != NONE]))
-        return int(starts.min()) if len(starts) else LAST_TICK
+            starts = np.concatenate((starts, seen[seen != NO_TIME]))
+        return int(starts.min()) if len(starts) else MAX_TICK
 
-    def forget(self, keep: Flags) -> Longs:
+    def forget(self, keep: Flags) -> Int64Array:
         """Give up frames; for each slot its new number, or -1."""
         fresh = np.where(keep, np.cumsum(keep) - 1, -1)
         self.open = self.open[keep]
@@ -176,7 +176,7 @@ class Framer:
             slots[held] = fresh[slots[held]]
         return fresh
 
-    def live(self, last: int) -> Longs:
+    def live_groups(self, last: int) -> Int64Array:
         """The groups of which something is remembered: a frame, a number, or the item before the next frame.
 
         Frames that are yet to begin do so after the time `last`, so that no smaller number is of use to them.
@@ -184,19 +184,19 @@ class Framer:
         at = self.at
         marks = (at["current"] >= 0) | (at["previous"] >= 0) | (at["numbered"] > last)
         if self.frame.liberal or self.frame.schedule:
-            marks |= at["seen"] != NONE
+            marks |= at["seen"] != NO_TIME
         marks[self.open[:, GROUP]] = True
         return np.flatnonzero(marks)
 
-    def recode(self, codes: Longs) -> None:
+    def recode(self, codes: Int64Array) -> None:
         """Groups have new codes, or are not known any more."""
         self.open[:, GROUP] = codes[self.open[:, GROUP]]
         self.at.recode(codes)
 
     @property
-    def waits(self) -> bool:
+    def reports_at_end(self) -> bool:
         """Whether nothing can be said before the stream has ended."""
-        return self.frame.spans is Span.MAXIMUM
+        return self.frame.effective_span is Span.MAXIMUM
 
     def state(self) -> Tree:
         frames = {str(field): pa.array(self.open[:, field]) for field in range(FIELDS)}
@@ -208,12 +208,12 @@ class Framer:
         self.open = np.stack(columns, axis=1).astype(np.int64)
 
 
-def _growth(frame: Frame) -> Longs:
+def _growth(frame: Frame) -> Int64Array:
     """When long frames are told, as `frame_extents` wants to know it."""
     if frame.fragments is None:
         return np.zeros(6, np.int64)
-    least = frame.least or Length(0)
-    fewest = max(least.amount if least.rows else 0, 2 if isinstance(frame.kind, Trend) else 1)
+    least = frame.least or FrameLength(0)
+    fewest = max(least.amount if least.rows else 0, 2 if isinstance(frame.kind, TrendFrames) else 1)
     shortest = 0 if least.rows else least.amount
     liberal = frame.liberal and not frame.lasting
     return np.array([1, shortest, fewest, frame.fragments.amount, frame.fragments.rows, liberal], np.int64)

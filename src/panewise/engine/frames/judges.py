@@ -8,10 +8,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from panewise.algebra.framing import Boundary, Delta, Reach
+from panewise.algebra.framing import BoundaryFrames, DeltaFrames, ReachFrames
 
 
-class Judge(ABC):
+class FrameCondition(ABC):
     """Whether items from a start on still satisfy a condition, as a state that grows with each."""
 
     @abstractmethod
@@ -20,8 +20,8 @@ class Judge(ABC):
 
 
 @dataclass
-class BoundaryJudge(Judge):
-    kind: Boundary
+class BoundaryCondition(FrameCondition):
+    kind: BoundaryFrames
 
     def step(self, state: Any, value: Any) -> tuple[Any, bool]:
         if value is None:
@@ -37,8 +37,8 @@ class BoundaryJudge(Judge):
 
 
 @dataclass
-class DeltaJudge(Judge):
-    kind: Delta
+class DeltaCondition(FrameCondition):
+    kind: DeltaFrames
 
     def step(self, state: Any, value: Any) -> tuple[Any, bool]:
         if value is None:
@@ -53,8 +53,8 @@ _COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": ope
 
 
 @dataclass
-class ReachJudge(Judge):
-    kind: Reach
+class ReachCondition(FrameCondition):
+    kind: ReachFrames
 
     def step(self, state: Any, value: Any) -> tuple[Any, bool]:
         aggregate = self.kind.aggregate
@@ -68,11 +68,11 @@ class ReachJudge(Judge):
         return state, bool(_COMPARISONS[self.kind.operator](float(answer), self.kind.limit))
 
 
-def judge_of(kind: Boundary | Delta | Reach) -> Judge:
+def condition_of(kind: BoundaryFrames | DeltaFrames | ReachFrames) -> FrameCondition:
     match kind:
-        case Boundary():
-            return BoundaryJudge(kind)
-        case Delta():
-            return DeltaJudge(kind)
-        case Reach():
-            return ReachJudge(kind)
+        case BoundaryFrames():
+            return BoundaryCondition(kind)
+        case DeltaFrames():
+            return DeltaCondition(kind)
+        case ReachFrames():
+            return ReachCondition(kind)

@@ -11,35 +11,35 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from panewise.aggregate import Longs
+from panewise.aggregate import Int64Array
 from panewise.algebra.framing import Duplicates, Frame
 from panewise.engine.frames.runners import doubles_of
 from panewise.engine.keys import Keys
 from panewise.errors import SchemaProblem
-from panewise.kernels.frame_table import NONE
+from panewise.kernels.frame_table import NO_TIME
 
 Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class TimedRows:
     """Rows with their times and the order in which they arrived."""
 
     table: pa.Table
-    times: Longs
-    order: Longs
+    times: Int64Array
+    order: Int64Array
 
     def __len__(self) -> int:
         return len(self.times)
 
-    def at(self, places: Longs) -> Rows:
-        return Rows(self.table.take(pa.array(places)), self.times[places], self.order[places])
+    def at(self, places: Int64Array) -> TimedRows:
+        return TimedRows(self.table.take(pa.array(places)), self.times[places], self.order[places])
 
     @property
-    def sorted(self) -> bool:
+    def is_sorted(self) -> bool:
         return bool((self.times[1:] >= self.times[:-1]).all())
 
-    def parted(self, last: int) -> tuple[Rows, Rows]:
+    def split_at(self, last: int) -> tuple[TimedRows, TimedRows]:
         """Those up to a time, and the others; a stream in order is only cut."""
         due = self.times <= last
         count = int(np.count_nonzero(due))
@@ -47,44 +47,44 @@ class Rows:
             return self.slice(0, count), self.slice(count, len(self))
         return self.at(np.flatnonzero(due)), self.at(np.flatnonzero(~due))
 
-    def slice(self, start: int, stop: int) -> Rows:
-        return Rows(self.table.slice(start, stop - start), self.times[start:stop], self.order[start:stop])
+    def slice(self, start: int, stop: int) -> TimedRows:
+        return TimedRows(self.table.slice(start, stop - start), self.times[start:stop], self.order[start:stop])
 
 
 @dataclass(frozen=True, eq=False)
-class Framable:
+class OrderedItems:
     """Items in the order of time: their groups, and the values that frames follow.
 
     `owner` says which item each of the rows belongs to, where that is not its own.
     """
 
-    rows: Rows
-    owner: Longs | None
-    codes: Longs
-    times: Longs
+    rows: TimedRows
+    owner: Int64Array | None
+    codes: Int64Array
+    times: Int64Array
     values: Sequence[pa.ChunkedArray]
 
 
-class Ordering:
+class ReorderBuffer:
     """The rows of a stream that still wait."""
 
     def __init__(self, frame: Frame, schema: pa.Schema) -> None:
         self.frame, self.schema = frame, schema
-        self._waiting: list[Rows] = []
+        self._waiting: list[TimedRows] = []
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: TimedRows) -> None:
         if len(rows):
             self._waiting.append(rows)
 
-    def settled(self, last: int, block: int) -> Iterator[Rows]:
+    def release_until(self, last: int, block: int) -> Iterator[TimedRows]:
         """Rows up to a time, in order, in blocks; rows of one time stay together where they are treated as one."""
         waiting, self._waiting = self._waiting, []
-        ready: list[Rows] = []
+        ready: list[TimedRows] = []
         for rows in waiting:
-            due, rest = rows.parted(last)
+            due, rest = rows.split_at(last)
             self.add(rest)
             ready += [due] if len(due) else []
-        for found in self._in_order(ready):
+        for found in self._sort_parts(ready):
             start = 0
             while start < len(found):
                 stop = min(start + block, len(found))
@@ -93,19 +93,19 @@ class Ordering:
                 yield found.slice(start, stop)
                 start = stop
 
-    def _in_order(self, parts: list[Rows]) -> list[Rows]:
+    def _sort_parts(self, parts: list[TimedRows]) -> list[TimedRows]:
         """Parts that follow each other are left apart, which spares a copy, unless rows of one time must meet."""
         follow = all(one.times[-1] < other.times[0] for one, other in pairwise(parts))
-        if follow and all(part.sorted for part in parts):
+        if follow and all(part.is_sorted for part in parts):
             return parts
-        return [in_order(together(parts, self.schema))]
+        return [sort_rows(concat_rows(parts, self.schema))]
 
-    def ahead(self, groups: Keys, seen: Callable[[int], Longs]) -> Iterator[Rows]:
+    def release_early(self, groups: Keys, seen: Callable[[int], Int64Array]) -> Iterator[TimedRows]:
         """Rows that are certain before their time, because all reports that were expected before them have come."""
         schedule = self.frame.schedule
         if schedule is None or self.frame.duplicates not in (Duplicates.ERROR, Duplicates.FIRST) or not self._waiting:
             return
-        waiting = in_order(together(self._waiting, self.schema))
+        waiting = sort_rows(concat_rows(self._waiting, self.schema))
         columns = [waiting.table.column(name).combine_chunks() for name in self.frame.partition_by]
         codes = groups.encode(columns, len(waiting))
         certain = _without_gaps(codes, waiting.times, seen(len(groups)), schedule.every)
@@ -114,50 +114,50 @@ class Ordering:
         yield waiting.at(np.flatnonzero(certain))
 
     def state(self) -> pa.Table:
-        return rows_state(together(self._waiting, self.schema))
+        return rows_state(concat_rows(self._waiting, self.schema))
 
     def restore(self, state: pa.Table) -> None:
         self._waiting = []
-        self.add(rows_restored(state))
+        self.add(restore_rows(state))
 
 
-def rows_state(rows: Rows) -> pa.Table:
+def rows_state(rows: TimedRows) -> pa.Table:
     """Rows as one table."""
     columns = [*rows.table.columns, pa.array(rows.times), pa.array(rows.order)]
     return pa.table(columns, names=[*rows.table.column_names, "#time", "#order"])
 
 
-def rows_restored(state: pa.Table) -> Rows:
+def restore_rows(state: pa.Table) -> TimedRows:
     """What `rows_state` gave."""
     times, order = (np.array(state.column(name).to_numpy(), np.int64) for name in ("#time", "#order"))
-    return Rows(state.drop_columns(["#time", "#order"]), times, order)
+    return TimedRows(state.drop_columns(["#time", "#order"]), times, order)
 
 
-def together(parts: Sequence[Rows], schema: pa.Schema) -> Rows:
+def concat_rows(parts: Sequence[TimedRows], schema: pa.Schema) -> TimedRows:
     if len(parts) == 1:
         return parts[0]
     nothing = np.zeros(0, np.int64)
     table = pa.concat_tables([p.table for p in parts]) if parts else schema.empty_table()
-    return Rows(
+    return TimedRows(
         table,
         np.concatenate([nothing, *(p.times for p in parts)]),
         np.concatenate([nothing, *(p.order for p in parts)]),
     )
 
 
-def in_order(rows: Rows) -> Rows:
+def sort_rows(rows: TimedRows) -> TimedRows:
     """By time, then by arrival, which rows often are already."""
-    if rows.sorted:
+    if rows.is_sorted:
         return rows
     return rows.at(np.lexsort((rows.order, rows.times)))
 
 
-def _without_gaps(codes: Longs, times: Longs, seen: Longs, every: int) -> Flags:
+def _without_gaps(codes: Int64Array, times: Int64Array, seen: Int64Array, every: int) -> Flags:
     """Which rows follow the last report of their group without a gap."""
     expected = seen.copy()
     certain = np.zeros(len(codes), bool)
     for place, (code, time) in enumerate(zip(codes.tolist(), times.tolist(), strict=True)):
-        if expected[code] != NONE and time <= expected[code] + every:
+        if expected[code] != NO_TIME and time <= expected[code] + every:
             expected[code] = max(time, expected[code])
             certain[place] = True
     return certain
@@ -166,9 +166,9 @@ def _without_gaps(codes: Longs, times: Longs, seen: Longs, every: int) -> Flags:
 # ---- several rows of a group at one time -----------------------------------------------------------------------------
 
 
-def refuse_twins(codes: Longs, times: Longs, seen: Longs) -> None:
+def refuse_duplicates(codes: Int64Array, times: Int64Array, seen: Int64Array) -> None:
     """Complain where a group has two reports of one time."""
-    firsts, _ = twins(codes, times)
+    firsts, _ = find_duplicates(codes, times)
     again = np.flatnonzero(times <= seen[codes])
     if len(firsts) == len(codes) and not len(again):
         return
@@ -179,9 +179,9 @@ def refuse_twins(codes: Longs, times: Longs, seen: Longs) -> None:
     )
 
 
-def only_one(codes: Longs, times: Longs, seen: Longs, *, last: bool) -> Longs:
+def one_per_time(codes: Int64Array, times: Int64Array, seen: Int64Array, *, last: bool) -> Int64Array:
     """The places of the first or the last row of each group at each time, unless that came before."""
-    firsts, owner = twins(codes, times)
+    firsts, owner = find_duplicates(codes, times)
     chosen = firsts
     if last:
         chosen = np.zeros(len(firsts), np.int64)
@@ -189,7 +189,7 @@ def only_one(codes: Longs, times: Longs, seen: Longs, *, last: bool) -> Longs:
     return np.sort(chosen[times[chosen] > seen[codes[chosen]]])
 
 
-def twins(codes: Longs, times: Longs) -> tuple[Longs, Longs]:
+def find_duplicates(codes: Int64Array, times: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Of rows of one group at one time the places of the first, ascending, and for each row which of these is its."""
     order = np.lexsort((np.arange(len(codes)), codes, times))
     fresh = np.ones(len(codes), bool)
@@ -201,12 +201,12 @@ def twins(codes: Longs, times: Longs) -> tuple[Longs, Longs]:
     return np.sort(firsts), owner
 
 
-def merged_values(values: Sequence[pa.ChunkedArray], owner: Longs, size: int, how: Duplicates) -> list[pa.ChunkedArray]:
+def merge_duplicates(values: Sequence[pa.ChunkedArray], owner: Int64Array, size: int, how: Duplicates) -> list[pa.ChunkedArray]:
     """One value for all rows of a group at one time: of numbers an aggregate, of conditions all, any or most."""
-    return [pa.chunked_array([_merged(each, owner, size, how)]) for each in values]
+    return [pa.chunked_array([_merge_column(each, owner, size, how)]) for each in values]
 
 
-def _merged(values: pa.ChunkedArray, owner: Longs, size: int, how: Duplicates) -> pa.Array:
+def _merge_column(values: pa.ChunkedArray, owner: Int64Array, size: int, how: Duplicates) -> pa.Array:
     condition = pa.types.is_boolean(values.type)
     numbers = doubles_of(values.cast(pa.int8()) if condition else values)
     name = {Duplicates.AVG: "mean", Duplicates.MIN: "min", Duplicates.MAX: "max", Duplicates.SUM: "sum"}[how]

@@ -8,39 +8,39 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Longs
+from panewise.aggregate import Int64Array
 from panewise.algebra import Host, Source
-from panewise.algebra.added import beside
+from panewise.algebra.added import combine_columns
 from panewise.algebra.framing import Duplicates
-from panewise.engine.blame import blaming
-from panewise.engine.frames.collected import Collected
-from panewise.engine.frames.contents import Contents
+from panewise.engine.blame import blame_queries
+from panewise.engine.frames.collected import ItemFrames
+from panewise.engine.frames.contents import FrameContents
 from panewise.engine.frames.filler import Fillers
-from panewise.engine.frames.followed import Followed
-from panewise.engine.frames.ordering import Framable, Ordering, Rows, merged_values, only_one, refuse_twins, twins
-from panewise.engine.frames.reported import NO_BOUNDS, Bounds, Cells, Listed, Reported
+from panewise.engine.frames.followed import KernelFrames
+from panewise.engine.frames.ordering import OrderedItems, ReorderBuffer, TimedRows, merge_duplicates, one_per_time, refuse_duplicates, find_duplicates
+from panewise.engine.frames.reported import NO_BOUNDS, FrameBounds, FrameCells, ListedRows, FrameReport
 from panewise.engine.intake import Arrivals
 from panewise.engine.keys import Keys
 from panewise.engine.lateness import Ledger, Verdict
-from panewise.engine.rowwise import evaluated, passed
+from panewise.engine.rowwise import evaluate_scalars, apply_steps
 from panewise.engine.snapshot import Tree
 from panewise.errors import PanewiseError
-from panewise.plan.aggregation import Rowwise
-from panewise.plan.framing import Framing
-from panewise.plan.relation import Quarter
-from panewise.time import LAST_TICK, Boundary
+from panewise.plan.aggregation import RowStep
+from panewise.plan.framing import FramePlan
+from panewise.plan.relation import ShardKey
+from panewise.time import MAX_TICK, Boundary
 
 #: Rows that become frames together: few enough to stay in the cache.
 BLOCK = 1 << 19
 
 
 @dataclass(frozen=True, eq=False)
-class FrameReading:
+class FrameBatch:
     """Rows that are about to be taken in, and which of them come too late."""
 
-    take: Callable[[Rows], None]
-    rows: Rows
-    late: Longs
+    take: Callable[[TimedRows], None]
+    rows: TimedRows
+    late: Int64Array
     query: str
 
     def enter(self, ledger: Ledger) -> None:
@@ -50,48 +50,48 @@ class FrameReading:
         self.take(self.rows)
 
 
-class FramePart:
+class FrameQuery:
     """One framing query of an engine."""
 
     def __init__(
-        self, name: str, plan: Framing, home: Quarter, stored: Collection[str], boundary: Boundary, host: Host
+        self, name: str, plan: FramePlan, home: ShardKey, stored: Collection[str], boundary: Boundary, host: Host
     ) -> None:
         self.name, self.plan, self.boundary, self.host = name, plan, boundary, host
         self.plans = {name: plan}
         #: Streams without a delay, of which all is there.
         self.stored = stored
         self.home = home
-        self.founded = True
+        self.built = True
         self._last: tuple[int, ...] = ()
         self.broken: dict[str, PanewiseError] = {}
         columns = plan.framed.columns
         types = {c.name: c.type for c in columns}
         self.groups = Keys([types[name] for name in plan.frame.partition_by])
-        self.ordering = Ordering(plan.frame, pa.schema([(c.name, c.type) for c in columns]))
-        own = None if plan.fillings else Contents(plan.asked, plan.frame.partition_by, host)
+        self.ordering = ReorderBuffer(plan.frame, pa.schema([(c.name, c.type) for c in columns]))
+        own = None if plan.fillings else FrameContents(plan.asked, plan.frame.partition_by, host)
         self.fillers = Fillers(plan.fillings, self.groups, host)
         self.contents = [own] if own else [filler.contents for filler in self.fillers.each if filler.contents]
-        self.method = self._method(own)
+        self.method = self._choose_method(own)
         #: What was reported since the last time.
-        self._said: list[Reported] = []
+        self._reports: list[FrameReport] = []
 
-    def _method(self, own: Contents | None) -> Collected | Followed:
+    def _choose_method(self, own: FrameContents | None) -> ItemFrames | KernelFrames:
         """How frames are followed."""
-        if self.plan.collects:
-            return Collected(self.plan, own, self.ordering.schema)
-        return Followed(self.plan, own)
+        if self.plan.keeps_items:
+            return ItemFrames(self.plan, own, self.ordering.schema)
+        return KernelFrames(self.plan, own)
 
     @property
     def streams(self) -> frozenset[str]:
         return self.plan.streams
 
-    def found(self) -> None:
+    def build(self) -> None:
         """It is there from the beginning."""
 
     def leave(self, name: str) -> None:
         """Nobody else listens."""
 
-    def reach(self, alias: str, newest: int) -> None:
+    def note_newest(self, alias: str, newest: int) -> None:
         """Frames follow the rows they are made of."""
 
     def anchor(self, stream: str, first: int) -> None:
@@ -99,99 +99,99 @@ class FramePart:
 
     # ---- rows --------------------------------------------------------------------------------------------------
 
-    def read(self, stream: str, arrivals: Arrivals, alias: str | None = None) -> Iterator[FrameReading]:
+    def read(self, stream: str, arrivals: Arrivals, alias: str | None = None) -> Iterator[FrameBatch]:
         """What frames are about to take in; an expression that fails does so here."""
         plan = self.plan
         if stream == plan.source.stream and alias in (None, plan.source.alias):
-            yield self._reading(plan.source, plan.before, arrivals, self.ordering.add)
+            yield self._prepare_batch(plan.source, plan.before, arrivals, self.ordering.add)
         for filler in self.fillers.each:
             source = filler.filling.source
             if stream == source.stream and alias in (None, source.alias):
-                yield self._reading(source, (), arrivals, filler.add)
+                yield self._prepare_batch(source, (), arrivals, filler.add)
 
-    def _reading(
-        self, source: Source, steps: Sequence[Rowwise], arrivals: Arrivals, enter: Callable[[Rows], None]
-    ) -> FrameReading:
+    def _prepare_batch(
+        self, source: Source, steps: Sequence[RowStep], arrivals: Arrivals, enter: Callable[[TimedRows], None]
+    ) -> FrameBatch:
         table = arrivals.table.rename_columns([column.name for column in source.columns])
-        with blaming(self.plans):
-            table, kept = passed(steps, table, self.host)
-        rows = arrivals if kept is None else arrivals.chosen(kept)
-        late = rows.late()
+        with blame_queries(self.plans):
+            table, kept = apply_steps(steps, table, self.host)
+        rows = arrivals if kept is None else arrivals.take(kept)
+        late = rows.late_flags()
         if late is None:
-            return FrameReading(enter, Rows(table, rows.times, rows.order), np.zeros(0, np.int64), self.name)
+            return FrameBatch(enter, TimedRows(table, rows.times, rows.order), np.zeros(0, np.int64), self.name)
         on_time = np.flatnonzero(~late)
-        timely = Rows(table.take(pa.array(on_time)), rows.times[on_time], rows.order[on_time])
-        return FrameReading(enter, timely, rows.order[late], self.name)
+        timely = TimedRows(table.take(pa.array(on_time)), rows.times[on_time], rows.order[on_time])
+        return FrameBatch(enter, timely, rows.order[late], self.name)
 
     # ---- time --------------------------------------------------------------------------------------------------
 
     def advance(self, limits: Mapping[str, int], instants: pa.DataType, finishing: bool = False) -> dict[str, pa.Table]:
         """The frames that have become certain up to the instants that streams have come to, or to their end."""
-        last = self._reached(self.plan.source, limits), *(self._stored(f.source, limits) for f in self.plan.fillings)
+        last = self._complete_until(self.plan.source, limits), *(self._fill_complete_until(f.source, limits) for f in self.plan.fillings)
         idle = last == self._last and self.plan.frame.schedule is None
         if self.name in self.broken or (idle and not finishing):
             return {}
         self._last = last
         try:
-            self._settle(last[0], last[1:], finishing)
-            told = self._told(instants)
-            self._tidy(last[0])
+            self._process_until(last[0], last[1:], finishing)
+            told = self._collect_results(instants)
+            self._drop_unused_keys(last[0])
         except PanewiseError as problem:
             self.broken[self.name] = problem
             return {}
         return {self.name: told}
 
-    def _tidy(self, last: int) -> None:
+    def _drop_unused_keys(self, last: int) -> None:
         """Everything up to a time has been said: forget keys that are of no use, once they are the greater part."""
-        self.fillers.tidy()
+        self.fillers.drop_unused_keys()
         for contents in self.contents:
-            contents.tidy()
-        if kept := self.groups.thinned(lambda: [self.method.live(last), *self.fillers.live()]):
+            contents.drop_unused_keys()
+        if kept := self.groups.shrink_to_live(lambda: [self.method.live_groups(last), *self.fillers.live_groups()]):
             self.groups = kept.keys
             self.method.recode(kept.codes)
             self.fillers.recode(kept.keys, kept.codes)
 
-    def _reached(self, source: Source, limits: Mapping[str, int]) -> int:
+    def _complete_until(self, source: Source, limits: Mapping[str, int]) -> int:
         """Up to which time nothing is expected of a stream any more."""
-        return limits.get(source.stream, -LAST_TICK) - self.boundary.shift
+        return limits.get(source.stream, -MAX_TICK) - self.boundary.shift
 
-    def _stored(self, source: Source, limits: Mapping[str, int]) -> int:
+    def _fill_complete_until(self, source: Source, limits: Mapping[str, int]) -> int:
         """The same of a stream that fills frames; what is stored is all there."""
-        return LAST_TICK if source.stream in self.stored else self._reached(source, limits)
+        return MAX_TICK if source.stream in self.stored else self._complete_until(source, limits)
 
-    def _settle(self, last: int, filled: Sequence[int], finishing: bool) -> None:
-        for rows in self.ordering.settled(last, BLOCK):
+    def _process_until(self, last: int, filled: Sequence[int], finishing: bool) -> None:
+        for rows in self.ordering.release_until(last, BLOCK):
             self._frame(rows)
         if not finishing:
-            for rows in self.ordering.ahead(self.groups, self.method.seen):
+            for rows in self.ordering.release_early(self.groups, self.method.last_times):
                 self._frame(rows)
         self._report(last, finishing)
         if self.plan.fillings:
-            self._said += self.fillers.filled([LAST_TICK] * len(filled) if finishing else filled)
-            self.fillers.forget(min(self.method.earliest(), last + 1))
+            self._reports += self.fillers.fill_ready([MAX_TICK] * len(filled) if finishing else filled)
+            self.fillers.forget(min(self.method.earliest_start(), last + 1))
 
-    def _report(self, last: int = -LAST_TICK, finishing: bool = False) -> None:
+    def _report(self, last: int = -MAX_TICK, finishing: bool = False) -> None:
         for reported in self.method.report(last, finishing):
             if self.plan.fillings:
                 self.fillers.waiting.append(reported.bounds)
             else:
-                self._said.append(reported)
+                self._reports.append(reported)
 
-    def _frame(self, rows: Rows) -> None:
+    def _frame(self, rows: TimedRows) -> None:
         """Let rows into frames; those of one group at one time as the query wants them."""
         how, frame = self.plan.frame.duplicates, self.plan.frame
         codes = self.groups.encode(self._partition(rows.table), len(rows))
         if how is Duplicates.ERROR:
-            refuse_twins(codes, rows.times, self.method.seen(len(self.groups)))
+            refuse_duplicates(codes, rows.times, self.method.last_times(len(self.groups)))
         if how in (Duplicates.FIRST, Duplicates.LAST):
-            seen = self.method.seen(len(self.groups))
-            chosen = only_one(codes, rows.times, seen, last=how is Duplicates.LAST)
+            seen = self.method.last_times(len(self.groups))
+            chosen = one_per_time(codes, rows.times, seen, last=how is Duplicates.LAST)
             rows, codes = rows.at(chosen), codes[chosen]
-        values, owner, times = evaluated(frame.scalars, rows.table, self.host), None, rows.times
+        values, owner, times = evaluate_scalars(frame.scalars, rows.table, self.host), None, rows.times
         if how in (Duplicates.AVG, Duplicates.MIN, Duplicates.MAX, Duplicates.SUM):
-            firsts, owner = twins(codes, times)
-            values, codes, times = merged_values(values, owner, len(firsts), how), codes[firsts], times[firsts]
-        self.method.take(Framable(rows, owner, codes, times, values), len(self.groups))
+            firsts, owner = find_duplicates(codes, times)
+            values, codes, times = merge_duplicates(values, owner, len(firsts), how), codes[firsts], times[firsts]
+        self.method.take(OrderedItems(rows, owner, codes, times, values), len(self.groups))
         self._report()
 
     def _partition(self, table: pa.Table) -> list[pa.Array]:
@@ -199,43 +199,43 @@ class FramePart:
 
     # ---- results -----------------------------------------------------------------------------------------------
 
-    def _told(self, instants: pa.DataType) -> pa.Table:
+    def _collect_results(self, instants: pa.DataType) -> pa.Table:
         """Everything that was reported since the last time."""
-        said, self._said = self._said, []
+        said, self._reports = self._reports, []
         tables = [self._table(each, instants) for each in said]
-        return pa.concat_tables([self.silence(self.name, instants), *tables])
+        return pa.concat_tables([self.empty_result(self.name, instants), *tables])
 
-    def silence(self, name: str, instants: pa.DataType) -> pa.Table:
+    def empty_result(self, name: str, instants: pa.DataType) -> pa.Table:
         """What the query says that has nothing to say."""
         schema = pa.schema([(column.name, column.type) for column in self.plan.query.root.columns])
-        return self._dated(schema.empty_table(), NO_BOUNDS, np.zeros(0, np.int64), instants)
+        return self._with_frame_columns(schema.empty_table(), NO_BOUNDS, np.zeros(0, np.int64), instants)
 
-    def _table(self, reported: Reported, instants: pa.DataType) -> pa.Table:
+    def _table(self, reported: FrameReport, instants: pa.DataType) -> pa.Table:
         bounds, held = reported.bounds, reported.held
-        if isinstance(held[0], Listed):
-            return self._dated(held[0].table, bounds, held[0].frames, instants)
-        table, frames = self._answered(bounds, [each for each in held if isinstance(each, Cells)])
-        return self._dated(table, bounds, frames, instants)
+        if isinstance(held[0], ListedRows):
+            return self._with_frame_columns(held[0].table, bounds, held[0].frames, instants)
+        table, frames = self._answer_rows(bounds, [each for each in held if isinstance(each, FrameCells)])
+        return self._with_frame_columns(table, bounds, frames, instants)
 
-    def _answered(self, bounds: Bounds, held: Sequence[Cells]) -> tuple[pa.Table, Longs]:
+    def _answer_rows(self, bounds: FrameBounds, held: Sequence[FrameCells]) -> tuple[pa.Table, Int64Array]:
         """What was selected of frames, and which frame each row is about."""
         frames, group = held[0].frames, self.plan.asked.group
         assert group is not None
         found = dict(zip(self.plan.frame.partition_by, self.groups.take(bounds.groups[frames]), strict=True))
         for contents, cells in zip(self.contents, held, strict=True):
-            found |= contents.lowered(cells)
+            found |= contents.answer_columns(cells)
         names = [*group.keys, *(call.name for call in group.calls)]
         grouped = pa.table([pa.array(frames), *(found[name] for name in names)], names=["#frame", *names])
-        table, kept = passed(self.plan.after, grouped, self.host)
+        table, kept = apply_steps(self.plan.after, grouped, self.host)
         return table, frames if kept is None else frames[kept]
 
-    def _dated(self, table: pa.Table, bounds: Bounds, frames: Longs, instants: pa.DataType) -> pa.Table:
+    def _with_frame_columns(self, table: pa.Table, bounds: FrameBounds, frames: Int64Array, instants: pa.DataType) -> pa.Table:
         """Selected columns first, then those that say which frame it is."""
         selected = {column.name: table.column(column.name) for column in self.plan.query.root.columns}
-        columns = beside(selected, self._added(bounds, frames, instants))
+        columns = combine_columns(selected, self._frame_columns(bounds, frames, instants))
         return pa.table(list(columns.values()), names=list(columns))
 
-    def _added(self, bounds: Bounds, frames: Longs, instants: pa.DataType) -> dict[str, pa.Array]:
+    def _frame_columns(self, bounds: FrameBounds, frames: Int64Array, instants: pa.DataType) -> dict[str, pa.Array]:
         starts, ends = bounds.starts[frames], bounds.ends[frames]
         added = {
             "frame_id": pa.array(bounds.numbers[frames]),

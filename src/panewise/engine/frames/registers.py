@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from panewise.aggregate import Longs
+from panewise.aggregate import Int64Array
 
 
 class Registers:
@@ -30,7 +30,7 @@ class Registers:
                 more[: len(array)] = array
                 self._arrays[name] = more
 
-    def recode(self, codes: Longs) -> None:
+    def recode(self, codes: Int64Array) -> None:
         """Groups have new codes, or none any more."""
         self.fit(len(codes))
         kept, before = np.flatnonzero(codes >= 0), self._arrays

@@ -8,58 +8,58 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from panewise.aggregate import Longs, Words
+from panewise.aggregate import Int64Array, StateWords
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds:
+class FrameBounds:
     """Groups, numbers and extents of frames."""
 
-    groups: Longs
-    numbers: Longs
-    starts: Longs
-    ends: Longs
-    counts: Longs
-    missing: Longs
+    groups: Int64Array
+    numbers: Int64Array
+    starts: Int64Array
+    ends: Int64Array
+    counts: Int64Array
+    missing: Int64Array
     final: npt.NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.groups)
 
-    def at(self, places: Longs) -> Bounds:
-        return Bounds(*(getattr(self, each.name)[places] for each in fields(self)))
+    def at(self, places: Int64Array) -> FrameBounds:
+        return FrameBounds(*(getattr(self, each.name)[places] for each in fields(self)))
 
     def state(self) -> pa.Table:
         return pa.table({each.name: pa.array(getattr(self, each.name)) for each in fields(self)})
 
     @classmethod
-    def restored(cls, state: pa.Table) -> Bounds:
+    def from_state(cls, state: pa.Table) -> FrameBounds:
         return cls(*(np.array(column.to_numpy()) for column in state.columns))
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class FrameCells:
     """What frames hold, by cell: which frame it belongs to, the group inside the frame, and the states there."""
 
-    frames: Longs
-    groups: Longs
-    states: tuple[Words, ...]
+    frames: Int64Array
+    groups: Int64Array
+    states: tuple[StateWords, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Listed:
+class ListedRows:
     """The rows that fill frames, and which frame each is in."""
 
-    frames: Longs
+    frames: Int64Array
     table: pa.Table
 
 
 @dataclass(frozen=True, eq=False)
-class Reported:
+class FrameReport:
     """Some frames with what they hold, of each filling; nothing where nobody asked yet."""
 
-    bounds: Bounds
-    held: tuple[Cells | Listed, ...] = ()
+    bounds: FrameBounds
+    held: tuple[FrameCells | ListedRows, ...] = ()
 
 
-NO_BOUNDS = Bounds(*(np.zeros(0, np.int64),) * 6, np.zeros(0, bool))
+NO_BOUNDS = FrameBounds(*(np.zeros(0, np.int64),) * 6, np.zeros(0, bool))

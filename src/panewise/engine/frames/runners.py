@@ -12,79 +12,79 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from panewise import kernels
-from panewise.aggregate import Avg, Count, CountAll, Longs, Max, Min, Sum
+from panewise.aggregate import Avg, Count, CountAll, Int64Array, Max, Min, Sum
 from panewise.algebra.framing import (
-    Between,
-    Boundary,
-    Delta,
+    BetweenFrames,
+    BoundaryFrames,
+    DeltaFrames,
     Direction,
     Frame,
     Missing,
-    Policy,
-    Reach,
+    StartPolicy,
+    ReachFrames,
     Schedule,
-    Trend,
-    While,
+    TrendFrames,
+    WhileFrames,
 )
 from panewise.engine.frames.registers import Registers
 from panewise.errors import SchemaProblem
 from panewise.kernels import frame_table
 
 Flags = npt.NDArray[np.bool_]
-Doubles = npt.NDArray[np.float64]
+Float64Array = npt.NDArray[np.float64]
 
 _NOTHING = np.zeros(0, np.int64)
 _UNMARKED = np.zeros(0, np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
+class RowRuns:
     """Rows cut into runs: the slot of each row, the next free slot, and what rows say beside that."""
 
-    slots: Longs
+    slots: Int64Array
     free: int
-    assumed: Longs = field(default_factory=lambda: _NOTHING)
+    assumed: Int64Array = field(default_factory=lambda: _NOTHING)
     marks: npt.NDArray[np.uint8] = field(default_factory=lambda: _UNMARKED)
 
 
-class Runner(ABC):
+class RunFinder(ABC):
     """Cuts rows, group by group, in the order of time."""
 
     #: What it remembers of each group.
     fills: dict[str, int | float] = {}
 
     @abstractmethod
-    def cut(self, codes: Longs, times: Longs, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> Cut:
+    def find_runs(self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> RowRuns:
         """The runs of some rows; `values` are those of the kind's expressions."""
 
 
-class FlagRunner(Runner):
-    def cut(self, codes: Longs, times: Longs, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> Cut:
-        return Cut(*kernels.frame_flags(codes, flags_of(values[0]), at["current"], free))
+class FlagRunFinder(RunFinder):
+    def find_runs(self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> RowRuns:
+        return RowRuns(*kernels.frame_flags(codes, flags_of(values[0]), at["current"], free))
 
 
 @dataclass
-class ReportRunner(Runner):
+class ReportRunFinder(RunFinder):
     """Runs of reports that are expected at certain times."""
 
     schedule: Schedule
 
-    def cut(self, codes: Longs, times: Longs, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> Cut:
+    def find_runs(self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> RowRuns:
         policy = (Missing.FAILS, Missing.QUALIFIES, Missing.NEIGHBOURS).index(self.schedule.missing)
         every, seen = self.schedule.every, at["seen"]
         flags = flags_of(values[0])
         slots, assumed, free, off = kernels.frame_reports(codes, times, flags, seen, at["current"], free, every, policy)
         if off >= 0:
-            raise self._contradicted(codes, times, seen, off)
-        return Cut(slots, free, assumed)
+            raise self._schedule_problem(codes, times, seen, off)
+        return RowRuns(slots, free, assumed)
 
-    def _contradicted(self, codes: Longs, times: Longs, seen: Longs, off: int) -> SchemaProblem:
+    def _schedule_problem(self, codes: Int64Array, times: Int64Array, seen: Int64Array, off: int) -> SchemaProblem:
         earlier = np.flatnonzero(codes[:off] == codes[off])
         last = int(times[earlier[-1]]) if len(earlier) else int(seen[codes[off]])
-        return off_schedule(int(times[off]), last, self.schedule.every)
+        return schedule_problem(int(times[off]), last, self.schedule.every)
 
 
-def off_schedule(time: int, last: int, every: int) -> SchemaProblem:
+def schedule_problem(time: int, last: int, every: int) -> SchemaProblem:
     """A report came when none was expected."""
     return SchemaProblem(
         f"a report at {time} contradicts EVERY {every}: the next was expected at {last + every}",
@@ -93,11 +93,11 @@ def off_schedule(time: int, last: int, every: int) -> SchemaProblem:
 
 
 @dataclass
-class BoundaryRunner(Runner):
-    kind: Boundary
+class BoundaryRunFinder(RunFinder):
+    kind: BoundaryFrames
     fills = {"label": 0.0}
 
-    def cut(self, codes: Longs, times: Longs, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> Cut:
+    def find_runs(self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> RowRuns:
         numbers = doubles_of(values[0])
         if self.kind.step is not None:
             with np.errstate(over="ignore"):
@@ -105,33 +105,33 @@ class BoundaryRunner(Runner):
         else:
             labels = np.searchsorted(np.array(self.kind.marks), numbers, side="right").astype(np.float64)
             labels[np.isnan(numbers)] = np.nan
-        return Cut(*kernels.frame_labels(codes, labels, at["label"], at["current"], free))
+        return RowRuns(*kernels.frame_labels(codes, labels, at["label"], at["current"], free))
 
 
 @dataclass
-class DeltaRunner(Runner):
-    kind: Delta
+class DeltaRunFinder(RunFinder):
+    kind: DeltaFrames
     fills = {"low": 0.0, "high": 0.0}
 
-    def cut(self, codes: Longs, times: Longs, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> Cut:
+    def find_runs(self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> RowRuns:
         low, high, current = at["low"], at["high"], at["current"]
         limit, strict = self.kind.limit, self.kind.open
-        return Cut(*kernels.frame_delta(codes, doubles_of(values[0]), low, high, current, free, limit, strict))
+        return RowRuns(*kernels.frame_delta(codes, doubles_of(values[0]), low, high, current, free, limit, strict))
 
 
 @dataclass
-class TrendRunner(Runner):
-    kind: Trend
+class TrendRunFinder(RunFinder):
+    kind: TrendFrames
     fills = {"value": 0.0}
 
-    def cut(self, codes: Longs, times: Longs, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> Cut:
+    def find_runs(self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> RowRuns:
         direction = {Direction.RISING: 1, Direction.FALLING: -1, Direction.FLAT: 0}[self.kind.direction]
         numbers, tolerance = doubles_of(values[0]), self.kind.tolerance
-        return Cut(*kernels.frame_trend(codes, numbers, at["value"], at["current"], free, direction, tolerance))
+        return RowRuns(*kernels.frame_trend(codes, numbers, at["value"], at["current"], free, direction, tolerance))
 
 
 #: The aggregates that a kernel follows.
-FOLLOWED = {
+KERNEL_AGGREGATES = {
     Sum: frame_table.SUM,
     Count: frame_table.COUNT_ROWS,
     CountAll: frame_table.COUNT_ROWS,
@@ -142,11 +142,11 @@ FOLLOWED = {
 
 
 @dataclass
-class ReachRunner(Runner):
-    kind: Reach
+class ReachRunFinder(RunFinder):
+    kind: ReachFrames
     fills = {"total": 0.0, "error": 0.0, "count": 0}
 
-    def cut(self, codes: Longs, times: Longs, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> Cut:
+    def find_runs(self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> RowRuns:
         numbers = self._numbers(values[0]) if self.kind.argument else np.zeros(len(codes))
         slots, marks, free = kernels.frame_reach(
             codes,
@@ -156,13 +156,13 @@ class ReachRunner(Runner):
             at["count"],
             at["current"],
             free,
-            FOLLOWED[type(self.kind.aggregate)],
+            KERNEL_AGGREGATES[type(self.kind.aggregate)],
             self.kind.limit,
             (">", ">=", "<", "<=").index(self.kind.operator),
         )
-        return Cut(slots, free, marks=marks)
+        return RowRuns(slots, free, marks=marks)
 
-    def _numbers(self, values: pa.ChunkedArray) -> Doubles:
+    def _numbers(self, values: pa.ChunkedArray) -> Float64Array:
         """The values as numbers; COUNT asks only which are there."""
         if not isinstance(self.kind.aggregate, Count):
             return doubles_of(values)
@@ -170,31 +170,31 @@ class ReachRunner(Runner):
 
 
 @dataclass
-class BetweenRunner(Runner):
-    kind: Between
+class BetweenRunFinder(RunFinder):
+    kind: BetweenFrames
 
-    def cut(self, codes: Longs, times: Longs, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> Cut:
+    def find_runs(self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], at: Registers, free: int) -> RowRuns:
         starts, ends = flags_of(values[0]), flags_of(values[1])
-        drops = self.kind.policy is Policy.DROP
+        drops = self.kind.policy is StartPolicy.DROP
         slots, marks, free = kernels.frame_between(codes, starts, ends, at["current"], free, drops)
-        return Cut(slots, free, marks=marks)
+        return RowRuns(slots, free, marks=marks)
 
 
-def runner_of(frame: Frame) -> Runner:
+def run_finder_of(frame: Frame) -> RunFinder:
     """The runner for a kind of frames that do not overlap."""
     match frame.kind:
-        case While():
-            return ReportRunner(frame.schedule) if frame.schedule else FlagRunner()
-        case Boundary():
-            return BoundaryRunner(frame.kind)
-        case Delta():
-            return DeltaRunner(frame.kind)
-        case Trend():
-            return TrendRunner(frame.kind)
-        case Reach():
-            return ReachRunner(frame.kind)
-        case Between():
-            return BetweenRunner(frame.kind)
+        case WhileFrames():
+            return ReportRunFinder(frame.schedule) if frame.schedule else FlagRunFinder()
+        case BoundaryFrames():
+            return BoundaryRunFinder(frame.kind)
+        case DeltaFrames():
+            return DeltaRunFinder(frame.kind)
+        case TrendFrames():
+            return TrendRunFinder(frame.kind)
+        case ReachFrames():
+            return ReachRunFinder(frame.kind)
+        case BetweenFrames():
+            return BetweenRunFinder(frame.kind)
     raise TypeError(f"no runner for {type(frame.kind).__name__}")
 
 
@@ -204,6 +204,6 @@ def flags_of(values: pa.ChunkedArray) -> Flags:
     return np.asarray(known.to_numpy(), np.bool_)
 
 
-def doubles_of(values: pa.ChunkedArray) -> Doubles:
+def doubles_of(values: pa.ChunkedArray) -> Float64Array:
     """Numbers, with NaN for none."""
     return np.asarray(values.cast(pa.float64(), safe=False).to_numpy(), np.float64)

@@ -1,5 +1,5 @@
 """Joins, distincts, unions, differences and what stands above them: relations whose rows know when they are there."""
 
-from panewise.engine.relational.circuit import Circuit, Inflow
+from panewise.engine.relational.circuit import RowEngine, RowInputKey
 
-__all__ = ["Circuit", "Inflow"]
+__all__ = ["RowEngine", "RowInputKey"]

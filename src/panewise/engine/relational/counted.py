@@ -12,30 +12,30 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Longs, runs
+from panewise.aggregate import Int64Array, runs
 from panewise.algebra import Host, Windowed
 from panewise.engine.keys import Keys
 from panewise.engine.lateness import Ledger, Verdict
-from panewise.engine.relational.leaves import Leaf, Readers, Waiting, all_waiting, columns_of
-from panewise.engine.relational.spans import NEVER_SAID, NONE, OPEN, Spans, Turn, no_spans
+from panewise.engine.relational.leaves import WindowInput, Readers, WaitingItems, concat_waiting, columns_of
+from panewise.engine.relational.spans import NO_EXPIRY, EMPTY, OPEN, Spans, RelationDelta, empty_spans
 from panewise.engine.snapshot import Tree
 from panewise.time import Boundary
 from panewise.window import Rows
 
 
 @dataclass
-class _Found:
+class _Transitions:
     """What a turn finds out: which items enter and when, and which leave."""
 
-    places: list[Longs] = field(default_factory=list)
-    enter: list[Longs] = field(default_factory=list)
-    leave: list[Longs] = field(default_factory=list)
-    numbers: list[Longs] = field(default_factory=list)
-    closed: list[Longs] = field(default_factory=list)
-    closed_at: list[Longs] = field(default_factory=list)
+    places: list[Int64Array] = field(default_factory=list)
+    enter: list[Int64Array] = field(default_factory=list)
+    leave: list[Int64Array] = field(default_factory=list)
+    numbers: list[Int64Array] = field(default_factory=list)
+    closed: list[Int64Array] = field(default_factory=list)
+    closed_at: list[Int64Array] = field(default_factory=list)
 
 
-class CountedLeaf(Leaf):
+class CountedInput(WindowInput):
     """The last so many items of every partition, by time and arrival."""
 
     def __init__(self, node: Windowed, boundary: Boundary, host: Host) -> None:
@@ -45,34 +45,34 @@ class CountedLeaf(Leaf):
         types = {column.name: column.type for column in node.columns}
         self.partitions = Keys([types[name] for name in node.window.partition_by])
         #: The items that are in or will be, with the instant at which each entered, OPEN before it has.
-        self.kept = no_spans(self.schema, orders=1)
+        self.kept = empty_spans(self.schema, orders=1)
         #: How many items of each partition have come.
-        self.admitted = NONE
+        self.admitted = EMPTY
 
-    def turn(self, limit: int) -> Turn:
-        items = all_waiting(self.waiting, self.schema)
-        self._changed(items.visible)
+    def advance(self, limit: int) -> RelationDelta:
+        items = concat_waiting(self.waiting, self.schema)
+        self._note_changes(items.visible)
         ready = items.visible <= limit
         self.waiting = [items.where(~ready)] if not ready.all() else []
         items = items.where(ready)
         if self.watched:
-            self.heard = np.unique(items.visible)
+            self.changed_at = np.unique(items.visible)
         if not len(items):
-            return Turn(no_spans(self.schema, orders=1))
+            return RelationDelta(empty_spans(self.schema, orders=1))
         fresh = Spans(
             items.table,
             np.full(len(items), OPEN),
             np.full(len(items), OPEN),
-            self._numbered(len(items)),
+            self._next_ids(len(items)),
             items.times,
             items.order,
-            np.full(len(items), NEVER_SAID),
+            np.full(len(items), NO_EXPIRY),
             (np.zeros(len(items), np.int64),),
         )
         visible = np.concatenate((np.full(len(self.kept), -OPEN), items.visible))
-        return self._turned(Spans.together([self.kept, fresh]), visible, len(self.kept))
+        return self._advance_rows(Spans.concat([self.kept, fresh]), visible, len(self.kept))
 
-    def _turned(self, rows: Spans, visible: Longs, known: int) -> Turn:
+    def _advance_rows(self, rows: Spans, visible: Int64Array, known: int) -> RelationDelta:
         """Items that were known, then fresh ones."""
         codes = self.partitions.encode(columns_of(rows.table, self.node.window.partition_by), len(rows))
         if len(self.partitions) > len(self.admitted):
@@ -81,29 +81,29 @@ class CountedLeaf(Leaf):
             self.admitted = grown
         order = np.lexsort((rows.order, rows.time, codes))
         late = visible > rows.time + self.boundary.shift
-        found, kept = _Found(), []
-        for start, stop in self._parts(codes[order], late[order]):
+        found, kept = _Transitions(), []
+        for start, stop in self._partition_slices(codes[order], late[order]):
             mine = order[start:stop]
             if late[mine].any():
                 kept.append(self._one_by_one(rows, mine, visible, known, int(codes[mine[0]]), found))
             else:
                 kept.append(self._in_order(rows, mine, visible, codes, known, found))
         self.admitted += np.bincount(codes[known:], minlength=len(self.admitted))
-        return self._said(rows, found, np.concatenate(kept))
+        return self._delta(rows, found, np.concatenate(kept))
 
-    def _parts(self, codes: Longs, late: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[tuple[int, int]]:
+    def _partition_slices(self, codes: Int64Array, late: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[tuple[int, int]]:
         """All partitions at once where nothing is late, else each on its own."""
         if not late.any():
             return [(0, len(codes))]
         return list(zip(*(edge.tolist() for edge in runs(codes)), strict=True))
 
-    def _in_order(self, rows: Spans, mine: Longs, visible: Longs, codes: Longs, known: int, found: _Found) -> Longs:
+    def _in_order(self, rows: Spans, mine: Int64Array, visible: Int64Array, codes: Int64Array, known: int, found: _Transitions) -> Int64Array:
         """Items of some partitions in their order: each is pushed by those after it."""
         starts, stops = runs(codes[mine])
         ends = np.repeat(stops, stops - starts)
         places = np.arange(len(mine))
         fresh = mine >= known
-        enter, leave = (self._pushed(visible[mine], places, ends, by) for by in (self.lag, self.lag + self.count))
+        enter, leave = (self._pushed_out_at(visible[mine], places, ends, by) for by in (self.lag, self.lag + self.count))
         before = self.admitted[codes[mine]] - np.repeat(np.add.reduceat(~fresh, starts), stops - starts)
         numbers = before + places - np.repeat(starts, stops - starts) + 1 + self.count + self.lag
         waits = rows.enter[mine] == OPEN
@@ -116,16 +116,16 @@ class CountedLeaf(Leaf):
         found.closed.append(rows.ids[mine[gone]])
         found.closed_at.append(leave[gone])
         rows.enter[mine[opened]] = enter[opened]
-        kept: Longs = mine[leave == OPEN]
+        kept: Int64Array = mine[leave == OPEN]
         return kept
 
-    def _pushed(self, visible: Longs, places: Longs, ends: Longs, by: int) -> Longs:
+    def _pushed_out_at(self, visible: Int64Array, places: Int64Array, ends: Int64Array, by: int) -> Int64Array:
         """When the item so many places behind each one came; OPEN where it has not."""
         behind = np.minimum(places + by, len(visible) - 1)
-        pushed: Longs = np.where(places + by < ends, visible[behind], OPEN)
+        pushed: Int64Array = np.where(places + by < ends, visible[behind], OPEN)
         return pushed
 
-    def _one_by_one(self, rows: Spans, mine: Longs, visible: Longs, known: int, code: int, found: _Found) -> Longs:
+    def _one_by_one(self, rows: Spans, mine: Int64Array, visible: Int64Array, known: int, code: int, found: _Transitions) -> Int64Array:
         """Items of one partition where late ones push themselves in between others."""
         total = int(self.admitted[code])
         line = [(int(rows.time[p]), int(rows.order[p]), int(p)) for p in mine if p < known]
@@ -160,22 +160,22 @@ class CountedLeaf(Leaf):
         found.closed_at.append(np.array([leaving[place] for place in gone], np.int64))
         return np.array([place for _, _, place in line], np.int64)
 
-    def _said(self, rows: Spans, found: _Found, kept: Longs) -> Turn:
+    def _delta(self, rows: Spans, found: _Transitions, kept: Int64Array) -> RelationDelta:
         places, enter, leave, numbers = (
-            np.concatenate([NONE, *each]) for each in (found.places, found.enter, found.leave, found.numbers)
+            np.concatenate([EMPTY, *each]) for each in (found.places, found.enter, found.leave, found.numbers)
         )
         opened = rows.at(places)
         opened = Spans(
             opened.table, enter, leave, opened.ids, opened.time, opened.order, opened.expires, (numbers,)
         ).where(enter < leave)
         self.kept = rows.at(np.sort(kept))
-        closed, closed_at = (np.concatenate([NONE, *each]) for each in (found.closed, found.closed_at))
-        return Turn(opened, closed, closed_at)
+        closed, closed_at = (np.concatenate([EMPTY, *each]) for each in (found.closed, found.closed_at))
+        return RelationDelta(opened, closed, closed_at)
 
-    def reach(self, newest: int) -> None:
-        self._changed(np.array([newest + self.boundary.shift]))
+    def note_newest(self, newest: int) -> None:
+        self._note_changes(np.array([newest + self.boundary.shift]))
 
-    def judge(self, late: Waiting, ledger: Ledger, readers: Readers) -> None:
+    def record_late(self, late: WaitingItems, ledger: Ledger, readers: Readers) -> None:
         """A late item may still be among the last ones; whether it is turns out later, so it counts as seen."""
         yes = np.ones(len(late), bool)
         ledger.add(Verdict(late.order, yes, yes, yes), readers(self.node.window))
@@ -189,6 +189,6 @@ class CountedLeaf(Leaf):
 
     def restore(self, state: Tree) -> None:
         super().restore(state)
-        self.kept = Spans.restored(state["kept"])
+        self.kept = Spans.from_state(state["kept"])
         self.partitions.restore(state["partitions"])
         self.admitted = np.array(state["admitted"].column(0).to_numpy(), np.int64)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Longs
+from panewise.aggregate import Int64Array
 
 
 class Departures:
     """A calendar: what leaves at which instant."""
 
     def __init__(self) -> None:
-        self.chunks: list[tuple[Longs, Longs]] = []
+        self.chunks: list[tuple[Int64Array, Int64Array]] = []
 
-    def add(self, codes: Longs, leave: Longs) -> None:
+    def add(self, codes: Int64Array, leave: Int64Array) -> None:
         """Rows of these codes leave at these instants."""
         if len(codes):
             order = np.argsort(leave, kind="stable")
@@ -22,7 +22,7 @@ class Departures:
             if len(self.chunks) > 16:
                 self._merge()
 
-    def upto(self, limit: int) -> tuple[Longs, Longs]:
+    def pop_until(self, limit: int) -> tuple[Int64Array, Int64Array]:
         """Codes and instants of all that leave up to an instant; they are forgotten."""
         gone, rest = [(np.zeros(0, np.int64), np.zeros(0, np.int64))], []
         for leave, codes in self.chunks:
@@ -33,7 +33,7 @@ class Departures:
         self.chunks = rest
         return np.concatenate([c for c, _ in gone]), np.concatenate([at for _, at in gone])
 
-    def recode(self, codes: Longs) -> None:
+    def recode(self, codes: Int64Array) -> None:
         self.chunks = [(leave, codes[some]) for leave, some in self.chunks]
 
     def _merge(self) -> None:

@@ -11,78 +11,78 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Columns, CountAll, Items, Longs, Min, Words, runs
-from panewise.aggregate.columns.base import placed
-from panewise.aggregate.columns.counts import Counts
+from panewise.aggregate import StateArrays, CountAll, Items, Int64Array, Min, StateWords, runs
+from panewise.aggregate.columns.base import states_at
+from panewise.aggregate.columns.counts import CountStates
 from panewise.algebra import Group
 from panewise.engine.keys import Keys
 from panewise.engine.purge import Purge
 from panewise.engine.relational.leaves import columns_of
-from panewise.engine.relational.multisets import Steps
-from panewise.engine.relational.operators import Operator, counted, crowded, schema_of
-from panewise.engine.relational.spans import NEVER_SAID, NONE, OPEN, Spans, Turn, ended, no_spans
+from panewise.engine.relational.multisets import ChangeSteps
+from panewise.engine.relational.operators import Operator, order_count, is_crowded, schema_of
+from panewise.engine.relational.spans import NO_EXPIRY, EMPTY, OPEN, Spans, RelationDelta, with_ends, empty_spans
 from panewise.engine.snapshot import Tree
 
 
-class Grouped(Operator):
+class GroupOperator(Operator):
     """Groups and their aggregates; a group without rows is no group."""
 
     def __init__(self, node: Group, purge: Purge) -> None:
-        self.node, self.schema, self.orders, self.purge = node, schema_of(node), counted(node), purge
+        self.node, self.schema, self.orders, self.purge = node, schema_of(node), order_count(node), purge
         types = {column.name: column.type for column in node.child.columns}
         self.keys = Keys([types[key] for key in node.keys])
         self.calls = [call for call in node.calls if not isinstance(call.aggregate, CountAll)]
-        self.columns: list[Columns] = [Counts(), *(call.aggregate.columns() for call in self.calls)]
+        self.columns: list[StateArrays] = [CountStates(), *(call.aggregate.state_arrays() for call in self.calls)]
         #: When the first row of a group leaves, by time and by the orders of counted windows.
-        self.earliest: list[Columns] = [Min(pa.int64()).columns() for _ in range(1 + self.orders)]
+        self.earliest: list[StateArrays] = [Min(pa.int64()).state_arrays() for _ in range(1 + self.orders)]
         self.rows: Spans | None = None
-        self.codes = NONE
+        self.codes = EMPTY
         #: The number under which each group is in the result, -1 where it is not.
-        self.standing = NONE
-        self.passed = -OPEN
+        self.result_ids = EMPTY
+        self.advanced_until = -OPEN
         self.serial = 0
 
-    def turn(self, limit: int, inputs: Sequence[Turn]) -> Turn:
+    def advance(self, limit: int, inputs: Sequence[RelationDelta]) -> RelationDelta:
         (given,) = inputs
         self._take(given)
-        steps, before = self._steps(limit), self.passed
-        self.passed = limit
+        steps, before = self._steps(limit), self.advanced_until
+        self.advanced_until = limit
         if not len(steps):
-            return Turn(no_spans(self.schema, self.orders))
+            return RelationDelta(empty_spans(self.schema, self.orders))
         states = self._states(steps, before)
-        turn = self._said(steps, states)
+        turn = self._delta(steps, states)
         self._forget(limit)
         return turn
 
-    def _take(self, given: Turn) -> None:
+    def _take(self, given: RelationDelta) -> None:
         rows = given.opened
         codes = self.keys.encode(columns_of(rows.table, self.node.keys), len(rows))
-        self.rows = rows if self.rows is None else Spans.together([ended(self.rows, given), rows])
+        self.rows = rows if self.rows is None else Spans.concat([with_ends(self.rows, given), rows])
         self.codes = np.concatenate((self.codes, codes))
-        if len(self.keys) > len(self.standing):
-            self.standing = np.concatenate((self.standing, np.full(len(self.keys) - len(self.standing), -1)))
+        if len(self.keys) > len(self.result_ids):
+            self.result_ids = np.concatenate((self.result_ids, np.full(len(self.keys) - len(self.result_ids), -1)))
 
-    def _steps(self, limit: int) -> Steps:
+    def _steps(self, limit: int) -> ChangeSteps:
         """Where groups change in this turn."""
         assert self.rows is not None
-        enters = self.rows.enter > self.passed
-        leaves = (self.rows.leave > self.passed) & (self.rows.leave <= limit)
-        return Steps.of(
+        enters = self.rows.enter > self.advanced_until
+        leaves = (self.rows.leave > self.advanced_until) & (self.rows.leave <= limit)
+        return ChangeSteps.of(
             np.concatenate((self.codes[enters], self.codes[leaves])),
             np.concatenate((self.rows.enter[enters], self.rows.leave[leaves])),
         )
 
-    def _states(self, steps: Steps, before: int) -> list[Words]:
+    def _states(self, steps: ChangeSteps, before: int) -> list[StateWords]:
         """The state of each group from each step on, until the next one."""
         assert self.rows is not None
         mine = np.flatnonzero(np.isin(self.codes, steps.codes) & (self.rows.leave > before + 1))
         rows, codes = self.rows.at(mine), self.codes[mine]
         starts, stops = runs(steps.codes)
         group = np.searchsorted(steps.codes[starts], codes)
-        low, high = (_within(steps, starts[group], stops[group], instants) for instants in (rows.enter, rows.leave))
-        nodes, places = _covered(low, high, len(steps))
+        low, high = (_first_step_from(steps, starts[group], stops[group], instants) for instants in (rows.enter, rows.leave))
+        nodes, places = _covering_nodes(low, high, len(steps))
         return [
-            _spread(column, column.gather(nodes, items.at(places), 2 * _width(len(steps))), len(steps))
+            _push_down(column, column.gather(nodes, items.at(places), 2 * _width(len(steps))), len(steps))
             for column, items in zip((*self.columns, *self.earliest), self._items(rows), strict=True)
         ]
 
@@ -92,32 +92,32 @@ class Grouped(Operator):
 
         found = [items()]
         found += [items(*columns_of(rows.table, call.arguments)) for call in self.calls]
-        return found + [items(pa.array(word, mask=word == NEVER_SAID)) for word in (rows.expires, *rows.orders)]
+        return found + [items(pa.array(word, mask=word == NO_EXPIRY)) for word in (rows.expires, *rows.orders)]
 
-    def _said(self, steps: Steps, states: Sequence[Words]) -> Turn:
+    def _delta(self, steps: ChangeSteps, states: Sequence[StateWords]) -> RelationDelta:
         there = states[0][0] > 0
         last = np.ones(len(steps), bool)
         last[:-1] = np.diff(steps.codes) != 0
         until = np.where(last, OPEN, np.concatenate((steps.at[1:], [OPEN])))
         first = np.ones(len(steps), bool)
         first[1:] = np.diff(steps.codes) != 0
-        stood = first & (self.standing[steps.codes] >= 0)
-        closed, closed_at = self.standing[steps.codes[stood]], steps.at[stood]
+        stood = first & (self.result_ids[steps.codes] >= 0)
+        closed, closed_at = self.result_ids[steps.codes[stood]], steps.at[stood]
         shown = np.flatnonzero(there)
         ids = np.arange(self.serial, self.serial + len(shown), dtype=np.int64)
         self.serial += len(shown)
-        self.standing[steps.codes[stood]] = -1
+        self.result_ids[steps.codes[stood]] = -1
         staying = until[shown] == OPEN
-        self.standing[steps.codes[shown[staying]]] = ids[staying]
-        return Turn(self._rows(steps, states, shown, until[shown], ids), closed, closed_at)
+        self.result_ids[steps.codes[shown[staying]]] = ids[staying]
+        return RelationDelta(self._rows(steps, states, shown, until[shown], ids), closed, closed_at)
 
-    def _rows(self, steps: Steps, states: Sequence[Words], shown: Longs, until: Longs, ids: Longs) -> Spans:
-        answers = [column.lower(placed(words, shown)) for column, words in zip(self.columns, states, strict=False)]
+    def _rows(self, steps: ChangeSteps, states: Sequence[StateWords], shown: Int64Array, until: Int64Array, ids: Int64Array) -> Spans:
+        answers = [column.lower(states_at(words, shown)) for column, words in zip(self.columns, states, strict=False)]
         named = dict(zip((call.name for call in self.calls), answers[1:], strict=True))
         calls = [answers[0] if isinstance(call.aggregate, CountAll) else named[call.name] for call in self.node.calls]
         table = pa.table([*self.keys.take(steps.codes[shown]), *calls], names=self.schema.names).cast(self.schema)
         leaving = [
-            column.lower(placed(words, shown)).fill_null(NEVER_SAID).to_numpy(zero_copy_only=False)
+            column.lower(states_at(words, shown)).fill_null(NO_EXPIRY).to_numpy(zero_copy_only=False)
             for column, words in zip(self.earliest, states[len(self.columns) :], strict=True)
         ]
         at = steps.at[shown]
@@ -128,33 +128,33 @@ class Grouped(Operator):
         alive = self.rows.leave > limit
         if self.purge.due(int(np.count_nonzero(alive)), len(alive)):
             self.rows, self.codes = self.rows.where(alive), self.codes[alive]
-        if crowded(len(self.keys), len(self.codes)):
-            kept = self.keys.kept([self.codes, np.flatnonzero(self.standing >= 0)])
+        if is_crowded(len(self.keys), len(self.codes)):
+            kept = self.keys.keep_codes([self.codes, np.flatnonzero(self.result_ids >= 0)])
             live = np.flatnonzero(kept.codes >= 0)
             standing = np.full(len(kept.keys), -1)
-            standing[kept.codes[live]] = self.standing[live]
-            self.keys, self.codes, self.standing = kept.keys, kept.codes[self.codes], standing
+            standing[kept.codes[live]] = self.result_ids[live]
+            self.keys, self.codes, self.result_ids = kept.keys, kept.codes[self.codes], standing
 
     def state(self) -> Tree:
         return {
             "rows": None if self.rows is None else self.rows.state(),
             "keys": self.keys.state(),
-            "standing": pa.table({"ids": self.standing}),
-            "passed": self.passed,
+            "standing": pa.table({"ids": self.result_ids}),
+            "passed": self.advanced_until,
             "serial": self.serial,
         }
 
     def restore(self, state: Tree) -> None:
         self.keys.restore(state["keys"])
-        self.standing = np.array(state["standing"].column(0).to_numpy(), np.int64)
-        self.passed, self.serial = state["passed"], state["serial"]
+        self.result_ids = np.array(state["standing"].column(0).to_numpy(), np.int64)
+        self.advanced_until, self.serial = state["passed"], state["serial"]
         if state["rows"] is not None:
-            rows = Spans.restored(state["rows"])
+            rows = Spans.from_state(state["rows"])
             self.rows = rows
             self.codes = self.keys.encode(columns_of(rows.table, self.node.keys), len(rows))
 
 
-def _within(steps: Steps, first: Longs, stop: Longs, instants: Longs) -> Longs:
+def _first_step_from(steps: ChangeSteps, first: Int64Array, stop: Int64Array, instants: Int64Array) -> Int64Array:
     """For each instant, the first step of a group that is not before it."""
     low, high = first.copy(), stop.copy()
     while (open_ := low < high).any():
@@ -169,10 +169,10 @@ def _width(count: int) -> int:
     return 1 << max(count - 1, 0).bit_length()
 
 
-def _covered(low: Longs, high: Longs, count: int) -> tuple[Longs, Longs]:
+def _covering_nodes(low: Int64Array, high: Int64Array, count: int) -> tuple[Int64Array, Int64Array]:
     """The nodes of a tree over all steps that make up each stretch, and which stretch each is for."""
     left, right = low + _width(count), high + _width(count)
-    nodes, places = [NONE], [NONE]
+    nodes, places = [EMPTY], [EMPTY]
     mine = np.flatnonzero(left < right)
     left, right = left[mine], right[mine]
     while len(mine):
@@ -185,15 +185,15 @@ def _covered(low: Longs, high: Longs, count: int) -> tuple[Longs, Longs]:
     return np.concatenate(nodes), np.concatenate(places)
 
 
-def _spread(column: Columns, words: Words, count: int) -> Words:
+def _push_down(column: StateArrays, words: StateWords, count: int) -> StateWords:
     """The state at each step: that of its leaf and of all nodes above."""
     width = _width(count)
     level = 1
     while level < width:
-        above = placed(words, np.repeat(np.arange(level, 2 * level), 2))
+        above = states_at(words, np.repeat(np.arange(level, 2 * level), 2))
         below = slice(2 * level, 4 * level)
-        both = column.combine(placed(words, below), above)
+        both = column.combine(states_at(words, below), above)
         for word, value in zip(words, both, strict=True):
             word[below] = value
         level *= 2
-    return placed(words, slice(width, width + count))
+    return states_at(words, slice(width, width + count))

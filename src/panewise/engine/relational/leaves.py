@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Longs
+from panewise.aggregate import Int64Array
 from panewise.algebra import Host, Windowed
 from panewise.engine.intake import Arrivals
-from panewise.engine.lateness import Ledger, judged
+from panewise.engine.lateness import Ledger, late_verdict
 from panewise.engine.relational.departures import Departures
-from panewise.engine.relational.spans import NEVER_SAID, NONE, OPEN, Spans, Turn
-from panewise.engine.rowwise import passed
+from panewise.engine.relational.spans import NO_EXPIRY, EMPTY, OPEN, Spans, RelationDelta
+from panewise.engine.rowwise import apply_steps
 from panewise.engine.snapshot import Tree
-from panewise.plan.aggregation import Rowwise
-from panewise.plan.relation import Inlet, inlets
+from panewise.plan.aggregation import RowStep
+from panewise.plan.relation import StreamInput, stream_inputs
 from panewise.time import Boundary
 from panewise.window import FOREVER, LogicalWindow, Window
 
@@ -28,21 +28,21 @@ Readers = Callable[[Window], Sequence[str]]
 
 
 @dataclass(frozen=True, eq=False)
-class Waiting:
+class WaitingItems:
     """Items that have come: when each can be seen first, and the watermark that late ones met."""
 
     table: pa.Table
-    times: Longs
-    order: Longs
-    visible: Longs
+    times: Int64Array
+    order: Int64Array
+    visible: Int64Array
 
     def __len__(self) -> int:
         return len(self.times)
 
-    def at(self, places: Longs) -> Waiting:
-        return Waiting(self.table.take(pa.array(places)), self.times[places], self.order[places], self.visible[places])
+    def at(self, places: Int64Array) -> WaitingItems:
+        return WaitingItems(self.table.take(pa.array(places)), self.times[places], self.order[places], self.visible[places])
 
-    def where(self, keep: Flags) -> Waiting:
+    def where(self, keep: Flags) -> WaitingItems:
         return self if keep.all() else self.at(np.flatnonzero(keep))
 
     def state(self) -> pa.Table:
@@ -50,27 +50,27 @@ class Waiting:
         return pa.table([*self.table.columns, *map(pa.array, words.values())], names=[*self.table.column_names, *words])
 
     @classmethod
-    def restored(cls, table: pa.Table) -> Waiting:
+    def from_state(cls, table: pa.Table) -> WaitingItems:
         words = (np.array(table.column(name).to_numpy(), np.int64) for name in ("#0", "#1", "#2"))
         return cls(table.drop_columns(["#0", "#1", "#2"]), *words)
 
 
-def all_waiting(parts: Sequence[Waiting], schema: pa.Schema) -> Waiting:
+def concat_waiting(parts: Sequence[WaitingItems], schema: pa.Schema) -> WaitingItems:
     if len(parts) == 1:
         return parts[0]
     if not parts:
-        return Waiting(schema.empty_table(), NONE, NONE, NONE)
+        return WaitingItems(schema.empty_table(), EMPTY, EMPTY, EMPTY)
     words = (np.concatenate([getattr(p, n) for p in parts]) for n in ("times", "order", "visible"))
-    return Waiting(pa.concat_tables([p.table for p in parts]).combine_chunks(), *words)
+    return WaitingItems(pa.concat_tables([p.table for p in parts]).combine_chunks(), *words)
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class EnteringItems:
     """Items that a window is about to take in, and those that come late for it."""
 
-    leaf: Leaf
-    items: Waiting
-    late: Waiting | None
+    leaf: WindowInput
+    items: WaitingItems
+    late: WaitingItems | None
     readers: Readers
 
     def enter(self, ledger: Ledger) -> None:
@@ -78,10 +78,10 @@ class Reading:
         if len(self.items):
             self.leaf.enter(self.items)
         if self.late is not None and len(self.late):
-            self.leaf.judge(self.late, ledger, self.readers)
+            self.leaf.record_late(self.late, ledger, self.readers)
 
 
-class View:
+class WindowView:
     """What a query sees of one of its windows: when it speaks, and of which stretch of time."""
 
     def __init__(self, window: Window) -> None:
@@ -90,91 +90,91 @@ class View:
         self.last_change = -OPEN
         #: The instants at which the window changed in the last turn, for queries that repeat themselves at each.
         self.watched = False
-        self.heard = NONE
+        self.changed_at = EMPTY
 
-    def bounds(self, instants: Longs) -> tuple[Longs | None, Longs]:
+    def bounds(self, instants: Int64Array) -> tuple[Int64Array | None, Int64Array]:
         """`w_start` and `w_end` at some instants."""
         return self.window.spans(instants)
 
 
-class Leaf(View, ABC):
+class WindowInput(WindowView, ABC):
     """A window over one stream, or over several that are united below it."""
 
     def __init__(self, node: Windowed, boundary: Boundary, host: Host) -> None:
         super().__init__(node.window)
         self.node, self.boundary, self.host = node, boundary, host
-        self.inlets: tuple[Inlet, ...] = inlets(node)
+        self.inlets: tuple[StreamInput, ...] = stream_inputs(node)
         self.schema = pa.schema([(column.name, column.type) for column in node.columns])
         #: Times of day wait for the first item to tell the day.
-        self.anchored = node.window.anchored(0) == node.window.anchored(86_400_000_000)
+        self.anchored = node.window.anchor_to(0) == node.window.anchor_to(86_400_000_000)
         self.first: int | None = None
-        self.waiting: list[Waiting] = []
+        self.waiting: list[WaitingItems] = []
         self.serial = 0
 
     def anchor(self, first: int) -> None:
         """The first item of a stream says which day times of day are on."""
         if not self.anchored:
-            self.window, self.anchored, self.first = self.window.anchored(first), True, first
+            self.window, self.anchored, self.first = self.window.anchor_to(first), True, first
 
-    def read(self, stream: str, arrivals: Arrivals, alias: str | None, readers: Readers) -> Iterator[Reading]:
+    def read(self, stream: str, arrivals: Arrivals, alias: str | None, readers: Readers) -> Iterator[EnteringItems]:
         """The items of a stream, wherever it is read below the window, or where it has an alias."""
-        late = arrivals.late()
+        late = arrivals.late_flags()
         for inlet in self.inlets:
             if inlet.stream == stream and alias in (None, inlet.source.alias):
                 items = self._items(inlet.steps, inlet, arrivals)
-                behind = None if late is None else arrivals.chosen(np.flatnonzero(late))
-                missed = None if behind is None else self._items(inlet.own, inlet, behind)
-                yield Reading(self, replace(items, table=self._named(items.table)), missed, readers)
+                behind = None if late is None else arrivals.take(np.flatnonzero(late))
+                missed = None if behind is None else self._items(inlet.stream_steps, inlet, behind)
+                yield EnteringItems(self, replace(items, table=self._rename_columns(items.table)), missed, readers)
 
-    def _items(self, steps: Sequence[Rowwise], inlet: Inlet, arrivals: Arrivals) -> Waiting:
+    def _items(self, steps: Sequence[RowStep], inlet: StreamInput, arrivals: Arrivals) -> WaitingItems:
         """The items that are left of arrivals after some steps."""
         table = arrivals.table.rename_columns([column.name for column in inlet.source.columns])
-        table, kept = passed(steps, table, self.host)
-        rows = arrivals if kept is None else arrivals.chosen(kept)
+        table, kept = apply_steps(steps, table, self.host)
+        rows = arrivals if kept is None else arrivals.take(kept)
         visible = rows.times + self.boundary.shift
-        late = rows.late()
+        late = rows.late_flags()
         if late is not None and rows.marks is not None:
             visible = np.where(late, rows.marks + self.boundary.shift, visible)
-        return Waiting(table, rows.times, rows.order, visible)
+        return WaitingItems(table, rows.times, rows.order, visible)
 
-    def derive(self, inlet: Inlet, items: Waiting) -> None:
+    def enter_results(self, inlet: StreamInput, items: WaitingItems) -> None:
         """Take in the results of another query."""
-        table, kept = passed(inlet.steps, items.table, self.host)
+        table, kept = apply_steps(inlet.steps, items.table, self.host)
         if len(items):
             self.anchor(int(items.times[0]))
         items = items if kept is None else items.at(kept)
-        self.enter(Waiting(self._named(table), items.times, items.order, items.visible))
+        self.enter(WaitingItems(self._rename_columns(table), items.times, items.order, items.visible))
 
-    def _named(self, table: pa.Table) -> pa.Table:
+    def _rename_columns(self, table: pa.Table) -> pa.Table:
         names = [column.name for column in self.node.columns]
         return table.select(range(len(names))).rename_columns(names) if names else table.select([])
 
-    def enter(self, items: Waiting) -> None:
+    def enter(self, items: WaitingItems) -> None:
         """Items wait until they can be seen."""
         self.waiting.append(items)
 
     @abstractmethod
-    def reach(self, newest: int) -> None:
+    def note_newest(self, newest: int) -> None:
         """An item of this time is in the window, here or elsewhere."""
 
-    def _changed(self, instants: Longs) -> None:
+    def _note_changes(self, instants: Int64Array) -> None:
         if len(instants):
             self.last_change = max(self.last_change, int(instants.max()))
 
     @abstractmethod
-    def turn(self, limit: int) -> Turn:
+    def advance(self, limit: int) -> RelationDelta:
         """What became known up to an instant, which is final."""
 
     @abstractmethod
-    def judge(self, late: Waiting, ledger: Ledger, readers: Readers) -> None:
+    def record_late(self, late: WaitingItems, ledger: Ledger, readers: Readers) -> None:
         """Whether late items, which have just entered, missed instants at which they would have been in."""
 
-    def _numbered(self, count: int) -> Longs:
+    def _next_ids(self, count: int) -> Int64Array:
         first, self.serial = self.serial, self.serial + count
         return np.arange(first, self.serial, dtype=np.int64)
 
     def state(self) -> Tree:
-        items = all_waiting(self.waiting, self.schema)
+        items = concat_waiting(self.waiting, self.schema)
         return {
             "waiting": items.state(),
             "serial": self.serial,
@@ -186,52 +186,52 @@ class Leaf(View, ABC):
         if state["first"] is not None:
             self.anchor(state["first"])
         # Queries that have left may have looked at more columns.
-        items = Waiting.restored(state["waiting"])
+        items = WaitingItems.from_state(state["waiting"])
         self.waiting = [replace(items, table=items.table.select(self.schema.names))]
         self.serial, self.last_change = state["serial"], state["last_change"]
 
 
-class TimeLeaf(Leaf):
+class TimedInput(WindowInput):
     """A window that time decides: every item knows its lifetime when it comes."""
 
     def __init__(self, node: Windowed, boundary: Boundary, host: Host) -> None:
         super().__init__(node, boundary, host)
         self.leaving = Departures()
 
-    def turn(self, limit: int) -> Turn:
-        items = all_waiting(self.waiting, self.schema)
+    def advance(self, limit: int) -> RelationDelta:
+        items = concat_waiting(self.waiting, self.schema)
         enter, leave = self._lifetimes(items)
-        self._last(self._spoken_of(items, enter), leave)
+        self._note_last_change(self._entry_instants(items, enter), leave)
         ready = (enter <= limit) & (enter < leave)
         later = (enter > limit) & (enter < leave)
         self.waiting = [items.where(later)] if later.any() else []
         mine, enter, leave = items.where(ready), enter[ready], leave[ready]
-        expires = expiry(self.window, mine.times, self.boundary)
-        ids = self._numbered(len(mine))
-        self._note(enter, leave, limit)
-        return Turn(Spans(mine.table, enter, leave, ids, mine.times, mine.order, expires))
+        expires = expiry_instants(self.window, mine.times, self.boundary)
+        ids = self._next_ids(len(mine))
+        self._note_lifetimes(enter, leave, limit)
+        return RelationDelta(Spans(mine.table, enter, leave, ids, mine.times, mine.order, expires))
 
-    def _spoken_of(self, items: Waiting, enter: Longs) -> Longs:
+    def _entry_instants(self, items: WaitingItems, enter: Int64Array) -> Int64Array:
         """When items enter; a landmark that was closed before a late one came speaks as if it had been in time."""
         assert isinstance(self.window, LogicalWindow)
         return np.where(enter < FOREVER, enter, self.window.lifetimes(items.times, self.boundary)[0])
 
-    def _note(self, enter: Longs, leave: Longs, limit: int) -> None:
+    def _note_lifetimes(self, enter: Int64Array, leave: Int64Array, limit: int) -> None:
         """Remember when the window changes."""
         if self.watched:
             ends = leave[leave < FOREVER]
             self.leaving.add(np.zeros(len(ends), np.int64), ends)
-            self.heard = np.unique(np.concatenate((enter, self.leaving.upto(limit)[1])))
+            self.changed_at = np.unique(np.concatenate((enter, self.leaving.pop_until(limit)[1])))
 
-    def reach(self, newest: int) -> None:
+    def note_newest(self, newest: int) -> None:
         assert isinstance(self.window, LogicalWindow)
-        self._last(*self.window.lifetimes(np.array([newest]), self.boundary))
+        self._note_last_change(*self.window.lifetimes(np.array([newest]), self.boundary))
 
-    def _last(self, enter: Longs, leave: Longs) -> None:
+    def _note_last_change(self, enter: Int64Array, leave: Int64Array) -> None:
         grid, inside = self.window.grid, enter < leave
-        self._changed(enter[inside])
+        self._note_changes(enter[inside])
         ends = leave[inside & (leave < FOREVER)]
-        self._changed(ends - grid[1] if grid else ends)
+        self._note_changes(ends - grid[1] if grid else ends)
 
     def state(self) -> Tree:
         return super().state() | {"leaving": self.leaving.state()}
@@ -240,27 +240,27 @@ class TimeLeaf(Leaf):
         super().restore(state)
         self.leaving.restore(state["leaving"])
 
-    def _lifetimes(self, items: Waiting) -> tuple[Longs, Longs]:
+    def _lifetimes(self, items: WaitingItems) -> tuple[Int64Array, Int64Array]:
         assert isinstance(self.window, LogicalWindow)
         return lifetimes(self.window, items.times, items.visible, self.boundary)
 
-    def judge(self, late: Waiting, ledger: Ledger, readers: Readers) -> None:
+    def record_late(self, late: WaitingItems, ledger: Ledger, readers: Readers) -> None:
         assert isinstance(self.window, LogicalWindow)
-        verdict = judged(self.window, self.boundary, late.order, late.times, late.visible)
+        verdict = late_verdict(self.window, self.boundary, late.order, late.times, late.visible)
         ledger.add(verdict, readers(self.node.window))
 
 
-def lifetimes(window: LogicalWindow, times: Longs, visible: Longs, boundary: Boundary) -> tuple[Longs, Longs]:
+def lifetimes(window: LogicalWindow, times: Int64Array, visible: Int64Array, boundary: Boundary) -> tuple[Int64Array, Int64Array]:
     """When items enter a window and leave it; late ones enter with the first of its instants that sees them."""
     enter, leave = window.lifetimes(times, boundary)
     late = visible > times + boundary.shift
     return np.where(late, np.maximum(enter, window.following(visible)), enter), leave
 
 
-def expiry(window: Window, times: Longs, boundary: Boundary) -> Longs:
+def expiry_instants(window: Window, times: Int64Array, boundary: Boundary) -> Int64Array:
     """When items say they will leave a window."""
     expires = window.expires_at(times, boundary)
-    return np.full(len(times), NEVER_SAID) if expires is None else expires
+    return np.full(len(times), NO_EXPIRY) if expires is None else expires
 
 
 def columns_of(table: pa.Table, names: Sequence[str]) -> list[pa.Array]:

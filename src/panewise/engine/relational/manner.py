@@ -8,7 +8,7 @@ from panewise.algebra import Node
 
 
 @dataclass(frozen=True)
-class Manner:
+class OperatorVariant:
     """How the windows of a query are kept: for it alone, or with their kin since it joined these."""
 
     #: Every session has an instant of its own.
@@ -17,4 +17,4 @@ class Manner:
 
 
 #: An operator, which other queries may have in another manner.
-Key = tuple[Node, Manner]
+OperatorKey = tuple[Node, OperatorVariant]

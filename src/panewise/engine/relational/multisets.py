@@ -13,28 +13,28 @@ import numpy as np
 import pyarrow as pa
 
 from panewise import kernels
-from panewise.aggregate import Longs, runs
+from panewise.aggregate import Int64Array, runs
 from panewise.algebra import Distinct, Except, Node, Windowed
 from panewise.engine.keys import Keys
 from panewise.engine.relational.departures import Departures
-from panewise.engine.relational.operators import Operator, counted, crowded, schema_of
-from panewise.engine.relational.spans import ANY_TIME, NEVER_SAID, NONE, OPEN, Spans, Turn, ends, no_spans
+from panewise.engine.relational.operators import Operator, order_count, is_crowded, schema_of
+from panewise.engine.relational.spans import UNKNOWN_EXPIRY, NO_EXPIRY, EMPTY, OPEN, Spans, RelationDelta, end_instants, empty_spans
 from panewise.engine.snapshot import Tree
 from panewise.kernels import plain
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
+class ChangeSteps:
     """Where counts change: the code and the instant, ordered by both, and the place of every change among them."""
 
-    codes: Longs
-    at: Longs
-    slots: Longs
+    codes: Int64Array
+    at: Int64Array
+    slots: Int64Array
 
     @classmethod
-    def of(cls, codes: Longs, at: Longs) -> Steps:
+    def of(cls, codes: Int64Array, at: Int64Array) -> ChangeSteps:
         """Changes of one code at one instant are one step."""
-        order = _by_both(codes, at)
+        order = _order_by_code(codes, at)
         fresh = np.ones(len(codes), bool)
         fresh[1:] = (np.diff(codes[order]) != 0) | (np.diff(at[order]) != 0)
         slots = np.empty(len(codes), np.int64)
@@ -44,36 +44,36 @@ class Steps:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def heights(self, places: Longs, by: Longs, before: Longs) -> Longs:
+    def heights(self, places: Int64Array, by: Int64Array, before: Int64Array) -> Int64Array:
         """The count after each step, from the changes at some places; `before` holds every code's count up to then."""
         change = np.bincount(self.slots[places], weights=by, minlength=len(self)).astype(np.int64)
         starts, stops = runs(self.codes)
         total = np.cumsum(change)
         return before[self.codes] + total - np.repeat(total[starts] - change[starts], stops - starts)
 
-    def before(self, heights: Longs, standing: Longs) -> Longs:
+    def heights_before(self, heights: Int64Array, standing: Int64Array) -> Int64Array:
         """The height before each step; `standing` is that before the first step of its code."""
         first = np.ones(len(self), bool)
         first[1:] = np.diff(self.codes) != 0
         return np.where(first, standing, np.concatenate(([0], heights[:-1])))
 
-    def last(self) -> Longs:
+    def last_places(self) -> Int64Array:
         """The place of the last step of each code."""
         return runs(self.codes)[1] - 1
 
 
-def _by_both(codes: Longs, at: Longs) -> Longs:
+def _order_by_code(codes: Int64Array, at: Int64Array) -> Int64Array:
     """The order by code, then by instant; what came and what left are each in the order of time already."""
     if not len(codes):
-        return NONE
-    order: Longs = np.argsort(at, kind="stable")
+        return EMPTY
+    order: Int64Array = np.argsort(at, kind="stable")
     size = int(codes.max()) + 1
     # Where few of many codes change, counting all of them would take longer than sorting.
-    sort = kernels.bucketed if size < 16 * len(codes) else plain.bucketed
+    sort = kernels.bucketed if size < 16 * len(codes) else plain.bucket_order
     return order[sort(codes[order], size)]
 
 
-def _by_age(rows: Spans) -> Longs:
+def _order_by_age(rows: Spans) -> Int64Array:
     """The order by time, then by arrival; most rows come in it."""
     later, same = np.diff(rows.time), np.diff(rows.order)
     if ((later > 0) | ((later == 0) & (same >= 0))).all():
@@ -81,20 +81,20 @@ def _by_age(rows: Spans) -> Longs:
     return np.lexsort((rows.order, rows.time))
 
 
-class Counted:
+class RowCounts:
     """How often each row of one input is there."""
 
     def __init__(self) -> None:
-        self.count = NONE
+        self.count = EMPTY
         self.departures = Departures()
         #: The codes of rows whose end is not known, by their numbers.
-        self.ids, self.codes = NONE, NONE
+        self.ids, self.codes = EMPTY, EMPTY
 
-    def gone(self, codes: Longs, given: Turn, limit: int, size: int) -> tuple[Longs, Longs]:
+    def advance(self, codes: Int64Array, given: RelationDelta, limit: int, size: int) -> tuple[Int64Array, Int64Array]:
         """Take rows in; codes and instants of those that leave up to an instant."""
         opened = given.opened
         # An end that is told may lie ahead, where rows stay longer than in the window below.
-        self.departures.add(*self._told(given))
+        self.departures.add(*self._take_closed(given))
         unknown, known = opened.leave == OPEN, opened.leave < OPEN
         if unknown.any():
             self.ids = np.concatenate((self.ids, opened.ids[unknown]))
@@ -102,19 +102,19 @@ class Counted:
         self.departures.add(codes[known], opened.leave[known])
         if size > len(self.count):
             self.count = np.concatenate((self.count, np.zeros(max(size, 2 * len(self.count)) - len(self.count), int)))
-        return self.departures.upto(limit)
+        return self.departures.pop_until(limit)
 
-    def _told(self, given: Turn) -> tuple[Longs, Longs]:
+    def _take_closed(self, given: RelationDelta) -> tuple[Int64Array, Int64Array]:
         """Codes and instants of rows whose end has been said."""
         if not len(given.closed) or not len(self.ids):
-            return NONE, NONE
-        at = ends(self.ids, given)
+            return EMPTY, EMPTY
+        at = end_instants(self.ids, given)
         mine = at < OPEN
         found = self.codes[mine], at[mine]
         self.ids, self.codes = self.ids[~mine], self.codes[~mine]
         return found
 
-    def recode(self, codes: Longs, size: int) -> None:
+    def recode(self, codes: Int64Array, size: int) -> None:
         """Only the codes that are not -1 are left."""
         live = np.flatnonzero(self.count)
         count = np.zeros(size, np.int64)
@@ -138,28 +138,28 @@ class Counted:
         self.ids, self.codes = (np.array(column.to_numpy(), np.int64) for column in state["open"].columns)
 
 
-class Multiset(Operator):
+class CountingOperator(Operator):
     """Counts of equal rows in, rows out."""
 
     def __init__(self, node: Distinct | Except) -> None:
-        self.schema, self.orders = schema_of(node), counted(node)
+        self.schema, self.orders = schema_of(node), order_count(node)
         self.keys = Keys(self.schema.types)
-        self.inputs = [Counted() for _ in node.children]
+        self.inputs = [RowCounts() for _ in node.children]
         self.serial = 0
 
-    def _coded(self, rows: Spans) -> Longs:
+    def _encode_rows(self, rows: Spans) -> Int64Array:
         return self.keys.encode([column.combine_chunks() for column in rows.table.columns], len(rows))
 
-    def _numbered(self, count: int) -> Longs:
+    def _next_ids(self, count: int) -> Int64Array:
         first, self.serial = self.serial, self.serial + count
         return np.arange(first, self.serial, dtype=np.int64)
 
-    def _forgotten(self) -> Longs | None:
+    def _forget_rows(self) -> Int64Array | None:
         """Forget rows that are in no input; the new codes of the others, or None where nothing was done."""
         live = [np.flatnonzero(each.count) for each in self.inputs]
-        if not crowded(len(self.keys), sum(map(len, live))):
+        if not is_crowded(len(self.keys), sum(map(len, live))):
             return None
-        kept = self.keys.kept(live)
+        kept = self.keys.keep_codes(live)
         self.keys = kept.keys
         for each in self.inputs:
             each.recode(np.append(kept.codes, np.full(len(each.count) - len(kept.codes), -1)), len(kept.keys))
@@ -175,63 +175,63 @@ class Multiset(Operator):
         self.serial = state["serial"]
 
 
-class Once(Multiset):
+class DistinctOperator(CountingOperator):
     """Each different row once: while it is there at all."""
 
     def __init__(self, node: Distinct) -> None:
         super().__init__(node)
         #: The number under which each code is in the result, -1 where it is not.
-        self.standing = NONE
+        self.result_ids = EMPTY
 
-    def turn(self, limit: int, inputs: Sequence[Turn]) -> Turn:
+    def advance(self, limit: int, inputs: Sequence[RelationDelta]) -> RelationDelta:
         (given,), (rows,) = inputs, self.inputs
-        codes = self._coded(given.opened)
-        left, at = rows.gone(codes, given, limit, len(self.keys))
-        if len(rows.count) > len(self.standing):
-            self.standing = np.concatenate((self.standing, np.full(len(rows.count) - len(self.standing), -1)))
-        mine = self._changing(codes, left)
-        steps = Steps.of(np.concatenate((codes[mine], left)), np.concatenate((given.opened.enter[mine], at)))
+        codes = self._encode_rows(given.opened)
+        left, at = rows.advance(codes, given, limit, len(self.keys))
+        if len(rows.count) > len(self.result_ids):
+            self.result_ids = np.concatenate((self.result_ids, np.full(len(rows.count) - len(self.result_ids), -1)))
+        mine = self._affected_arrivals(codes, left)
+        steps = ChangeSteps.of(np.concatenate((codes[mine], left)), np.concatenate((given.opened.enter[mine], at)))
         quiet = np.ones(len(codes), bool)
         quiet[mine] = False
         rows.count += np.bincount(codes[quiet], minlength=len(rows.count))
         if not len(steps):
-            return Turn(no_spans(self.schema, self.orders))
+            return RelationDelta(empty_spans(self.schema, self.orders))
         by = np.repeat([1, -1], [len(mine), len(left)])
         heights = steps.heights(np.arange(len(by)), by, rows.count)
-        before = steps.before(heights, rows.count[steps.codes])
-        rows.count[steps.codes[steps.last()]] = heights[steps.last()]
-        turn = self._said(steps, before, heights, given.opened.at(mine))
-        if (fewer := self._forgotten()) is not None:
+        before = steps.heights_before(heights, rows.count[steps.codes])
+        rows.count[steps.codes[steps.last_places()]] = heights[steps.last_places()]
+        turn = self._delta(steps, before, heights, given.opened.at(mine))
+        if (fewer := self._forget_rows()) is not None:
             standing = np.full(len(self.keys), -1)
             live = np.flatnonzero(fewer >= 0)
-            standing[fewer[live]] = self.standing[live]
-            self.standing = standing
+            standing[fewer[live]] = self.result_ids[live]
+            self.result_ids = standing
         return turn
 
-    def _changing(self, codes: Longs, left: Longs) -> Longs:
+    def _affected_arrivals(self, codes: Int64Array, left: Int64Array) -> Int64Array:
         """Arrivals that may change the result: of rows that are not there, or of which some leave."""
         count = self.inputs[0].count
         affected = count == 0
         affected[left] = True
         return np.flatnonzero(affected[codes])
 
-    def _said(self, steps: Steps, before: Longs, heights: Longs, arrived: Spans) -> Turn:
+    def _delta(self, steps: ChangeSteps, before: Int64Array, heights: Int64Array, arrived: Spans) -> RelationDelta:
         up, down = np.flatnonzero((before == 0) & (heights > 0)), np.flatnonzero((before > 0) & (heights == 0))
-        ids = self._numbered(len(up))
+        ids = self._next_ids(len(up))
         # Rises and falls of a code take turns: the fall after a rise ends it, one without ends what stood before.
         after = np.searchsorted(down, up)
         following = down[np.minimum(after, len(down) - 1)] if len(down) else up
         ends_here = (after < len(down)) & (steps.codes[following] == steps.codes[up]) if len(down) else up < 0
         leave = np.where(ends_here, steps.at[following], OPEN)
         unpaired = np.setdiff1d(np.arange(len(down)), after[ends_here], assume_unique=True)
-        closed, closed_at = self.standing[steps.codes[down[unpaired]]], steps.at[down[unpaired]]
-        self.standing[steps.codes[down]] = -1
-        self.standing[steps.codes[up[~ends_here]]] = ids[~ends_here]
-        return Turn(self._spans(steps, up, leave, ids, arrived), closed, closed_at)
+        closed, closed_at = self.result_ids[steps.codes[down[unpaired]]], steps.at[down[unpaired]]
+        self.result_ids[steps.codes[down]] = -1
+        self.result_ids[steps.codes[up[~ends_here]]] = ids[~ends_here]
+        return RelationDelta(self._spans(steps, up, leave, ids, arrived), closed, closed_at)
 
-    def _spans(self, steps: Steps, up: Longs, leave: Longs, ids: Longs, arrived: Spans) -> Spans:
+    def _spans(self, steps: ChangeSteps, up: Int64Array, leave: Int64Array, ids: Int64Array, arrived: Spans) -> Spans:
         """Rows with the time and expiry of the youngest of those that entered with them."""
-        order = _by_age(arrived)
+        order = _order_by_age(arrived)
         last = np.zeros(len(steps), np.int64)
         last[steps.slots[order]] = order  # of several rows in one slot the last one stays
         youngest = last[up]
@@ -240,81 +240,81 @@ class Once(Multiset):
         return Spans(table, steps.at[up], leave, ids, *words, tuple(order[youngest] for order in arrived.orders))
 
     def state(self) -> Tree:
-        return super().state() | {"standing": pa.table({"ids": self.standing})}
+        return super().state() | {"standing": pa.table({"ids": self.result_ids})}
 
     def restore(self, state: Tree) -> None:
         super().restore(state)
-        self.standing = np.array(state["standing"].column(0).to_numpy(), np.int64)
-        size = max(len(self.standing), len(self.keys))
-        self.standing = np.concatenate((self.standing, np.full(size - len(self.standing), -1)))
+        self.result_ids = np.array(state["standing"].column(0).to_numpy(), np.int64)
+        size = max(len(self.result_ids), len(self.keys))
+        self.result_ids = np.concatenate((self.result_ids, np.full(size - len(self.result_ids), -1)))
         count = self.inputs[0].count
         self.inputs[0].count = np.concatenate((count, np.zeros(size - len(count), np.int64)))
 
 
-def outlives(node: Node) -> bool:
+def can_outlive_expiry(node: Node) -> bool:
     """Whether rows of a node may stay after they said they would leave: equal ones that come later hold them."""
     match node:
         case Distinct():
             return True
         case Windowed():
             return False
-    return any(map(outlives, node.children))
+    return any(map(can_outlive_expiry, node.children))
 
 
-def unannounced(turn: Turn) -> Turn:
+def without_expiry(turn: RelationDelta) -> RelationDelta:
     """The same rows, which do not say when they leave."""
-    return replace(turn, opened=replace(turn.opened, expires=np.full(len(turn.opened), ANY_TIME)))
+    return replace(turn, opened=replace(turn.opened, expires=np.full(len(turn.opened), UNKNOWN_EXPIRY)))
 
 
-class Rest(Multiset):
+class ExceptOperator(CountingOperator):
     """Multiset difference: multiplicities are subtracted, never below zero."""
 
     def __init__(self, node: Except) -> None:
         super().__init__(node)
         #: The rows of the result that are there; of equal ones the youngest comes last.
-        self.codes, self.ids = NONE, NONE
+        self.codes, self.ids = EMPTY, EMPTY
 
-    def turn(self, limit: int, inputs: Sequence[Turn]) -> Turn:
-        coded = [self._coded(given.opened) for given in inputs]
+    def advance(self, limit: int, inputs: Sequence[RelationDelta]) -> RelationDelta:
+        coded = [self._encode_rows(given.opened) for given in inputs]
         gone = [
-            each.gone(codes, given, limit, len(self.keys))
+            each.advance(codes, given, limit, len(self.keys))
             for each, codes, given in zip(self.inputs, coded, inputs, strict=True)
         ]
         codes = [some for arrived, (left, _) in zip(coded, gone, strict=True) for some in (arrived, left)]
         at = [some for given, (_, left) in zip(inputs, gone, strict=True) for some in (given.opened.enter, left)]
-        steps = Steps.of(np.concatenate(codes), np.concatenate(at))
+        steps = ChangeSteps.of(np.concatenate(codes), np.concatenate(at))
         if not len(steps):
-            return Turn(no_spans(self.schema, self.orders))
+            return RelationDelta(empty_spans(self.schema, self.orders))
         heights, start = [], 0
         for each, arrived, (left, _) in zip(self.inputs, coded, gone, strict=True):
             by = np.repeat([1, -1], [len(arrived), len(left)])
             heights.append(steps.heights(np.arange(start, start + len(by)), by, each.count))
             start += len(by)
-            each.count[steps.codes[steps.last()]] = heights[-1][steps.last()]
-        turn = self._said(steps, np.maximum(heights[0] - heights[1], 0))
-        if (fewer := self._forgotten()) is not None:
+            each.count[steps.codes[steps.last_places()]] = heights[-1][steps.last_places()]
+        turn = self._delta(steps, np.maximum(heights[0] - heights[1], 0))
+        if (fewer := self._forget_rows()) is not None:
             self.codes = fewer[self.codes]
         return turn
 
-    def _said(self, steps: Steps, height: Longs) -> Turn:
+    def _delta(self, steps: ChangeSteps, height: Int64Array) -> RelationDelta:
         """Rises as rows that enter, falls as rows that leave: of equal ones the youngest leaves first."""
         mine = np.isin(self.codes, steps.codes)
         codes, ids = self.codes[mine], self.ids[mine]
         now = np.bincount(codes, minlength=len(self.keys))
-        before = steps.before(height, now[steps.codes])
+        before = steps.heights_before(height, now[steps.codes])
         up, down = (np.repeat(np.arange(len(height)), np.maximum(by, 0)) for by in (height - before, before - height))
-        fresh = self._numbered(len(up))
+        fresh = self._next_ids(len(up))
         rows, row_ids = np.concatenate((codes, steps.codes[up])), np.concatenate((ids, fresh))
-        ended_at = _brackets(rows, np.repeat([-1], len(codes)), up, steps.codes[down], down, steps.at)
+        ended_at = _end_instants(rows, np.repeat([-1], len(codes)), up, steps.codes[down], down, steps.at)
         known = len(codes)
         closed = ended_at[:known] < OPEN
         alive = ended_at >= OPEN
         self.codes = np.concatenate((self.codes[~mine], rows[alive]))
         self.ids = np.concatenate((self.ids[~mine], row_ids[alive]))
         table = pa.table(self.keys.take(steps.codes[up]), schema=self.schema)
-        at, nothing = steps.at[up], np.full(len(up), NEVER_SAID)
+        at, nothing = steps.at[up], np.full(len(up), NO_EXPIRY)
         opened = Spans(table, at, ended_at[known:], fresh, at, fresh, nothing)
-        return Turn(opened, ids[closed], ended_at[:known][closed])
+        return RelationDelta(opened, ids[closed], ended_at[:known][closed])
 
     def state(self) -> Tree:
         return super().state() | {"standing": pa.table({"codes": self.codes, "ids": self.ids})}
@@ -324,7 +324,7 @@ class Rest(Multiset):
         self.codes, self.ids = (np.array(column.to_numpy(), np.int64) for column in state["standing"].columns)
 
 
-def _brackets(rows: Longs, known: Longs, up: Longs, down_codes: Longs, down: Longs, at: Longs) -> Longs:
+def _end_instants(rows: Int64Array, known: Int64Array, up: Int64Array, down_codes: Int64Array, down: Int64Array, at: Int64Array) -> Int64Array:
     """When each row ends: falls end rows like closing brackets, of one code the last that was opened."""
     codes = np.concatenate((rows, down_codes))
     place = np.concatenate((known, up, down))

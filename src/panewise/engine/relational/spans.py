@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Longs
+from panewise.aggregate import Int64Array
 
 #: A row leaves at an instant that will be said. What never leaves does so after that, at `window.FOREVER`.
 OPEN = 2**62
 #: No time of expiry is known, since a row may stay for ever; or it may leave at any time.
-NEVER_SAID, ANY_TIME = 2**62, -(2**62)
+NO_EXPIRY, UNKNOWN_EXPIRY = 2**62, -(2**62)
 
-NONE = np.zeros(0, np.int64)
+EMPTY = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,31 +28,31 @@ class Spans:
     """Rows with their lifetimes. `ids` tells the rows of one operator apart."""
 
     table: pa.Table
-    enter: Longs
-    leave: Longs
-    ids: Longs
+    enter: Int64Array
+    leave: Int64Array
+    ids: Int64Array
     #: The time and arrival of the youngest item a row came from.
-    time: Longs
-    order: Longs
+    time: Int64Array
+    order: Int64Array
     #: When a row says it will leave, by time and by the order of each counted window.
-    expires: Longs
-    orders: tuple[Longs, ...] = ()
+    expires: Int64Array
+    orders: tuple[Int64Array, ...] = ()
 
     def __len__(self) -> int:
         return len(self.enter)
 
     @property
-    def words(self) -> tuple[Longs, ...]:
+    def words(self) -> tuple[Int64Array, ...]:
         """All that is known of the rows besides their values."""
         return (self.enter, self.leave, self.ids, self.time, self.order, self.expires, *self.orders)
 
     @classmethod
-    def of(cls, table: pa.Table, words: Sequence[Longs]) -> Spans:
+    def of(cls, table: pa.Table, words: Sequence[Int64Array]) -> Spans:
         enter, leave, ids, time, order, expires, *orders = words
         return cls(table, enter, leave, ids, time, order, expires, tuple(orders))
 
     @classmethod
-    def together(cls, parts: Sequence[Spans]) -> Spans:
+    def concat(cls, parts: Sequence[Spans]) -> Spans:
         """Several sets of rows as one; there must be at least one."""
         filled = [part for part in parts if len(part)] or list(parts[:1])
         if len(filled) == 1:
@@ -60,7 +60,7 @@ class Spans:
         words = [np.concatenate(some) for some in zip(*(part.words for part in filled), strict=True)]
         return cls.of(pa.concat_tables([part.table for part in filled]).combine_chunks(), words)
 
-    def at(self, places: Longs) -> Spans:
+    def at(self, places: Int64Array) -> Spans:
         """The rows at some places."""
         return self.of(self.table.take(pa.array(places)), [word[places] for word in self.words])
 
@@ -73,7 +73,7 @@ class Spans:
         return pa.table([*self.table.columns, *extra.values()], names=[*self.table.column_names, *extra])
 
     @classmethod
-    def restored(cls, table: pa.Table) -> Spans:
+    def from_state(cls, table: pa.Table) -> Spans:
         """What `state` wrote."""
         # Words come last, under their numbers; a column may have any name.
         values = table.num_columns - int(table.column_names[-1].removeprefix("#")) - 1
@@ -82,19 +82,19 @@ class Spans:
 
 
 @dataclass(frozen=True, eq=False)
-class Turn:
+class RelationDelta:
     """What became known of a relation up to an instant: rows that entered, and rows whose end was not known before."""
 
     opened: Spans
-    closed: Longs = field(default_factory=lambda: NONE)
-    closed_at: Longs = field(default_factory=lambda: NONE)
+    closed: Int64Array = field(default_factory=lambda: EMPTY)
+    closed_at: Int64Array = field(default_factory=lambda: EMPTY)
 
 
-def no_spans(schema: pa.Schema, orders: int = 0) -> Spans:
-    return Spans.of(schema.empty_table(), [NONE] * (6 + orders))
+def empty_spans(schema: pa.Schema, orders: int = 0) -> Spans:
+    return Spans.of(schema.empty_table(), [EMPTY] * (6 + orders))
 
 
-def ends(ids: Longs, turn: Turn) -> Longs:
+def end_instants(ids: Int64Array, turn: RelationDelta) -> Int64Array:
     """When rows of these numbers end, as a turn says; OPEN where it does not."""
     if not len(turn.closed) or not len(ids):
         return np.full(len(ids), OPEN)
@@ -104,7 +104,7 @@ def ends(ids: Longs, turn: Turn) -> Longs:
     return np.where(closed[places] == ids, turn.closed_at[order][places], OPEN)
 
 
-def ended(spans: Spans, turn: Turn) -> Spans:
+def with_ends(spans: Spans, turn: RelationDelta) -> Spans:
     """The same rows, those that a turn closes with the instant at which they leave."""
-    at = ends(spans.ids, turn)
+    at = end_instants(spans.ids, turn)
     return replace(spans, leave=np.where(at < OPEN, np.minimum(spans.leave, at), spans.leave))

@@ -13,58 +13,58 @@ from dataclasses import replace
 import numpy as np
 
 from panewise.algebra import Distinct, Host, Node, Project, Select, Windowed
-from panewise.engine.relational.bands import band
-from panewise.engine.relational.leaves import Leaf, expiry
-from panewise.engine.relational.manner import Key
-from panewise.engine.relational.multisets import Once
-from panewise.engine.relational.operators import Rowwise
-from panewise.engine.relational.spans import OPEN, Spans, Turn
+from panewise.engine.relational.bands import shared_input
+from panewise.engine.relational.leaves import WindowInput, expiry_instants
+from panewise.engine.relational.manner import OperatorKey
+from panewise.engine.relational.multisets import DistinctOperator
+from panewise.engine.relational.operators import RowwiseOperator
+from panewise.engine.relational.spans import OPEN, Spans, RelationDelta
 from panewise.engine.snapshot import Tree
 from panewise.time import Boundary
 from panewise.window import Sliding
 
 
-class DistinctKin:
+class SharedDistinct:
     """The one chain behind several distincts, which look at it through windows of their own."""
 
-    def __init__(self, keys: Sequence[Key], boundary: Boundary, host: Host) -> None:
+    def __init__(self, keys: Sequence[OperatorKey], boundary: Boundary, host: Host) -> None:
         (node, _), self.boundary = keys[0], boundary
         assert isinstance(node, Distinct)
         self.node = node
-        self.steps = [Rowwise(step, host) for step in _steps(node)]
+        self.steps = [RowwiseOperator(step, host) for step in _steps(node)]
         self.members = {key: _window(key[0]) for key in keys}
-        self.band = band((_leaf(node) for node, _ in keys), boundary, host)
-        self.stairs = self._built(window.range for window in self.members.values())
+        self.shared_input = shared_input((_windowed_below(node) for node, _ in keys), boundary, host)
+        self.levels = self._new_levels(window.range for window in self.members.values())
 
-    def _built(self, ranges: Iterable[int]) -> dict[int, Once]:
-        return {length: Once(self.node) for length in sorted(set(ranges))}
+    def _new_levels(self, ranges: Iterable[int]) -> dict[int, DistinctOperator]:
+        return {length: DistinctOperator(self.node) for length in sorted(set(ranges))}
 
     @property
-    def leaves(self) -> Sequence[Leaf]:
-        return [self.band]
+    def inputs(self) -> Sequence[WindowInput]:
+        return [self.shared_input]
 
-    def turn(self, limit: int, given: Sequence[Turn]) -> dict[Key, Turn]:
+    def advance(self, limit: int, given: Sequence[RelationDelta]) -> dict[OperatorKey, RelationDelta]:
         """What every member hears."""
         (turn,) = given
         for step in self.steps:
-            turn = step.turn(limit, [turn])
-        said = self._climbed(limit, turn.opened)
-        return {key: self._seen(said[window.range], window) for key, window in self.members.items()}
+            turn = step.advance(limit, [turn])
+        said = self._advance_levels(limit, turn.opened)
+        return {key: self._delta_in_window(said[window.range], window) for key, window in self.members.items()}
 
-    def _climbed(self, limit: int, rows: Spans) -> dict[int, Turn]:
+    def _advance_levels(self, limit: int, rows: Spans) -> dict[int, RelationDelta]:
         """What each stair says, from the narrowest window on."""
-        said: dict[int, Turn] = {}
-        below: tuple[int, Turn] | None = None
-        for length, once in self.stairs.items():
-            given = Turn(self._entering(rows, below[0] if below else None, length))
+        said: dict[int, RelationDelta] = {}
+        below: tuple[int, RelationDelta] | None = None
+        for length, once in self.levels.items():
+            given = RelationDelta(self._rows_entering(rows, below[0] if below else None, length))
             if below:
-                lower = _longer(below[1], length - below[0])
-                given = replace(lower, opened=Spans.together([lower.opened, given.opened]))
-            said[length] = once.turn(limit, [given])
+                lower = _extend_lifetimes(below[1], length - below[0])
+                given = replace(lower, opened=Spans.concat([lower.opened, given.opened]))
+            said[length] = once.advance(limit, [given])
             below = length, said[length]
         return said
 
-    def _entering(self, rows: Spans, lower: int | None, length: int) -> Spans:
+    def _rows_entering(self, rows: Spans, lower: int | None, length: int) -> Spans:
         """Rows that enter a window without having been in the one below, which late ones may be too old for."""
         times, visible, _ = rows.orders
         since = times + self.boundary.shift
@@ -73,40 +73,40 @@ class DistinctKin:
             mine &= visible >= since + lower
         return replace(rows, leave=since + length, orders=()).where(mine)
 
-    def _seen(self, turn: Turn, window: Sliding) -> Turn:
+    def _delta_in_window(self, turn: RelationDelta, window: Sliding) -> RelationDelta:
         opened = turn.opened
-        return replace(turn, opened=replace(opened, expires=expiry(window, opened.time, self.boundary)))
+        return replace(turn, opened=replace(opened, expires=expiry_instants(window, opened.time, self.boundary)))
 
-    def leave(self, kept: Iterable[Key]) -> None:
+    def keep_only(self, kept: Iterable[OperatorKey]) -> None:
         """Only these members stay; stairs below them stay too, since they are climbed."""
         self.members = {key: self.members[key] for key in kept}
         highest = max(window.range for window in self.members.values())
-        self.stairs = {length: once for length, once in self.stairs.items() if length <= highest}
-        self.band.windows = dict.fromkeys(self.members.values())
+        self.levels = {length: once for length, once in self.levels.items() if length <= highest}
+        self.shared_input.windows = dict.fromkeys(self.members.values())
 
     def state(self) -> Tree:
-        return {"ranges": list(self.stairs), "stairs": [once.state() for once in self.stairs.values()]}
+        return {"ranges": list(self.levels), "stairs": [once.state() for once in self.levels.values()]}
 
     def restore(self, state: Tree) -> None:
-        self.stairs = self._built(state["ranges"])
-        for once, saved in zip(self.stairs.values(), state["stairs"], strict=True):
+        self.levels = self._new_levels(state["ranges"])
+        for once, saved in zip(self.levels.values(), state["stairs"], strict=True):
             once.restore(saved)
 
 
-def _longer(turn: Turn, by: int) -> Turn:
+def _extend_lifetimes(turn: RelationDelta, by: int) -> RelationDelta:
     """The same rows, each of which stays a little longer."""
     opened = turn.opened
     leave = np.where(opened.leave < OPEN, opened.leave + by, opened.leave)
-    return Turn(replace(opened, leave=leave), turn.closed, turn.closed_at + by)
+    return RelationDelta(replace(opened, leave=leave), turn.closed, turn.closed_at + by)
 
 
-def _leaf(node: Node) -> Windowed:
+def _windowed_below(node: Node) -> Windowed:
     (found,) = (below for below in node.walk() if isinstance(below, Windowed))
     return found
 
 
 def _window(node: Node) -> Sliding:
-    window = _leaf(node).window
+    window = _windowed_below(node).window
     assert isinstance(window, Sliding)
     return window
 

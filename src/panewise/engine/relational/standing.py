@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from panewise.aggregate import Longs
-from panewise.engine.relational.spans import OPEN, Spans, Turn, ends
+from panewise.aggregate import Int64Array
+from panewise.engine.relational.spans import OPEN, Spans, RelationDelta, end_instants
 from panewise.engine.snapshot import Tree
 
 #: More pieces than this are put together.
-PIECES = 16
+MAX_PIECES = 16
 
 
-class Standing:
+class LiveRows:
     """Those that know when they leave, in the order in which they will; and those whose end will be told."""
 
     def __init__(self, nothing: Spans) -> None:
@@ -26,54 +26,54 @@ class Standing:
         """Take rows in; what never leaves is not waited for."""
         unsure = rows.leave == OPEN
         if unsure.any():
-            self.open = _few([*self.open, rows.where(unsure)])
+            self.open = _merge_pieces([*self.open, rows.where(unsure)])
         sure = rows.where(rows.leave < OPEN)
         if len(sure):
-            self.sure = [_by_leave(piece) for piece in _few([*self.sure, _by_leave(sure)])]
+            self.sure = [_sort_by_leave(piece) for piece in _merge_pieces([*self.sure, _sort_by_leave(sure)])]
 
-    def told(self, given: Turn) -> None:
+    def close_rows(self, given: RelationDelta) -> None:
         """Hear of ends that were not known."""
         if not len(given.closed):
             return
         pieces, self.open = self.open, []
         for piece in pieces:
-            at = ends(piece.ids, given)
+            at = end_instants(piece.ids, given)
             left = at < OPEN
             if left.any():
                 self.add(replace(piece, leave=np.where(left, at, OPEN)).where(left))
             if not left.all():
                 self.open.append(piece.where(~left))
 
-    def upto(self, limit: int) -> Spans:
+    def pop_until(self, limit: int) -> Spans:
         """The rows that leave up to an instant; they stand no more."""
         gone, rest = [self.nothing], []
         for piece in self.sure:
             cut = int(np.searchsorted(piece.leave, limit, side="right"))
             if cut:
-                gone.append(_part(piece, slice(0, cut)))
+                gone.append(_slice_rows(piece, slice(0, cut)))
             if cut < len(piece):
-                rest.append(_part(piece, slice(cut, len(piece))))
+                rest.append(_slice_rows(piece, slice(cut, len(piece))))
         self.sure = rest
-        return Spans.together(gone)
+        return Spans.concat(gone)
 
     def state(self) -> Tree:
-        return {"rows": Spans.together([self.nothing, *self.sure, *self.open]).state()}
+        return {"rows": Spans.concat([self.nothing, *self.sure, *self.open]).state()}
 
     def restore(self, state: Tree) -> None:
         self.sure, self.open = [], []
-        self.add(Spans.restored(state["rows"]))
+        self.add(Spans.from_state(state["rows"]))
 
 
-def _few(pieces: list[Spans]) -> list[Spans]:
-    return [Spans.together(pieces)] if len(pieces) > PIECES else pieces
+def _merge_pieces(pieces: list[Spans]) -> list[Spans]:
+    return [Spans.concat(pieces)] if len(pieces) > MAX_PIECES else pieces
 
 
-def _by_leave(rows: Spans) -> Spans:
+def _sort_by_leave(rows: Spans) -> Spans:
     if (np.diff(rows.leave) >= 0).all():
         return rows
-    order: Longs = np.argsort(rows.leave, kind="stable")
+    order: Int64Array = np.argsort(rows.leave, kind="stable")
     return rows.at(order)
 
 
-def _part(rows: Spans, where: slice) -> Spans:
+def _slice_rows(rows: Spans, where: slice) -> Spans:
     return Spans.of(rows.table.slice(where.start, where.stop - where.start), [word[where] for word in rows.words])

@@ -9,8 +9,8 @@ from panewise.lang.functions.catalogue import (
     MACROS,
     MARK,
     NODES,
-    Function,
-    Typed,
+    ScalarFunction,
+    TypedSql,
     unit_of,
     without_units,
 )
@@ -18,4 +18,4 @@ from panewise.lang.functions.catalogue import (
 for module in iter_modules(__path__):
     import_module(f"{__name__}.{module.name}")
 
-__all__ = ["FUNCTIONS", "INSTEAD", "MACROS", "MARK", "NODES", "Function", "Typed", "unit_of", "without_units"]
+__all__ = ["FUNCTIONS", "INSTEAD", "MACROS", "MARK", "NODES", "ScalarFunction", "TypedSql", "unit_of", "without_units"]

@@ -8,52 +8,52 @@ from functools import partial
 import pyarrow as pa
 from sqlglot import exp
 
-from panewise.lang.coercion import as_decimal, decimal_result, widest
+from panewise.lang.coercion import as_decimal, decimal_result, wider_type
 from panewise.lang.data_types import BIGINT, DOUBLE, INTEGERS, duckdb_type, is_fraction
-from panewise.lang.functions.casts import cast, converted
-from panewise.lang.functions.catalogue import Translation, Typed, fails, function, macro, node, same
-from panewise.lang.functions.kinds import COUNTED, NUMBER, SIGNED, WHOLES
+from panewise.lang.functions.casts import cast, convert
+from panewise.lang.functions.catalogue import Translation, TypedSql, error_call, function, macro, node, same_type
+from panewise.lang.functions.kinds import EXACT_NUMBER, NUMBER, SIGNED, WHOLES
 
 
-def _decimals(a: Typed, b: Typed) -> bool:
+def _decimals(a: TypedSql, b: TypedSql) -> bool:
     """Whether two numbers meet as decimals."""
     kinds = (a.type, b.type)
     return any(map(pa.types.is_decimal, kinds)) and not any(map(is_fraction, kinds))
 
 
-def _exact(value: Typed) -> Typed:
+def _exact(value: TypedSql) -> TypedSql:
     """An argument as a decimal; an integer that is written out has only its own digits."""
-    return converted(value, as_decimal(value.type, value.literal))
+    return convert(value, as_decimal(value.type, value.literal))
 
 
-def _type(operator: str) -> Callable[[Sequence[Typed]], pa.DataType]:
-    def gives(arguments: Sequence[Typed]) -> pa.DataType:
+def _type(operator: str) -> Callable[[Sequence[TypedSql]], pa.DataType]:
+    def gives(arguments: Sequence[TypedSql]) -> pa.DataType:
         a, b = arguments
         if _decimals(a, b):
             return decimal_result(operator, _exact(a).type, _exact(b).type)
-        return DOUBLE if operator == "/" else widest(a.type, b.type)
+        return DOUBLE if operator == "/" else wider_type(a.type, b.type)
 
     return gives
 
 
-def _sum(symbol: str) -> Callable[[Sequence[Typed], pa.DataType], str]:
-    def translated(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+def _sum(symbol: str) -> Callable[[Sequence[TypedSql], pa.DataType], str]:
+    def translate(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
         a, b = arguments
         if _decimals(a, b):
             # Both at the finer scale, so that DuckDB loses no digit before the result is cut to its type.
             a, b = _exact(a), _exact(b)
             both = pa.decimal128(kind.precision, max(a.type.scale, b.type.scale))
-            a, b = converted(a, both), converted(b, both)
+            a, b = convert(a, both), convert(b, both)
             if kind.scale == both.scale:
                 return f"({a.sql} {symbol} {b.sql})"
-            beyond = f"pw_rounded_quotient({unscaled(a)} {symbol} {unscaled(b)}, {10 ** (both.scale - kind.scale)})"
+            beyond = f"pw_rounded_quotient({unscaled_digits(a)} {symbol} {unscaled_digits(b)}, {10 ** (both.scale - kind.scale)})"
             return _with_point(beyond, kind.scale)
         return f"({cast(a, kind)} {symbol} {cast(b, kind)})"
 
-    return translated
+    return translate
 
 
-def _product(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+def _product(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
     a, b = arguments
     if not _decimals(a, b):
         return f"({cast(a, kind)} * {cast(b, kind)})"
@@ -61,25 +61,25 @@ def _product(arguments: Sequence[Typed], kind: pa.DataType) -> str:
     if a.type.precision + b.type.precision <= 38:
         return f"({a.sql} * {b.sql})"
     beyond = a.type.scale + b.type.scale - kind.scale
-    return _with_point(f"pw_product({unscaled(a)}, {unscaled(b)}, {beyond})", kind.scale)
+    return _with_point(f"pw_product({unscaled_digits(a)}, {unscaled_digits(b)}, {beyond})", kind.scale)
 
 
-def nonzero(symbol: str, a: Typed, b: Typed, found: str, lenient: bool = False) -> str:
+def guard_division(symbol: str, a: TypedSql, b: TypedSql, found: str, lenient: bool = False) -> str:
     """What division gives, or what stands for it where the divisor is zero."""
     if b.literal:
         return found
-    bad = "NULL" if lenient else fails(f"{a.text} {symbol} {b.text} divides by zero", "write NULLIF(divisor, 0)")
+    bad = "NULL" if lenient else error_call(f"{a.text} {symbol} {b.text} divides by zero", "write NULLIF(divisor, 0)")
     return f"CASE WHEN {b.sql} = 0 AND {a.sql} IS NOT NULL THEN {bad} ELSE {found} END"
 
 
-def quotient(arguments: Sequence[Typed], kind: pa.DataType, lenient: bool = False) -> str:
+def quotient(arguments: Sequence[TypedSql], kind: pa.DataType, lenient: bool = False) -> str:
     a, b = arguments
     if kind == DOUBLE:
-        return nonzero("/", a, b, f"({cast(a, kind)} / {cast(b, kind)})", lenient)
+        return guard_division("/", a, b, f"({cast(a, kind)} / {cast(b, kind)})", lenient)
     a, b = _exact(a), _exact(b)
     shift = 10 ** (kind.scale - a.type.scale + b.type.scale)
-    digits = f"pw_quotient({unscaled(a)}, {unscaled(b)}, CAST('{shift}' AS HUGEINT))"
-    return nonzero("/", a, b, _with_point(digits, kind.scale), lenient)
+    digits = f"pw_quotient({unscaled_digits(a)}, {unscaled_digits(b)}, CAST('{shift}' AS HUGEINT))"
+    return guard_division("/", a, b, _with_point(digits, kind.scale), lenient)
 
 
 def _with_point(digits: str, scale: int) -> str:
@@ -88,7 +88,7 @@ def _with_point(digits: str, scale: int) -> str:
     return f"{whole} * CAST('0.{1:0>{scale}}' AS DECIMAL({scale}, {scale}))" if scale else whole
 
 
-def unscaled(value: Typed) -> str:
+def unscaled_digits(value: TypedSql) -> str:
     """The digits of a decimal as one whole number."""
     return f"CAST(replace(CAST({value.sql} AS VARCHAR), '.', '') AS HUGEINT)"
 
@@ -126,42 +126,42 @@ macro(
 )
 
 
-def _whole_quotient(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+def _whole_quotient(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
     a, b = arguments
     if _decimals(a, b):
         a, b = _exact(a), _exact(b)
         scale = max(a.type.scale, b.type.scale)
         both = pa.decimal128(38, scale)
-        return nonzero("DIV", a, b, f"({unscaled(converted(a, both))} // {unscaled(converted(b, both))})")
-    return nonzero("DIV", a, b, f"({cast(a, BIGINT)} // {cast(b, BIGINT)})")
+        return guard_division("DIV", a, b, f"({unscaled_digits(convert(a, both))} // {unscaled_digits(convert(b, both))})")
+    return guard_division("DIV", a, b, f"({cast(a, BIGINT)} // {cast(b, BIGINT)})")
 
 
-def _remainder(arguments: Sequence[Typed], kind: pa.DataType, lenient: bool = False) -> str:
+def _remainder(arguments: Sequence[TypedSql], kind: pa.DataType, lenient: bool = False) -> str:
     a, b = arguments
     if _decimals(a, b):
         a, b = _exact(a), _exact(b)
         both = pa.decimal128(38, max(a.type.scale, b.type.scale))
-        return nonzero("%", a, b, f"({cast(a, both)} % {cast(b, both)})", lenient)
+        return guard_division("%", a, b, f"({cast(a, both)} % {cast(b, both)})", lenient)
     if kind in INTEGERS and not b.literal:
         # DuckDB divides, and the quotient by -1 may not fit; the remainder is zero anyway.
         rest = f"CASE WHEN {b.sql} = -1 THEN {a.sql} * 0 ELSE {cast(a, kind)} % {cast(b, kind)} END"
-        return nonzero("%", a, b, rest, lenient)
-    return nonzero("%", a, b, f"({cast(a, kind)} % {cast(b, kind)})", lenient)
+        return guard_division("%", a, b, rest, lenient)
+    return guard_division("%", a, b, f"({cast(a, kind)} % {cast(b, kind)})", lenient)
 
 
-def _positive_remainder(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+def _positive_remainder(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
     """A remainder that is moved by the divisor where it is negative."""
     a, b = arguments
-    rest = Typed(f"CAST({_remainder(arguments, kind)} AS {duckdb_type(kind)})", kind, text=f"PMOD({a.text}, {b.text})")
+    rest = TypedSql(f"CAST({_remainder(arguments, kind)} AS {duckdb_type(kind)})", kind, text=f"PMOD({a.text}, {b.text})")
     wide = pa.decimal128(38, kind.scale) if pa.types.is_decimal(kind) else kind
-    moved = Typed(_sum("+")([converted(rest, wide), b], wide), wide)
+    moved = TypedSql(_sum("+")([convert(rest, wide), b], wide), wide)
     return f"CASE WHEN {rest.sql} < 0 THEN {_remainder([moved, b], wide)} ELSE {rest.sql} END"
 
 
-def _tried(symbol: str, strict: Callable[[Sequence[Typed], pa.DataType], str]) -> Translation:
+def _try_operator(symbol: str, strict: Callable[[Sequence[TypedSql], pa.DataType], str]) -> Translation:
     """What an operator gives, or NULL where it does not fit."""
 
-    def translated(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+    def translate(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
         a, b = arguments
         if kind in INTEGERS:
             wide = f"(CAST({a.sql} AS HUGEINT) {symbol} CAST({b.sql} AS HUGEINT))"
@@ -171,10 +171,10 @@ def _tried(symbol: str, strict: Callable[[Sequence[Typed], pa.DataType], str]) -
         size = f"abs({cast(a, DOUBLE)} {symbol} {cast(b, DOUBLE)})"
         return f"CASE WHEN {size} < 1e{kind.precision - kind.scale} THEN {strict(arguments, kind)} END"
 
-    return translated
+    return translate
 
 
-def _negated(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+def _negate(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
     (a,) = arguments
     return f"(CAST(0 AS {duckdb_type(kind)}) - {a.sql})" if kind in INTEGERS else f"(-{a.sql})"
 
@@ -184,15 +184,15 @@ function("-", takes=[NUMBER, NUMBER], gives=_type("-"), duckdb=_sum("-"), form="
 function("*", takes=[NUMBER, NUMBER], gives=_type("*"), duckdb=_product, form="({0} * {1})")
 function("/", takes=[NUMBER, NUMBER], gives=_type("/"), duckdb=quotient, form="({0} / {1})", stricter=True)
 function("%", "MOD", takes=[NUMBER, NUMBER], gives=_type("%"), duckdb=_remainder, form="({0} % {1})")
-function("DIV", takes=[COUNTED] * 2, gives=BIGINT, duckdb=_whole_quotient, form="({0} DIV {1})", stricter=True)
+function("DIV", takes=[EXACT_NUMBER] * 2, gives=BIGINT, duckdb=_whole_quotient, form="({0} DIV {1})", stricter=True)
 function("PMOD", takes=[NUMBER, NUMBER], gives=_type("%"), duckdb=_positive_remainder, stricter=True)
-function("TRY_ADD", takes=[NUMBER, NUMBER], gives=_type("+"), duckdb=_tried("+", _sum("+")))
-function("TRY_SUBTRACT", takes=[NUMBER, NUMBER], gives=_type("-"), duckdb=_tried("-", _sum("-")))
-function("TRY_MULTIPLY", takes=[NUMBER, NUMBER], gives=_type("*"), duckdb=_tried("*", _product))
+function("TRY_ADD", takes=[NUMBER, NUMBER], gives=_type("+"), duckdb=_try_operator("+", _sum("+")))
+function("TRY_SUBTRACT", takes=[NUMBER, NUMBER], gives=_type("-"), duckdb=_try_operator("-", _sum("-")))
+function("TRY_MULTIPLY", takes=[NUMBER, NUMBER], gives=_type("*"), duckdb=_try_operator("*", _product))
 function("TRY_DIVIDE", takes=[NUMBER] * 2, gives=_type("/"), duckdb=partial(quotient, lenient=True), stricter=True)
 function("TRY_MOD", takes=[NUMBER, NUMBER], gives=_type("%"), duckdb=partial(_remainder, lenient=True))
-function("negative", "NEGATIVE", takes=[SIGNED], gives=same(), duckdb=_negated, form="(- {0})")
-function("POSITIVE", takes=[NUMBER], gives=same(), duckdb="{0}")
+function("negative", "NEGATIVE", takes=[SIGNED], gives=same_type(), duckdb=_negate, form="(- {0})")
+function("POSITIVE", takes=[NUMBER], gives=same_type(), duckdb="{0}")
 
 node(exp.Add, "+")
 node(exp.Sub, "-")
@@ -203,20 +203,20 @@ node(exp.IntDiv, "DIV")
 node(exp.Neg, "negative", "this")
 
 
-def _bits(symbol: str, spelt: str) -> None:
+def _register_bit_operator(symbol: str, spelt: str) -> None:
     function(
         symbol,
         takes=[WHOLES, WHOLES],
-        gives=lambda args: widest(args[0].type, args[1].type),
+        gives=lambda args: wider_type(args[0].type, args[1].type),
         duckdb=lambda args, kind: spelt.format(*(cast(a, kind) for a in args)),
         form=f"({{0}} {symbol} {{1}})",
     )
 
 
-_bits("&", "({0} & {1})")
-_bits("|", "({0} | {1})")
-_bits("^", "xor({0}, {1})")
-function("~", takes=[WHOLES], gives=same(), duckdb="(~{0})", form="(~{0})")
+_register_bit_operator("&", "({0} & {1})")
+_register_bit_operator("|", "({0} | {1})")
+_register_bit_operator("^", "xor({0}, {1})")
+function("~", takes=[WHOLES], gives=same_type(), duckdb="(~{0})", form="(~{0})")
 
 node(exp.BitwiseAnd, "&")
 node(exp.BitwiseOr, "|")

@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from panewise.errors import BindProblem, did_you_mean
 from panewise.lang.data_types import BIGINT, DATE, DOUBLE, INT, STRING, TIMESTAMP
-from panewise.lang.functions.catalogue import NODES, Translation, Typed, function, macro
-from panewise.lang.functions.kinds import CONSTANT, COUNT, DAY, DAY_ITSELF, INSTANT, LONG, MOMENT, UNIT, WHOLE
+from panewise.lang.functions.catalogue import NODES, Translation, TypedSql, function, macro
+from panewise.lang.functions.kinds import CONSTANT, COUNT, DAY, DATE_ONLY, INSTANT, LONG, MOMENT, UNIT, WHOLE
 
 # ---- fields --------------------------------------------------------------------------------------------------------
 
@@ -67,11 +67,11 @@ def _unit(name: Any, known: Sequence[str]) -> str:
     return wanted
 
 
-def _truncated(known: Sequence[str], unit: int, value: int) -> Translation:
-    def translated(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+def _truncate(known: Sequence[str], unit: int, value: int) -> Translation:
+    def translate(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
         return f"date_trunc('{_unit(arguments[unit].literal, known)}', {arguments[value].sql})"
 
-    return translated
+    return translate
 
 
 _UNITS = (*_SPANS, *_MONTHS)
@@ -80,7 +80,7 @@ function(
     "DATE_TRUNC",
     takes=[CONSTANT, INSTANT],
     gives=TIMESTAMP,
-    duckdb=_truncated(_UNITS, 0, 1),
+    duckdb=_truncate(_UNITS, 0, 1),
     edges=[(f"'{unit}'", "?") for unit in (*_UNITS, "yyyy", "mon", "dd") if unit != "WEEK"]
     + [("'WEEK'", "TIMESTAMP'2024-02-29 12:34:56.789'")],
 )
@@ -88,7 +88,7 @@ function(
     "TRUNC",
     takes=[DAY, CONSTANT],
     gives=DATE,
-    duckdb=_truncated(_LONG_UNITS, 1, 0),
+    duckdb=_truncate(_LONG_UNITS, 1, 0),
     edges=[("?", f"'{unit}'") for unit in (*_MONTHS, "mm")] + [("DATE'2024-02-29'", "'week'")],
 )
 
@@ -102,7 +102,7 @@ function("LAST_DAY", takes=[DAY], gives=DATE, duckdb="last_day({0})")
 _DAYS = ("SUNDAY", "MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY")
 
 
-def _next_day(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+def _next_day(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
     """The first day after a date that has that name."""
     date, said = arguments
     name = str(said.literal).upper()
@@ -121,7 +121,7 @@ function(
 )
 
 
-def _moved(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+def _add_units(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
     said, count, moment = arguments
     unit = _unit(said.literal, _UNITS)
     if unit in _MONTHS:
@@ -136,7 +136,7 @@ function(
     "DATE_ADD",
     takes=[UNIT, WHOLE, INSTANT],
     gives=TIMESTAMP,
-    duckdb=_moved,
+    duckdb=_add_units,
     edges=[(unit, count, _MOMENT) for unit in _UNITS for count in ("1", "-13")],
 )
 
@@ -152,7 +152,7 @@ macro(
 )
 
 
-def _between(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+def _units_between(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
     said, begin, end = arguments
     unit = _unit(said.literal, _UNITS)
     if unit in _MONTHS:
@@ -172,7 +172,7 @@ function(
     "DATE_DIFF",
     takes=[UNIT, INSTANT, INSTANT],
     gives=BIGINT,
-    duckdb=_between,
+    duckdb=_units_between,
     edges=[(unit, *ends) for unit in _UNITS for ends in _ENDS],
 )
 macro("pw_clock(x)", "(epoch_us(x) - epoch_us(date_trunc('day', x))) // 1000000")
@@ -205,7 +205,7 @@ for _name, _text in _UNIX.items():
     function(_name, takes=[MOMENT], gives=BIGINT, duckdb=_text(_SECOND))
 #: This one cuts fractions off, also before 1970.
 function("UNIX_TIMESTAMP", "TO_UNIX_TIMESTAMP", takes=[INSTANT], gives=BIGINT, duckdb=f"epoch_us({{0}}) // {_SECOND}")
-function("UNIX_DATE", takes=[DAY_ITSELF], gives=INT, duckdb="({0} - DATE '1970-01-01')")
+function("UNIX_DATE", takes=[DATE_ONLY], gives=INT, duckdb="({0} - DATE '1970-01-01')")
 _NUMBERS = [("0",), ("-1",), ("1709210096",), ("NULL",)]
 for _name, _factor in {"TIMESTAMP_SECONDS": _SECOND, "TIMESTAMP_MILLIS": 1000, "TIMESTAMP_MICROS": 1}.items():
     _made = f"make_timestamp({{0}} * {_factor})"

@@ -33,21 +33,21 @@ from panewise.lang.data_types import (
     is_array,
     is_fraction,
 )
-from panewise.lang.functions.catalogue import Typed, fails, function
-from panewise.lang.functions.kinds import ATOMS, Kind
+from panewise.lang.functions.catalogue import TypedSql, error_call, function
+from panewise.lang.functions.kinds import ATOMS, ArgumentKind
 from panewise.lang.functions.spelling import date_of_text, double_text, float_text, moment_of_text, number_of_text
 from panewise.schema import is_number, type_name
 
 
-def converted(value: Typed, to: pa.DataType) -> Typed:
+def convert(value: TypedSql, to: pa.DataType) -> TypedSql:
     """A value in another type, unasked or by CAST."""
     if value.type == to:
         return value
     widened = is_number(value.type) and is_number(to)
-    return Typed(cast(value, to), to, value.literal, value.text, value.risky or not widened)
+    return TypedSql(cast(value, to), to, value.literal, value.text, value.risky or not widened)
 
 
-def cast(value: Typed, to: pa.DataType, lenient: bool = False) -> str:
+def cast(value: TypedSql, to: pa.DataType, lenient: bool = False) -> str:
     """DuckDB's text for a cast; a lenient one gives NULL for values that have none in the other type."""
     given = value.type
     if given == to:
@@ -59,11 +59,11 @@ def cast(value: Typed, to: pa.DataType, lenient: bool = False) -> str:
     rule = _rule(given, to)
     if rule is None:
         raise BindProblem(f"{type_name(given)} cannot be cast to {type_name(to)}", fix=_detour(given, to))
-    otherwise = "NULL" if lenient else fails(f"a value of {value.text or 'it'} is no {type_name(to)}", _LENIENT)
+    otherwise = "NULL" if lenient else error_call(f"a value of {value.text or 'it'} is no {type_name(to)}", _LENIENT)
     return rule(value.sql, given, to, lenient, otherwise)
 
 
-def castable(given: pa.DataType, to: pa.DataType) -> bool:
+def is_castable(given: pa.DataType, to: pa.DataType) -> bool:
     """Whether there is a rule that leads from a type to another one."""
     return bool(given in (to, NULL) or _rule(given, to))
 
@@ -92,18 +92,18 @@ def _simple(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool, otherw
     return f"{'TRY_' if lenient else ''}CAST({sql} AS {duckdb_type(to)})"
 
 
-def _cut_off(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool, otherwise: str) -> str:
+def _truncate_fraction(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool, otherwise: str) -> str:
     """A whole number: what stands after the point is cut off, not rounded."""
     return _simple(f"trunc({sql})", given, to, lenient, otherwise)
 
 
-def _precise(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool, otherwise: str) -> str:
+def _decimal_to_fraction(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool, otherwise: str) -> str:
     """The nearest fraction: DuckDB divides by a power of ten, which is exact as long as both sides are."""
     exact = given.precision <= 15 and to == DOUBLE
     return _simple(sql if exact else f"CAST({sql} AS VARCHAR)", given, to, lenient, otherwise)
 
 
-def _narrowed(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool, otherwise: str) -> str:
+def _narrow_fraction(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool, otherwise: str) -> str:
     """A fraction with fewer digits; what is too large is infinite."""
     if to == DOUBLE:
         return _simple(sql, given, to, lenient, otherwise)
@@ -182,14 +182,14 @@ _RULES: dict[tuple[str | None, str | None], Rule] = {
     ("whole", "text"): _simple,
     ("whole", "truth"): _is_not_zero,
     ("whole", "instant"): _moment_of_number,
-    ("fraction", "whole"): _cut_off,
-    ("fraction", "fraction"): _narrowed,
+    ("fraction", "whole"): _truncate_fraction,
+    ("fraction", "fraction"): _narrow_fraction,
     ("fraction", "decimal"): _through_text,
     ("fraction", "text"): _fraction_text,
     ("fraction", "truth"): _is_not_zero,
     ("fraction", "instant"): _moment_of_number,
-    ("decimal", "whole"): _cut_off,
-    ("decimal", "fraction"): _precise,
+    ("decimal", "whole"): _truncate_fraction,
+    ("decimal", "fraction"): _decimal_to_fraction,
     ("decimal", "decimal"): _simple,
     ("decimal", "text"): _decimal_text,
     ("decimal", "truth"): _is_not_zero,
@@ -230,9 +230,9 @@ def _detour(given: pa.DataType, to: pa.DataType) -> str:
     return "check both types"
 
 
-def _shorthand(name: str, to: pa.DataType) -> None:
-    samples = tuple(kind for kind in ATOMS if castable(kind, to))
-    fitting = Kind("a value", lambda given: given if castable(given, to) else None, samples)
+def _register_shorthand(name: str, to: pa.DataType) -> None:
+    samples = tuple(kind for kind in ATOMS if is_castable(kind, to))
+    fitting = ArgumentKind("a value", lambda given: given if is_castable(given, to) else None, samples)
     function(name, takes=[fitting], gives=to, duckdb=lambda args, kind: cast(args[0], kind), stricter=to == TIMESTAMP)
 
 
@@ -250,4 +250,4 @@ for _name, _to in {
     "DATE": DATE,
     "TIMESTAMP": TIMESTAMP,
 }.items():
-    _shorthand(_name, _to)
+    _register_shorthand(_name, _to)

@@ -17,11 +17,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from panewise.lang.data_types import duckdb_text
-from panewise.lang.functions.kinds import UNIT, Kind
+from panewise.lang.functions.kinds import UNIT, ArgumentKind
 
 
 @dataclass(frozen=True)
-class Typed:
+class TypedSql:
     """A translated expression: DuckDB's text, Spark's type, the literal if it is one, and the text it came from.
 
     One that is `risky` fails for some values.
@@ -34,13 +34,13 @@ class Typed:
     risky: bool = False
 
 
-Gives: TypeAlias = pa.DataType | Callable[[Sequence[Typed]], pa.DataType]
+Gives: TypeAlias = pa.DataType | Callable[[Sequence[TypedSql]], pa.DataType]
 #: DuckDB's text with {0}, {1} for arguments, or a function that writes it, from arguments as the entry takes them.
-Translation = str | Callable[[Sequence[Typed], pa.DataType], str]
+Translation = str | Callable[[Sequence[TypedSql], pa.DataType], str]
 
 
 @dataclass(frozen=True)
-class Function:
+class ScalarFunction:
     """One entry. The last of `takes` may repeat where `rest` says so; those after `least` may be left out.
 
     `form` is how a call is written, with {0}, {1} for arguments, where it is not NAME(...). `edges` are lists of
@@ -51,7 +51,7 @@ class Function:
     """
 
     names: tuple[str, ...]
-    takes: tuple[Kind, ...]
+    takes: tuple[ArgumentKind, ...]
     gives: Gives
     duckdb: Translation
     least: int
@@ -66,26 +66,26 @@ class Function:
     def accepts(self, count: int) -> bool:
         return self.least <= count and (self.rest or count <= len(self.takes))
 
-    def kinds(self, count: int) -> list[Kind]:
+    def kinds(self, count: int) -> list[ArgumentKind]:
         """The kinds of that many arguments."""
         more = count - len(self.takes)
         return [*self.takes[:count], *(self.takes[-1:] * max(more, 0))]
 
-    def result(self, arguments: Sequence[Typed]) -> pa.DataType:
+    def result(self, arguments: Sequence[TypedSql]) -> pa.DataType:
         return self.gives(arguments) if callable(self.gives) else self.gives
 
-    def translated(self, arguments: Sequence[Typed], kind: pa.DataType) -> str:
+    def translate(self, arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
         if callable(self.duckdb):
             return self.duckdb(arguments, kind)
         return self.duckdb.format(*(a.sql for a in arguments))
 
-    def written(self, arguments: Sequence[str]) -> str:
+    def call_text(self, arguments: Sequence[str]) -> str:
         """A call as users write it."""
         return self.form.format(*arguments) if self.form else f"{self.names[0]}({', '.join(arguments)})"
 
 
 #: Entries by name. Operators are called by their symbols.
-FUNCTIONS: dict[str, list[Function]] = {}
+FUNCTIONS: dict[str, list[ScalarFunction]] = {}
 #: How nodes of the syntax tree are calls: the name of an entry, and the parts of the node that are its arguments.
 NODES: dict[type[exp.Expr], Callable[[Any], tuple[str, Sequence[exp.Expr]]]] = {}
 #: What people look for here and should write instead.
@@ -96,7 +96,7 @@ MACROS: dict[str, str] = {}
 
 def function(
     *names: str,
-    takes: Sequence[Kind] = (),
+    takes: Sequence[ArgumentKind] = (),
     gives: Gives,
     duckdb: Translation,
     least: int | None = None,
@@ -110,7 +110,7 @@ def function(
 ) -> None:
     """Put an entry on the list."""
     least = len(takes) if least is None else least
-    entry = Function(
+    entry = ScalarFunction(
         names, tuple(takes), gives, duckdb, least, rest, form, tuple(map(tuple, edges)), made_up, ulps, safe, stricter
     )
     for name in names:
@@ -139,7 +139,7 @@ def node(kind: type[exp.Expr], name: str, *parts: str) -> None:
     NODES[kind] = lambda found: (name, [found.args[part] for part in wanted if found.args.get(part) is not None])
 
 
-def instead(fix: str, *names: str) -> None:
+def suggest_instead(fix: str, *names: str) -> None:
     """Say what to write instead of functions that are not on the list."""
     INSTEAD.update(dict.fromkeys(names, fix))
 
@@ -149,17 +149,17 @@ def macro(head: str, body: str) -> None:
     MACROS[head] = body
 
 
-def same(position: int = 0) -> Callable[[Sequence[Typed]], pa.DataType]:
+def same_type(position: int = 0) -> Callable[[Sequence[TypedSql]], pa.DataType]:
     """The type of an argument as the type of the result."""
     return lambda arguments: arguments[position].type
 
 
-def called(name: str) -> Translation:
+def duckdb_call(name: str) -> Translation:
     """A function of DuckDB's that takes the same arguments, however many."""
     return lambda arguments, kind: f"{name}({', '.join(a.sql for a in arguments)})"
 
 
-def fails(message: str, fix: str = "") -> str:
+def error_call(message: str, fix: str = "") -> str:
     """DuckDB's text for an error with a sentence of ours, for a branch that only bad values reach."""
     return f"error({duckdb_text(f'{MARK}{message}; {fix}' if fix else f'{MARK}{message}')})"
 

@@ -8,24 +8,24 @@ import pyarrow as pa
 from sqlglot import exp
 
 from panewise.errors import BindProblem
-from panewise.lang.coercion import common
+from panewise.lang.coercion import common_type
 from panewise.lang.data_types import BIGINT, BOOLEAN, INT, STRING, is_array
-from panewise.lang.functions.casts import converted
-from panewise.lang.functions.catalogue import NODES, Translation, Typed, fails, function, instead, same
-from panewise.lang.functions.kinds import ALIKE, ANY, ARRAY, CONSTANT, MAP, WHOLE, WHOLES, Kind
+from panewise.lang.functions.casts import convert
+from panewise.lang.functions.catalogue import NODES, Translation, TypedSql, error_call, function, suggest_instead, same_type
+from panewise.lang.functions.kinds import ALIKE, ANY, ARRAY, CONSTANT, MAP, WHOLE, WHOLES, ArgumentKind
 from panewise.schema import type_name
 
 # ---- elements ------------------------------------------------------------------------------------------------------
 
 
-def _inner(arguments: Sequence[Typed]) -> pa.DataType:
+def _inner(arguments: Sequence[TypedSql]) -> pa.DataType:
     return arguments[0].type.value_type
 
 
-def _element(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+def _element(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
     """An element by its number from zero; there must be one."""
     array, place = arguments
-    bad = fails(f"{array.text}[{place.text}] is beyond the array", "use GET, which gives NULL")
+    bad = error_call(f"{array.text}[{place.text}] is beyond the array", "use GET, which gives NULL")
     return (
         f"CASE WHEN {array.sql} IS NULL OR {place.sql} IS NULL THEN NULL "
         f"WHEN {place.sql} < 0 OR {place.sql} >= len({array.sql}) THEN {bad} "
@@ -36,18 +36,18 @@ def _element(arguments: Sequence[Typed], kind: pa.DataType) -> str:
 def _element_at(otherwise: str) -> Translation:
     """An element by its number from one, or from the end; no element is called 0."""
 
-    def translated(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+    def translate(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
         array, place = (a.sql for a in arguments)
         return (
             f"CASE WHEN {array} IS NULL OR {place} IS NULL THEN NULL WHEN {place} = 0 THEN {_ZEROTH} "
             f"WHEN abs(CAST({place} AS BIGINT)) > len({array}) THEN {otherwise} ELSE {array}[{place}] END"
         )
 
-    return translated
+    return translate
 
 
-_ZEROTH = fails("an element 0 is asked for", "count from 1, or from -1 at the end")
-_BEYOND = fails("an element beyond the array is asked for", "use TRY_ELEMENT_AT")
+_ZEROTH = error_call("an element 0 is asked for", "count from 1, or from -1 at the end")
+_BEYOND = error_call("an element beyond the array is asked for", "use TRY_ELEMENT_AT")
 _PLACES = [("?", place) for place in ("1", "-1", "3", "99", "0")]
 function(
     "ARRAY",
@@ -77,14 +77,14 @@ function("ARRAY_SIZE", takes=[ARRAY], gives=INT, duckdb="len({0})")
 #: The first of equal ones, since 0.0 and -0.0 are equal.
 function("ARRAY_MAX", takes=[ARRAY], gives=_inner, duckdb="{0}[list_position({0}, list_max({0}))]")
 function("ARRAY_MIN", takes=[ARRAY], gives=_inner, duckdb="{0}[list_position({0}, list_min({0}))]")
-function("SORT_ARRAY", takes=[ARRAY], gives=same(), duckdb="list_sort({0}, 'ASC', 'NULLS FIRST')")
-function("ARRAY_SORT", takes=[ARRAY], gives=same(), duckdb="list_sort({0}, 'ASC', 'NULLS LAST')")
-function("REVERSE", takes=[ARRAY], gives=same(), duckdb="list_reverse({0})")
-function("ARRAY_COMPACT", takes=[ARRAY], gives=same(), duckdb="list_filter({0}, lambda item: item IS NOT NULL)")
-_TEXTS = Kind("an array of text", lambda given: given if given == pa.list_(STRING) else None, (pa.list_(STRING),))
+function("SORT_ARRAY", takes=[ARRAY], gives=same_type(), duckdb="list_sort({0}, 'ASC', 'NULLS FIRST')")
+function("ARRAY_SORT", takes=[ARRAY], gives=same_type(), duckdb="list_sort({0}, 'ASC', 'NULLS LAST')")
+function("REVERSE", takes=[ARRAY], gives=same_type(), duckdb="list_reverse({0})")
+function("ARRAY_COMPACT", takes=[ARRAY], gives=same_type(), duckdb="list_filter({0}, lambda item: item IS NOT NULL)")
+_TEXTS = ArgumentKind("an array of text", lambda given: given if given == pa.list_(STRING) else None, (pa.list_(STRING),))
 
 
-def _joined(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+def _join_items(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
     array, between, *missing = (a.sql for a in arguments)
     items = f"list_transform({array}, lambda item: coalesce(item, {missing[0]}))" if missing else array
     return f"coalesce(array_to_string({items}, {between}), CASE WHEN {array} IS NOT NULL THEN '' END)"
@@ -94,29 +94,29 @@ function(
     "ARRAY_JOIN",
     takes=[_TEXTS, CONSTANT],
     gives=STRING,
-    duckdb=_joined,
+    duckdb=_join_items,
     edges=[("?", "','"), ("ARRAY('a', 'b')", "''")],
 )
-function("ARRAY_JOIN", takes=[_TEXTS, CONSTANT, CONSTANT], gives=STRING, duckdb=_joined, edges=[("?", "','", "'none'")])
+function("ARRAY_JOIN", takes=[_TEXTS, CONSTANT, CONSTANT], gives=STRING, duckdb=_join_items, edges=[("?", "','", "'none'")])
 
 
 def _with_item(template: str) -> Translation:
     """A function of an array and a value of its elements' type."""
 
-    def translated(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+    def translate(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
         array, item = arguments
         inner = array.type.value_type
-        if common([inner, item.type]) != inner:
+        if common_type([inner, item.type]) != inner:
             raise BindProblem(
                 f"{item.text} is {type_name(item.type)}, but {array.text} holds {type_name(inner)}", fix="cast one"
             )
-        return template.format(array.sql, converted(item, inner).sql)
+        return template.format(array.sql, convert(item, inner).sql)
 
-    return translated
+    return translate
 
 
 _ITEMS = [("?", "CAST(2 AS INT)"), ("ARRAY('a', NULL)", "'a'"), ("ARRAY(1, NULL)", "3"), ("ARRAY(1.5D)", "1.5D")]
-_ARRAYS_OF_INT = Kind("an array", lambda given: given if is_array(given) else None, (pa.list_(INT),))
+_ARRAYS_OF_INT = ArgumentKind("an array", lambda given: given if is_array(given) else None, (pa.list_(INT),))
 function(
     "ARRAY_CONTAINS",
     takes=[_ARRAYS_OF_INT, ANY],
@@ -139,7 +139,7 @@ function(
 function(
     "ARRAY_REMOVE",
     takes=[_ARRAYS_OF_INT, ANY],
-    gives=same(),
+    gives=same_type(),
     duckdb=_with_item("CASE WHEN {1} IS NOT NULL THEN list_filter({0}, lambda item: item IS NULL OR item <> {1}) END"),
     made_up=False,
     edges=_ITEMS,
@@ -148,17 +148,17 @@ for _name, _added in {"ARRAY_APPEND": "{0} || [{1}]", "ARRAY_PREPEND": "[{1}] ||
     function(
         _name,
         takes=[_ARRAYS_OF_INT, ANY],
-        gives=same(),
+        gives=same_type(),
         duckdb=_with_item(f"CASE WHEN {{0}} IS NOT NULL THEN {_added} END"),
         made_up=False,
         edges=_ITEMS,
     )
-_BEFORE_FIRST = fails("SLICE begins at 0", "count from 1, or from -1 at the end")
-_NEGATIVE = fails("SLICE has a negative length", "use another length")
+_BEFORE_FIRST = error_call("SLICE begins at 0", "count from 1, or from -1 at the end")
+_NEGATIVE = error_call("SLICE has a negative length", "use another length")
 function(
     "SLICE",
     takes=[ARRAY, WHOLE, WHOLE],
-    gives=same(),
+    gives=same_type(),
     duckdb=f"""CASE WHEN {{0}} IS NULL OR {{1}} IS NULL OR {{2}} IS NULL THEN NULL WHEN {{1}} = 0 THEN {_BEFORE_FIRST}
     WHEN {{2}} < 0 THEN {_NEGATIVE} WHEN {{1}} < 0 AND 0 - {{1}} > len({{0}}) THEN {{0}}[1:0]
     WHEN {{1}} < 0 THEN list_slice({{0}}, len({{0}}) + {{1}} + 1, len({{0}}) + {{1}} + {{2}})
@@ -166,12 +166,12 @@ function(
     made_up=False,
     edges=[("?", start, length) for start in ("1", "2", "-2", "-9", "0") for length in ("2", "0", "-1")],
 )
-_STILL = fails("SEQUENCE takes steps that do not lead to its end", "change the sign of the step")
+_STILL = error_call("SEQUENCE takes steps that do not lead to its end", "change the sign of the step")
 function(
     "SEQUENCE",
     takes=[WHOLES, WHOLES, WHOLES],
     least=2,
-    gives=lambda args: pa.list_(common([a.type for a in args]) or BIGINT),
+    gives=lambda args: pa.list_(common_type([a.type for a in args]) or BIGINT),
     duckdb=lambda args, kind: _sequence([f"CAST({a.sql} AS BIGINT)" for a in args]),
     made_up=False,
     edges=[("1", "5"), ("5", "1"), ("1", "9", "3"), ("1", "5", "-1"), ("NULL", "3"), ("3", "3"), ("1", "1", "0")],
@@ -193,7 +193,7 @@ def _sequence(values: Sequence[str]) -> str:
 
 function("MAP_KEYS", takes=[MAP], gives=lambda args: pa.list_(args[0].type.key_type), duckdb="map_keys({0})")
 function("MAP_VALUES", takes=[MAP], gives=lambda args: pa.list_(args[0].type.item_type), duckdb="map_values({0})")
-instead(
+suggest_instead(
     "compute it before the rows come here: functions of functions are not on the list",
     "TRANSFORM",
     "FILTER",

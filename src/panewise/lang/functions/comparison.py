@@ -8,11 +8,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from panewise.lang.data_types import BOOLEAN
-from panewise.lang.functions.catalogue import NODES, Translation, Typed, function, node
+from panewise.lang.functions.catalogue import NODES, Translation, TypedSql, function, node
 from panewise.lang.functions.kinds import ALIKE, ANY, CONDITION
 
 
-def _compare(symbol: str, spelt: str) -> None:
+def _register_comparison(symbol: str, spelt: str) -> None:
     function(
         symbol,
         takes=[ALIKE, ALIKE],
@@ -24,9 +24,9 @@ def _compare(symbol: str, spelt: str) -> None:
 
 
 for _symbol in ("=", "<>", "<", "<=", ">", ">="):
-    _compare(_symbol, _symbol)
-_compare("<=>", "IS NOT DISTINCT FROM")
-_compare("IS DISTINCT FROM", "IS DISTINCT FROM")
+    _register_comparison(_symbol, _symbol)
+_register_comparison("<=>", "IS NOT DISTINCT FROM")
+_register_comparison("IS DISTINCT FROM", "IS DISTINCT FROM")
 function("EQUAL_NULL", takes=[ALIKE, ALIKE], gives=BOOLEAN, duckdb="({0} IS NOT DISTINCT FROM {1})", safe=True)
 
 node(exp.EQ, "=")
@@ -39,12 +39,12 @@ node(exp.NullSafeEQ, "<=>")
 node(exp.NullSafeNEQ, "IS DISTINCT FROM")
 
 
-def _listed(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+def _in_list(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
     value, *options = (a.sql for a in arguments)
     return f"({value} IN ({', '.join(options)}))"
 
 
-function("IN", takes=[ALIKE, ALIKE], rest=True, gives=BOOLEAN, duckdb=_listed, form="({0} IN ({1}))", safe=True)
+function("IN", takes=[ALIKE, ALIKE], rest=True, gives=BOOLEAN, duckdb=_in_list, form="({0} IN ({1}))", safe=True)
 NODES[exp.In] = lambda found: ("IN", [found.this, *found.expressions])
 # Each bound meets the value in a type of its own.
 NODES[exp.Between] = lambda found: (
@@ -59,24 +59,24 @@ NODES[exp.Between] = lambda found: (
 def _lazy(symbol: str, decides: str, decided: str) -> Translation:
     """AND and OR that leave a side alone where those before it decide, so that these may guard it."""
 
-    def translated(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+    def translate(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
         sides = [a.sql for a in arguments]
         plain = f"({f' {symbol} '.join(sides)})"
         if not any(a.risky for a in arguments[1:]):
             return plain
         return f"CASE {' '.join(f'WHEN {decides}{side} THEN {decided}' for side in sides)} ELSE {plain} END"
 
-    return translated
+    return translate
 
 
-def _connect(symbol: str, translation: Translation, kind: type[exp.Expr]) -> None:
+def _register_connective(symbol: str, translation: Translation, kind: type[exp.Expr]) -> None:
     form = f"({{0}} {symbol} {{1}})"
     function(symbol, takes=[CONDITION, CONDITION], rest=True, gives=BOOLEAN, duckdb=translation, form=form, safe=True)
     NODES[kind] = lambda found: (symbol, list(found.flatten()))
 
 
-_connect("AND", _lazy("AND", "NOT ", "FALSE"), exp.And)
-_connect("OR", _lazy("OR", "", "TRUE"), exp.Or)
+_register_connective("AND", _lazy("AND", "NOT ", "FALSE"), exp.And)
+_register_connective("OR", _lazy("OR", "", "TRUE"), exp.Or)
 function("NOT", takes=[CONDITION], gives=BOOLEAN, duckdb="(NOT {0})", form="(NOT {0})", safe=True)
 node(exp.Not, "NOT", "this")
 

@@ -7,38 +7,38 @@ from collections.abc import Sequence
 import pyarrow as pa
 from sqlglot import exp
 
-from panewise.lang.coercion import widest
+from panewise.lang.coercion import wider_type
 from panewise.lang.data_types import BOOLEAN, DOUBLE, FLOAT
 from panewise.lang.functions.casts import cast
-from panewise.lang.functions.catalogue import Translation, Typed, called, function, node, same
-from panewise.lang.functions.kinds import ALIKE, ANY, CONDITION, FRACTIONS_ALIKE, MEETING, NOT_TEXT, REAL, WORDS
+from panewise.lang.functions.catalogue import Translation, TypedSql, duckdb_call, function, node, same_type
+from panewise.lang.functions.kinds import ALIKE, ANY, CONDITION, FRACTIONS_ALIKE, COMPARABLE, NOT_TEXT, REAL, TEXT_ONLY
 
 
-def _null_if(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+def _null_if(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
     """The first value, unless both are equal in the type where they meet."""
     a, b = arguments
-    both = widest(a.type, b.type)
+    both = wider_type(a.type, b.type)
     return f"CASE WHEN {cast(a, both)} = {cast(b, both)} THEN NULL ELSE {a.sql} END"
 
 
 def _extreme(name: str) -> Translation:
     """The greatest or the least. DuckDB takes the sign of a zero that is a FLOAT away, of one that is a DOUBLE not."""
 
-    def translated(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+    def translate(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
         return f"{name}({', '.join(cast(a, DOUBLE) if kind == FLOAT else a.sql for a in arguments)})"
 
-    return translated
+    return translate
 
 
-function("COALESCE", takes=[ALIKE, ALIKE], least=1, rest=True, gives=same(), duckdb=called("coalesce"))
-function("IFNULL", "NVL", takes=[ALIKE, ALIKE], gives=same(), duckdb=called("coalesce"))
-function("IF", "IFF", takes=[CONDITION, ALIKE, ALIKE], gives=same(1), duckdb="CASE WHEN {0} THEN {1} ELSE {2} END")
-function("NVL2", takes=[ANY, ALIKE, ALIKE], gives=same(1), duckdb="CASE WHEN {0} IS NOT NULL THEN {1} ELSE {2} END")
-function("NULLIF", takes=[MEETING, MEETING], gives=same(), duckdb=_null_if)
-for _kind in (NOT_TEXT, WORDS):
-    function("GREATEST", takes=[_kind, _kind], rest=True, gives=same(), duckdb=_extreme("greatest"))
-    function("LEAST", takes=[_kind, _kind], rest=True, gives=same(), duckdb=_extreme("least"))
+function("COALESCE", takes=[ALIKE, ALIKE], least=1, rest=True, gives=same_type(), duckdb=duckdb_call("coalesce"))
+function("IFNULL", "NVL", takes=[ALIKE, ALIKE], gives=same_type(), duckdb=duckdb_call("coalesce"))
+function("IF", "IFF", takes=[CONDITION, ALIKE, ALIKE], gives=same_type(1), duckdb="CASE WHEN {0} THEN {1} ELSE {2} END")
+function("NVL2", takes=[ANY, ALIKE, ALIKE], gives=same_type(1), duckdb="CASE WHEN {0} IS NOT NULL THEN {1} ELSE {2} END")
+function("NULLIF", takes=[COMPARABLE, COMPARABLE], gives=same_type(), duckdb=_null_if)
+for _kind in (NOT_TEXT, TEXT_ONLY):
+    function("GREATEST", takes=[_kind, _kind], rest=True, gives=same_type(), duckdb=_extreme("greatest"))
+    function("LEAST", takes=[_kind, _kind], rest=True, gives=same_type(), duckdb=_extreme("least"))
 function("ISNAN", takes=[REAL], gives=BOOLEAN, duckdb="coalesce(isnan({0}), FALSE)")
-function("NANVL", takes=[FRACTIONS_ALIKE] * 2, gives=same(), duckdb="CASE WHEN isnan({0}) THEN {1} ELSE {0} END")
+function("NANVL", takes=[FRACTIONS_ALIKE] * 2, gives=same_type(), duckdb="CASE WHEN isnan({0}) THEN {1} ELSE {0} END")
 
 node(exp.If, "IF", "this", "true", "false")

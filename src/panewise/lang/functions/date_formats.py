@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from panewise.errors import BindProblem
 from panewise.lang.data_types import DATE, STRING, TIMESTAMP, duckdb_text
-from panewise.lang.functions.catalogue import Typed, function, instead
+from panewise.lang.functions.catalogue import TypedSql, function, suggest_instead
 from panewise.lang.functions.kinds import CONSTANT, DAY, INSTANT, LONG
 
 _PIECE = re.compile(r"'(?:[^']|'')*'|([A-Za-z])\1*|.", re.DOTALL)
@@ -43,7 +43,7 @@ _MEANINGS = {
 }
 
 
-def _written(moment: str, pattern: str) -> str:
+def _format_moment(moment: str, pattern: str) -> str:
     """DuckDB's text for a moment, written by a pattern."""
     pieces = []
     for found in _PIECE.finditer(pattern):
@@ -64,9 +64,9 @@ def _written(moment: str, pattern: str) -> str:
 _KNOWN = "use yyyy, MM, dd, HH, mm, ss, SSS, MMM, EEE, a, and text in single quotes"
 
 
-def _formatted(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+def _date_format(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
     moment, pattern = arguments
-    return f"({_written(moment.sql, str(pattern.literal))})"
+    return f"({_format_moment(moment.sql, str(pattern.literal))})"
 
 
 _PATTERNS = ("yyyy-MM-dd HH:mm:ss", "dd/MM/yy h:m:s a", "EEE, d MMM yyyy", "EEEE MMMM D", "HH:mm:ss.SSSSSS")
@@ -75,15 +75,15 @@ function(
     "DATE_FORMAT",
     takes=[INSTANT, CONSTANT],
     gives=STRING,
-    duckdb=_formatted,
+    duckdb=_date_format,
     edges=[(moment, f"'{pattern}'") for moment in _SOME for pattern in _PATTERNS],
 )
 
 
-def _from_seconds(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+def _from_seconds(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
     seconds, *pattern = arguments
     said = str(pattern[0].literal) if pattern else "yyyy-MM-dd HH:mm:ss"
-    return f"({_written(f'make_timestamp({seconds.sql} * 1000000)', said)})"
+    return f"({_format_moment(f'make_timestamp({seconds.sql} * 1000000)', said)})"
 
 
 _SECONDS = ("0", "-1", "1709210096", "CAST(NULL AS BIGINT)")
@@ -99,5 +99,5 @@ function(
 )
 function("TO_DATE", takes=[DAY], gives=DATE, duckdb="{0}")
 function("TO_TIMESTAMP", takes=[INSTANT], gives=TIMESTAMP, duckdb="{0}")
-instead("shift the times by an interval, since everything here is in UTC", "FROM_UTC_TIMESTAMP", "TO_UTC_TIMESTAMP")
-instead("use the time of the stream", "NOW", "CURRENT_TIMESTAMP", "CURRENT_DATE")
+suggest_instead("shift the times by an interval, since everything here is in UTC", "FROM_UTC_TIMESTAMP", "TO_UTC_TIMESTAMP")
+suggest_instead("use the time of the stream", "NOW", "CURRENT_TIMESTAMP", "CURRENT_DATE")

@@ -11,16 +11,16 @@ import pyarrow as pa
 from panewise.errors import BindProblem
 from panewise.lang.data_types import BOOLEAN, DOUBLE, FLOAT, INTEGERS, STRING, duckdb_text
 from panewise.lang.functions.casts import cast
-from panewise.lang.functions.catalogue import Typed, fails, function, macro
-from panewise.lang.functions.kinds import CONSTANT, CONSTANT_WHOLE, REAL, Kind
+from panewise.lang.functions.catalogue import TypedSql, error_call, function, macro
+from panewise.lang.functions.kinds import CONSTANT, CONSTANT_WHOLE, REAL, ArgumentKind
 from panewise.schema import type_name
 
-_TOO_LARGE = fails("a number has more digits than can be written exactly", "round it, or cast it to DECIMAL and STRING")
+_TOO_LARGE = error_call("a number has more digits than can be written exactly", "round it, or cast it to DECIMAL and STRING")
 #: Hosts agree on fifteen digits of a fraction, before and after the point.
 _EXACT = "abs({0}) * 1e{d} < 1e15"
 
 
-def _number(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+def _format_number(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
     number, places = arguments
     digits = int(places.literal)
     if digits < 0:
@@ -39,7 +39,7 @@ function(
     "FORMAT_NUMBER",
     takes=[REAL, CONSTANT_WHOLE],
     gives=STRING,
-    duckdb=_number,
+    duckdb=_format_number,
     edges=[(number, digits) for number in _WRITTEN for digits in ("0", "2", "-1")],
 )
 
@@ -61,7 +61,7 @@ class _Directive:
     places: int | None
     letter: str
 
-    def written(self, value: Typed) -> str:
+    def format_value(self, value: TypedSql) -> str:
         """The text of a value, as wide as it must be."""
         wanted = {"s": (STRING, BOOLEAN, FLOAT, DOUBLE, *INTEGERS), "d": INTEGERS, "f": (FLOAT, DOUBLE)}
         if value.type not in wanted[self.letter]:
@@ -76,14 +76,14 @@ class _Directive:
         missing = f"repeat(' ', greatest({self.width} - pw_width({text}), 0))"
         return f"{text} || {missing}" if "-" in self.flags else f"{missing} || {text}"
 
-    def _s(self, value: Typed) -> tuple[str, str]:
+    def _s(self, value: TypedSql) -> tuple[str, str]:
         return cast(value, STRING), "''"
 
-    def _d(self, value: Typed) -> tuple[str, str]:
+    def _d(self, value: TypedSql) -> tuple[str, str]:
         mark = "{:,}" if "," in self.flags else "{}"
         return f"format('{mark}', abs(CAST({value.sql} AS HUGEINT)))", self._sign(f"{value.sql} < 0")
 
-    def _f(self, value: Typed) -> tuple[str, str]:
+    def _f(self, value: TypedSql) -> tuple[str, str]:
         places = 6 if self.places is None else self.places
         if places > 9:
             raise BindProblem(f"%.{places}f has too many places", fix="write at most nine")
@@ -105,7 +105,7 @@ def _parts(text: str) -> Iterator[str | _Directive]:
     """What stands in a format, piece by piece."""
     place = 0
     for found in _DIRECTIVE.finditer(text):
-        yield _between(text, place, found.start())
+        yield _text_between(text, place, found.start())
         place = found.end()
         letter, flags = found["letter"], found["flags"]
         if letter in "%n":
@@ -115,16 +115,16 @@ def _parts(text: str) -> Iterator[str | _Directive]:
             yield _Directive(flags, int(found["width"] or 0), places, letter)
         else:
             raise BindProblem(f"{found[0]} is no format we know", fix="use %s, %d or %f")
-    yield _between(text, place, len(text))
+    yield _text_between(text, place, len(text))
 
 
-def _between(text: str, start: int, end: int) -> str:
+def _text_between(text: str, start: int, end: int) -> str:
     if "%" in text[start:end]:
         raise BindProblem(f"{text!r} has a % that starts no format", fix="write %%")
     return text[start:end]
 
 
-def _formatted(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+def _format_string(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
     form, *values = arguments
     pieces, given = [], iter(values)
     for part in _parts(str(form.literal)):
@@ -134,12 +134,12 @@ def _formatted(arguments: Sequence[Typed], kind: pa.DataType) -> str:
         value = next(given, None)
         if value is None:
             raise BindProblem(f"{form.text} asks for more than {len(values)} values", fix="give a value for each %")
-        pieces.append(part.written(value))
+        pieces.append(part.format_value(value))
     return " || ".join(pieces) or "''"
 
 
 #: Whatever a format can say something about; each directive looks at its own value.
-_VALUE = Kind("a value", lambda given: given, (STRING,))
+_VALUE = ArgumentKind("a value", lambda given: given, (STRING,))
 function(
     "FORMAT_STRING",
     "PRINTF",
@@ -147,7 +147,7 @@ function(
     least=1,
     rest=True,
     gives=STRING,
-    duckdb=_formatted,
+    duckdb=_format_string,
     edges=[
         ("'%s|%5s|%-9s'", "'Hello'", "'ab'", "?"),
         ("'%d-%s %% %n'", "1", "'Hello'"),

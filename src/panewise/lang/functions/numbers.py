@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from panewise.lang.coercion import widest
+from panewise.lang.coercion import wider_type
 from panewise.lang.data_types import BIGINT, DOUBLE, INT
 from panewise.lang.functions.casts import cast
-from panewise.lang.functions.catalogue import function, macro, same
+from panewise.lang.functions.catalogue import function, macro, same_type
 from panewise.lang.functions.kinds import LONG, NUMBER, REAL, SIGNED, WHOLE
 
 #: How far transcendental functions may be from Java's, in units of the last place.
 _NEAR = 2
 
-function("ABS", takes=[SIGNED], gives=same(), duckdb="abs({0})")
+function("ABS", takes=[SIGNED], gives=same_type(), duckdb="abs({0})")
 macro(
     "pw_sign(x)",
     "CASE WHEN isnan(x) OR x = 0 THEN x WHEN x > 0 THEN CAST(1 AS DOUBLE) WHEN x < 0 THEN CAST(-1 AS DOUBLE) END",
@@ -88,7 +88,7 @@ function("WIDTH_BUCKET", takes=[REAL] * 3 + [LONG], gives=BIGINT, duckdb="pw_buc
 function(
     "ZEROIFNULL",
     takes=[NUMBER],
-    gives=lambda args: widest(args[0].type, INT),
+    gives=lambda args: wider_type(args[0].type, INT),
     duckdb=lambda args, kind: f"coalesce({cast(args[0], kind)}, 0)",
 )
-function("NULLIFZERO", takes=[NUMBER], gives=same(), duckdb="CASE WHEN {0} <> 0 THEN {0} END")
+function("NULLIFZERO", takes=[NUMBER], gives=same_type(), duckdb="CASE WHEN {0} <> 0 THEN {0} END")

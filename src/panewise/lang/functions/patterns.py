@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from panewise.errors import BindProblem
 from panewise.lang.data_types import BOOLEAN, INT, STRING, duckdb_text
-from panewise.lang.functions.catalogue import NODES, Gives, Translation, Typed, fails, function, instead
+from panewise.lang.functions.catalogue import NODES, Gives, Translation, TypedSql, error_call, function, suggest_instead
 from panewise.lang.functions.kinds import CONSTANT, CONSTANT_WHOLE, TEXT
 from panewise.lang.regex import Regex, replacement
 
@@ -19,7 +19,7 @@ from panewise.lang.regex import Regex, replacement
 
 
 def _like(operator: str) -> Translation:
-    def translated(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+    def translate(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
         text, pattern, *said = arguments
         escape = str(said[0].literal) if said else "\\"
         if len(escape) != 1:
@@ -28,7 +28,7 @@ def _like(operator: str) -> Translation:
         character = re.escape(escape)
         sound = f"^(?s:[^{character}]|{character}[%_{character}])*$"
         if pattern.literal is None:
-            bad = fails(f"{escape} in a pattern of {operator} stands before a letter", f"write {escape}{escape}")
+            bad = error_call(f"{escape} in a pattern of {operator} stands before a letter", f"write {escape}{escape}")
             return f"CASE WHEN regexp_matches({pattern.sql}, {duckdb_text(sound)}) THEN {compared} " + (
                 f"WHEN {pattern.sql} IS NOT NULL THEN {bad} END"
             )
@@ -36,7 +36,7 @@ def _like(operator: str) -> Translation:
             raise BindProblem(f"{escape} in {pattern.text} stands before a letter", fix=f"write {escape}{escape}")
         return compared
 
-    return translated
+    return translate
 
 
 for _name in ("LIKE", "ILIKE"):
@@ -51,13 +51,13 @@ for _name in ("LIKE", "ILIKE"):
     )
 
 
-def _likeness(name: str) -> Any:
+def _like_parts(name: str) -> Any:
     """The parts of LIKE, whose ESCAPE sqlglot puts around or into it."""
     return lambda found: (name, [found.this, found.expression, *filter(None, [found.args.get("escape")])])
 
 
 for _kind, _name in ((exp.Like, "LIKE"), (exp.ILike, "ILIKE")):
-    NODES[_kind] = _likeness(_name)
+    NODES[_kind] = _like_parts(_name)
 NODES[exp.Escape] = lambda found: (
     "ILIKE" if isinstance(found.this, exp.ILike) else "LIKE",
     [found.this.this, found.this.expression, found.expression],
@@ -66,10 +66,10 @@ NODES[exp.Escape] = lambda found: (
 # ---- regular expressions -------------------------------------------------------------------------------------------
 
 
-def _searching(template: str) -> Translation:
+def _search(template: str) -> Translation:
     """A search that only asks whether or what: {0} is the text, {p} the pattern, {g} the group."""
 
-    def translated(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+    def translate(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
         text, pattern, *group = arguments
         regex = Regex(str(pattern.literal))
         number = int(group[0].literal) if group else 1
@@ -78,36 +78,36 @@ def _searching(template: str) -> Translation:
         if "_all" in template:
             regex.refuse_empty()
         searched = template.format(text.sql, p=duckdb_text(regex.text), g=number)
-        return regex.guarded(text.sql, searched)
+        return regex.guard_search(text.sql, searched)
 
-    return translated
+    return translate
 
 
-def _matching(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+def _match(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
     text, pattern = arguments
     regex = Regex(str(pattern.literal), only_matched=True)
-    return regex.guarded(text.sql, f"regexp_matches({text.sql}, {duckdb_text(regex.text)})")
+    return regex.guard_search(text.sql, f"regexp_matches({text.sql}, {duckdb_text(regex.text)})")
 
 
-def _replacing(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+def _replace(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
     text, pattern, fresh = arguments
     regex = Regex(str(pattern.literal))
     regex.refuse_empty()
     written = duckdb_text(replacement(str(fresh.literal), regex.groups))
-    return regex.guarded(text.sql, f"regexp_replace({text.sql}, {duckdb_text(regex.text)}, {written}, 'g')")
+    return regex.guard_search(text.sql, f"regexp_replace({text.sql}, {duckdb_text(regex.text)}, {written}, 'g')")
 
 
-def _splitting(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+def _split_text(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
     text, pattern = arguments
     if pattern.literal == "":
         return f"CASE WHEN {text.sql} = '' THEN [''] ELSE string_split({text.sql}, '') END"
     regex = Regex(str(pattern.literal))
     regex.refuse_empty()
-    return regex.guarded(text.sql, f"string_split_regex({text.sql}, {duckdb_text(regex.text)})")
+    return regex.guard_search(text.sql, f"string_split_regex({text.sql}, {duckdb_text(regex.text)})")
 
 
 #: Patterns that tests try: classes, anchors, groups, dots, ends of lines, cases.
-_TRIED = (
+_TEST_PATTERNS = (
     "'[a-z]+'",
     "'^h.*d'",
     r"r'(\w)(\d?)'",
@@ -122,13 +122,13 @@ _TRIED = (
 )
 
 
-def _regular(*names: str, gives: Gives, duckdb: Translation, group: bool = False, form: str | None = None) -> None:
+def _register_regex(*names: str, gives: Gives, duckdb: Translation, group: bool = False, form: str | None = None) -> None:
     edges = [_WORD] * (not group) + [
-        ("?", pattern) for pattern in _TRIED if not group or "(" in pattern.replace("(?", "")
+        ("?", pattern) for pattern in _TEST_PATTERNS if not group or "(" in pattern.replace("(?", "")
     ]
     function(*names, takes=[TEXT, CONSTANT], gives=gives, duckdb=duckdb, form=form, edges=edges)
     if group:
-        numbered = [("?", _TRIED[2], "1"), ("?", _TRIED[2], "2"), *(("?", pattern, "0") for pattern in _TRIED)]
+        numbered = [("?", _TEST_PATTERNS[2], "1"), ("?", _TEST_PATTERNS[2], "2"), *(("?", pattern, "0") for pattern in _TEST_PATTERNS)]
         function(*names, takes=[TEXT, CONSTANT, CONSTANT_WHOLE], gives=gives, duckdb=duckdb, edges=numbered)
 
 
@@ -138,29 +138,29 @@ _EACH = "list_transform(regexp_extract_all({0}, {p}, {g}), lambda found: coalesc
 _WORD = ("'  padded  pad'", r"r'\bpad\b'")
 
 
-_regular("RLIKE", "REGEXP", gives=BOOLEAN, duckdb=_matching, form="({0} RLIKE {1})")
-_regular("REGEXP_LIKE", gives=BOOLEAN, duckdb=_matching)
-_regular("REGEXP_EXTRACT", gives=STRING, duckdb=_searching("regexp_extract({0}, {p}, {g})"), group=True)
-_regular("REGEXP_EXTRACT_ALL", gives=pa.list_(STRING), duckdb=_searching(_EACH), group=True)
-_regular("REGEXP_COUNT", gives=INT, duckdb=_searching("len(regexp_extract_all({0}, {p}))"))
-_regular(
+_register_regex("RLIKE", "REGEXP", gives=BOOLEAN, duckdb=_match, form="({0} RLIKE {1})")
+_register_regex("REGEXP_LIKE", gives=BOOLEAN, duckdb=_match)
+_register_regex("REGEXP_EXTRACT", gives=STRING, duckdb=_search("regexp_extract({0}, {p}, {g})"), group=True)
+_register_regex("REGEXP_EXTRACT_ALL", gives=pa.list_(STRING), duckdb=_search(_EACH), group=True)
+_register_regex("REGEXP_COUNT", gives=INT, duckdb=_search("len(regexp_extract_all({0}, {p}))"))
+_register_regex(
     "REGEXP_SUBSTR",
     gives=STRING,
-    duckdb=_searching("CASE WHEN regexp_matches({0}, {p}) THEN regexp_extract({0}, {p}) END"),
+    duckdb=_search("CASE WHEN regexp_matches({0}, {p}) THEN regexp_extract({0}, {p}) END"),
 )
 function(
     "REGEXP_REPLACE",
     takes=[TEXT, CONSTANT, CONSTANT],
     gives=STRING,
-    duckdb=_replacing,
-    edges=[("?", pattern, "'<$0>'") for pattern in _TRIED] + [("?", _TRIED[2], r"r'$2\$x$1'")],
+    duckdb=_replace,
+    edges=[("?", pattern, "'<$0>'") for pattern in _TEST_PATTERNS] + [("?", _TEST_PATTERNS[2], r"r'$2\$x$1'")],
 )
 function(
     "SPLIT",
     takes=[TEXT, CONSTANT],
     gives=pa.list_(STRING),
-    duckdb=_splitting,
-    edges=[("?", pattern) for pattern in (*_TRIED, "','", "''")],
+    duckdb=_split_text,
+    edges=[("?", pattern) for pattern in (*_TEST_PATTERNS, "','", "''")],
 )
 NODES[exp.RegexpLike] = lambda found: ("RLIKE", [found.this, found.expression])
-instead("use REGEXP_EXTRACT and LENGTH", "REGEXP_INSTR")
+suggest_instead("use REGEXP_EXTRACT and LENGTH", "REGEXP_INSTR")

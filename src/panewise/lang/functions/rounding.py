@@ -6,40 +6,40 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from panewise.lang.coercion import bounded
+from panewise.lang.coercion import bounded_decimal
 from panewise.lang.data_types import BIGINT, DOUBLE, INTEGERS, duckdb_type
 from panewise.lang.functions.casts import cast
-from panewise.lang.functions.catalogue import Translation, Typed, function, macro
+from panewise.lang.functions.catalogue import Translation, TypedSql, function, macro
 from panewise.lang.functions.kinds import CONSTANT_WHOLE, NUMBER, REAL
 
 
-def _whole(arguments: Sequence[Typed]) -> pa.DataType:
+def _whole_type(arguments: Sequence[TypedSql]) -> pa.DataType:
     kind = arguments[0].type
-    return bounded(kind.precision - kind.scale + 1, 0) if pa.types.is_decimal(kind) else BIGINT
+    return bounded_decimal(kind.precision - kind.scale + 1, 0) if pa.types.is_decimal(kind) else BIGINT
 
 
 def _next_whole(name: str) -> Translation:
-    def translated(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+    def translate(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
         (a,) = arguments
         if a.type in INTEGERS:
             return a.sql
         rounded = f"{name}({a.sql})"
-        return rounded if pa.types.is_decimal(kind) else cast(Typed(rounded, DOUBLE, text=a.text), BIGINT)
+        return rounded if pa.types.is_decimal(kind) else cast(TypedSql(rounded, DOUBLE, text=a.text), BIGINT)
 
-    return translated
+    return translate
 
 
-function("FLOOR", takes=[NUMBER], gives=_whole, duckdb=_next_whole("floor"))
-function("CEIL", "CEILING", takes=[NUMBER], gives=_whole, duckdb=_next_whole("ceil"))
+function("FLOOR", takes=[NUMBER], gives=_whole_type, duckdb=_next_whole("floor"))
+function("CEIL", "CEILING", takes=[NUMBER], gives=_whole_type, duckdb=_next_whole("ceil"))
 function("RINT", takes=[REAL], gives=DOUBLE, duckdb="round_even({0}, 0)")
 
 
-def _digits(arguments: Sequence[Typed]) -> int:
+def _digits(arguments: Sequence[TypedSql]) -> int:
     """How many digits after the point are left; before it, where it is negative."""
     return int(arguments[1].literal) if len(arguments) > 1 else 0
 
 
-def _type(arguments: Sequence[Typed]) -> pa.DataType:
+def _type(arguments: Sequence[TypedSql]) -> pa.DataType:
     """A decimal may get one more digit before the point, and has no more after it than it had."""
     kind, digits = arguments[0].type, _digits(arguments)
     if not pa.types.is_decimal(kind):
@@ -58,7 +58,7 @@ macro(
 )
 
 
-def _rounded(even: bool) -> Translation:
+def _round(even: bool) -> Translation:
     def exact(sql: str, digits: int) -> str:
         rounded = f"round({sql}, {digits})"
         unit = (
@@ -66,7 +66,7 @@ def _rounded(even: bool) -> Translation:
         )
         return f"pw_even({sql}, {rounded}, {unit})" if even else rounded
 
-    def translated(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+    def translate(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
         a, digits = arguments[0], _digits(arguments)
         if kind in INTEGERS:
             return a.sql if digits >= 0 else exact(f"CAST({a.sql} AS DECIMAL(38, 0))", max(digits, -37))
@@ -85,7 +85,7 @@ def _rounded(even: bool) -> Translation:
             else f"CAST(0 AS {duckdb_type(kind)})"
         )
 
-    return translated
+    return translate
 
 
 _EDGES = [("?",), *(("?", digits) for digits in ("2", "-1", "0", "5"))]
@@ -95,7 +95,7 @@ for _name, _even in (("ROUND", False), ("BROUND", True)):
         takes=[NUMBER, CONSTANT_WHOLE],
         least=1,
         gives=_type,
-        duckdb=_rounded(_even),
+        duckdb=_round(_even),
         made_up=False,
         edges=_EDGES,
         stricter=_even,

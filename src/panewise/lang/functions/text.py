@@ -8,20 +8,20 @@ import pyarrow as pa
 from sqlglot import exp
 
 from panewise.lang.data_types import BOOLEAN, INT, STRING
-from panewise.lang.functions.catalogue import NODES, Typed, fails, function, instead, macro, node
+from panewise.lang.functions.catalogue import NODES, TypedSql, error_call, function, suggest_instead, macro, node
 from panewise.lang.functions.kinds import BYTES, LONG, TEXT, WHOLE
 
 #: Letters that become several in upper case, which DuckDB leaves as they are.
 _WIDE = "ßŉǰΐΰևẖẗẘẙẚὐὒὔὖᾀᾁᾂᾃᾄᾅᾆᾇᾈᾉᾊᾋᾌᾍᾎᾏᾐᾑᾒᾓᾔᾕᾖᾗᾘᾙᾚᾛᾜᾝᾞᾟᾠᾡᾢᾣᾤᾥᾦᾧᾨᾩᾪᾫᾬᾭᾮᾯᾲᾳᾴᾶᾷᾼῂῃῄῆῇῌῒΐῖῗῢΰῤῦῧῲῳῴῶῷῼﬀﬁﬂﬃﬄﬅﬆﬓﬔﬕﬖﬗ"
 
 
-def _widened(text: str) -> str:
+def _expand_letters(text: str) -> str:
     for letter in _WIDE:
         text = f"replace({text}, '{letter}', '{letter.upper()}')"
     return text
 
 
-macro("pw_upper(s)", f"CASE WHEN regexp_matches(s, '[{_WIDE}]') THEN upper({_widened('s')}) ELSE upper(s) END")
+macro("pw_upper(s)", f"CASE WHEN regexp_matches(s, '[{_WIDE}]') THEN upper({_expand_letters('s')}) ELSE upper(s) END")
 #: A capital sigma that ends a word has a small letter of its own, and one letter becomes two.
 macro(
     "pw_lower(s)",
@@ -53,13 +53,13 @@ function("CONCAT", takes=[TEXT], rest=True, gives=STRING, duckdb=lambda args, ki
 node(exp.DPipe, "||")
 
 
-def _joined(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+def _concat_with_separator(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
     """Texts that are there, with the first one between them."""
     separator, *texts = (a.sql for a in arguments)
     return f"CASE WHEN {separator} IS NOT NULL THEN concat_ws({', '.join([separator, *texts])}) END"
 
 
-function("CONCAT_WS", takes=[TEXT, TEXT], rest=True, gives=STRING, duckdb=_joined)
+function("CONCAT_WS", takes=[TEXT, TEXT], rest=True, gives=STRING, duckdb=_concat_with_separator)
 
 # ---- parts of a text -----------------------------------------------------------------------------------------------
 
@@ -127,7 +127,7 @@ function(
     ELSE pw_joined(list_slice(string_split({0}, {1}), {2}, -1), {1}) END""",
     edges=[("'a,b,,c'", "','", count) for count in ("1", "2", "-1", "-2", "9", "-9", "0")],
 )
-_ZEROTH = fails("SPLIT_PART counts parts from 1", "use another number")
+_ZEROTH = error_call("SPLIT_PART counts parts from 1", "use another number")
 function(
     "SPLIT_PART",
     takes=[TEXT, TEXT, WHOLE],
@@ -212,13 +212,13 @@ function(
 )
 
 
-def _chosen(arguments: Sequence[Typed], kind: pa.DataType) -> str:
+def _pick_text(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
     """One of several texts, by its number."""
     number, *texts = (a.sql for a in arguments)
     branches = " ".join(f"WHEN {place} THEN {text}" for place, text in enumerate(texts, start=1))
-    bad = fails(f"ELT has {len(texts)} texts and is asked for another one", "check the number")
+    bad = error_call(f"ELT has {len(texts)} texts and is asked for another one", "check the number")
     return f"CASE {number} {branches} ELSE CASE WHEN {number} IS NOT NULL THEN {bad} END END"
 
 
-function("ELT", takes=[WHOLE, TEXT], rest=True, gives=STRING, duckdb=_chosen, edges=[("2", "'a'", "?"), ("1", "'a'")])
-instead("compute it before the rows come here", "SOUNDEX", "LEVENSHTEIN")
+function("ELT", takes=[WHOLE, TEXT], rest=True, gives=STRING, duckdb=_pick_text, edges=[("2", "'a'", "?"), ("1", "'a'")])
+suggest_instead("compute it before the rows come here", "SOUNDEX", "LEVENSHTEIN")

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from panewise.engine.sealed import table_buffer
-from panewise.errors import PanewiseError, TooMuch
+from panewise.errors import PanewiseError, LimitExceeded
 from panewise.runtime.local.host import DuckDBHost
 from panewise.runtime.local.sandbox import read_frame, write_frame
 from panewise.scalar import Scalar
@@ -21,9 +21,9 @@ from panewise.scalar import Scalar
 #: Others go first.
 NICE = 10
 #: Rows that are evaluated at once, at first and at most: large answers are noticed early.
-FEW, ROWS = 8, 1 << 14
+FIRST_ROWS, MAX_ROWS = 8, 1 << 14
 #: Who has grown by so many bytes makes room for another.
-GROWN = 64 << 20
+MAX_GROWTH = 64 << 20
 
 
 def main() -> None:
@@ -34,29 +34,29 @@ def main() -> None:
         os.nice(NICE)
         host = DuckDBHost()
         host.evaluate([Scalar("1 + 1", (), pa.int32())], pa.table({"#row": [0]}))
-        before = confine(memory)
+        before = limit_memory(memory)
         write_frame(out, b"")
         while (asked := read_frame(sys.stdin.buffer)) is not None:
             types, rows = read_frame(sys.stdin.buffer), read_frame(sys.stdin.buffer)
             if types is None or rows is None:
                 return
-            said, found = answered(host, json.loads(asked), types, rows, answer)
-            said["last"] = written() > before + GROWN
+            said, found = answer_request(host, json.loads(asked), types, rows, answer)
+            said["last"] = writable_bytes() > before + MAX_GROWTH
             write_frame(out, json.dumps(said).encode())
             write_frame(out, found)
             if said["last"]:
                 return
 
 
-def confine(memory: int) -> int:
+def limit_memory(memory: int) -> int:
     """Bound the memory that may come on top of what is there; how much is there."""
-    before = written()
+    before = writable_bytes()
     if before:
         resource.setrlimit(resource.RLIMIT_DATA, (before + memory, before + memory))
     return before
 
 
-def written() -> int:
+def writable_bytes() -> int:
     """Bytes that this process may write to; zero where the system does not say."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
@@ -65,15 +65,15 @@ def written() -> int:
     return next((1024 * int(line.split()[1]) for line in lines if line.startswith("VmData:")), 0)
 
 
-def answered(host: DuckDBHost, asked: Any, types: bytes, rows: bytes, most: int) -> tuple[dict[str, Any], Any]:
+def answer_request(host: DuckDBHost, asked: Any, types: bytes, rows: bytes, most: int) -> tuple[dict[str, Any], Any]:
     """What is said to a request, and the table that was asked for."""
     kinds = pa.ipc.read_schema(pa.py_buffer(types)).types
     scalars = [Scalar(sql, tuple(names), kind) for (sql, names), kind in zip(asked["scalars"], kinds, strict=True)]
     # The system ends this process then, in the middle of whatever it does.
     signal.setitimer(signal.ITIMER_REAL, max(asked["seconds"], 0.001))
     try:
-        return {}, table_buffer(evaluated(host, scalars, pa.ipc.open_stream(rows).read_all(), most))
-    except TooMuch as problem:
+        return {}, table_buffer(evaluate_in_slices(host, scalars, pa.ipc.open_stream(rows).read_all(), most))
+    except LimitExceeded as problem:
         return {"limit": problem.message, "fix": problem.fix}, b""
     except MemoryError:
         return {"limit": "it takes too much memory", "fix": "compute less at once"}, b""
@@ -83,14 +83,14 @@ def answered(host: DuckDBHost, asked: Any, types: bytes, rows: bytes, most: int)
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def evaluated(host: DuckDBHost, scalars: list[Scalar], table: pa.Table, most: int) -> pa.Table:
+def evaluate_in_slices(host: DuckDBHost, scalars: list[Scalar], table: pa.Table, most: int) -> pa.Table:
     """The expressions, slice by slice, for as long as the answer is not too large."""
     names, found = [str(number) for number in range(len(scalars))], list[pa.Table]()
-    size, start, count = 0, 0, FEW
+    size, start, count = 0, 0, FIRST_ROWS
     while start < table.num_rows or not found:
         found.append(pa.table(host.evaluate(scalars, table.slice(start, count)), names=names))
         size += found[-1].nbytes
         if size > most:
-            raise TooMuch(f"the answer has more than {most:,} bytes", fix="ask for fewer windows or groups")
-        start, count = start + count, min(4 * count, ROWS)
+            raise LimitExceeded(f"the answer has more than {most:,} bytes", fix="ask for fewer windows or groups")
+        start, count = start + count, min(4 * count, MAX_ROWS)
     return pa.concat_tables(found)

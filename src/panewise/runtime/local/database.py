@@ -10,10 +10,10 @@ from typing import Any
 from panewise.errors import PanewiseError
 
 #: The environment variable that says how much memory DuckDB may use, and what it may use without.
-MEMORY, DEFAULT_MEMORY = "PANEWISE_DUCKDB_MEMORY", "1GB"
+MEMORY_VARIABLE, DEFAULT_MEMORY = "PANEWISE_DUCKDB_MEMORY", "1GB"
 
 #: No files, no network, no code from elsewhere, no variables of Python, and nothing said of this machine's folders.
-_ALONE = {
+_ISOLATION_SETTINGS = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -29,7 +29,7 @@ _ALONE = {
 def open_database() -> Any:
     """A private database in memory, in UTC and in one thread; no statement can change its settings."""
     opened = import_module("duckdb").connect(
-        ":memory:", config={**_ALONE, "threads": "1", "memory_limit": memory_limit()}
+        ":memory:", config={**_ISOLATION_SETTINGS, "threads": "1", "memory_limit": memory_limit()}
     )
     # Not a setting of the database before its calendar is there, so it cannot stand above.
     opened.execute("SET GLOBAL TimeZone = 'UTC'")
@@ -39,7 +39,7 @@ def open_database() -> Any:
 
 def memory_limit() -> str:
     """How much memory DuckDB may use, as the environment says."""
-    said = os.environ.get(MEMORY, DEFAULT_MEMORY)
+    said = os.environ.get(MEMORY_VARIABLE, DEFAULT_MEMORY)
     if not re.fullmatch(r"[1-9][0-9]*(MB|GB)", said):
-        raise PanewiseError(f"{MEMORY} is {said!r}", fix="set it to a size such as 500MB or 4GB")
+        raise PanewiseError(f"{MEMORY_VARIABLE} is {said!r}", fix="set it to a size such as 500MB or 4GB")
     return said

@@ -10,17 +10,17 @@ from typing import Any
 import pyarrow as pa
 
 from panewise import reference
-from panewise.accounting import Outcome, missing
+from panewise.accounting import Outcome, loss_report
 from panewise.algebra import Host, Query, default_host
 from panewise.algebra.hints import hints
 from panewise.engine import Engine, Pool
-from panewise.engine.pool import answerable
+from panewise.engine.pool import plan_or_refusal
 from panewise.errors import PanewiseWarning, QueryProblem
 from panewise.schema import Stream
 from panewise.time import Boundary
 
 #: Rows fed at once: enough to be fast, few enough to tell progress.
-FEED = 1_000_000
+FEED_ROWS = 1_000_000
 
 
 def run(
@@ -44,13 +44,13 @@ def run(
     >>> pw.run("SELECT SUM(v) AS total FROM S [RANGE 3 SLIDE 2]", {"S": s}, time="t", until=4).to_pylist()
     [{'total': 30, 'w_start': -1, 'w_end': 2}, {'total': 60, 'w_start': 1, 'w_end': 4}]
     """
-    bound, given = reference.understood(query, streams, time, default_host())
+    bound, given = reference.bind_inputs(query, streams, time, default_host())
     outcome = execute(bound, given, boundary=boundary, until=until)
     for hint in hints(bound) if isinstance(query, str) else ():
         warnings.warn(hint, PanewiseWarning, stacklevel=2)
-    if lost := missing(outcome.accounting):
+    if lost := loss_report(outcome.accounting):
         warnings.warn(lost, PanewiseWarning, stacklevel=2)
-    return outcome.accounted()
+    return outcome.table_with_accounting()
 
 
 def execute(
@@ -69,17 +69,17 @@ def execute(
     The engine answers nearly all queries; the few others are answered by their meaning.
     """
     host = host or default_host()
-    bound, given = reference.understood(query, streams, time, host)
-    if isinstance(answerable(bound), str):
+    bound, given = reference.bind_inputs(query, streams, time, host)
+    if isinstance(plan_or_refusal(bound), str):
         return reference.execute(bound, given, boundary=boundary, until=until, host=host, progress=progress)
     try:
-        return _answered(bound, given, Boundary.of(boundary), until, host, progress)
+        return _run_engine(bound, given, Boundary.of(boundary), until, host, progress)
     except QueryProblem as found:
         # There is one query only, and nobody has named it.
         raise found.failures[0].problem from None
 
 
-def _answered(
+def _run_engine(
     query: Query,
     streams: Mapping[str, Stream],
     boundary: Boundary,
@@ -93,7 +93,7 @@ def _answered(
     engine = Engine(pool)
     total, before = sum(stream.arrow.num_rows for stream in read.values()), 0
     for name, stream in read.items():
-        for done in fed(engine, name, stream):
+        for done in feed_in_parts(engine, name, stream):
             progress(before + done, 2 * total)
         before += stream.arrow.num_rows
     found = engine.finish(until)["query"]
@@ -101,9 +101,9 @@ def _answered(
     return Outcome(found, engine.accounting, {name: engine.late(name) for name in read})
 
 
-def fed(engine: Engine, name: str, stream: Stream) -> Iterator[int]:
+def feed_in_parts(engine: Engine, name: str, stream: Stream) -> Iterator[int]:
     """Feed a bounded stream in parts; yields how many rows are in."""
     engine.reject_after(name, stream.horizon)
-    for start in range(0, stream.arrow.num_rows, FEED):
-        engine.feed(name, stream.arrow.slice(start, FEED))
-        yield min(start + FEED, stream.arrow.num_rows)
+    for start in range(0, stream.arrow.num_rows, FEED_ROWS):
+        engine.feed(name, stream.arrow.slice(start, FEED_ROWS))
+        yield min(start + FEED_ROWS, stream.arrow.num_rows)

@@ -12,21 +12,21 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
 
-from panewise.decoding import decoded
+from panewise.decoding import decode_table
 from panewise.errors import SourceProblem
 from panewise.runtime.json_text import json_bytes, json_rows
 from panewise.runtime.local.texts import csv_reason, read_times
-from panewise.runtime.whole import clear_drafts, draft_of
+from panewise.runtime.whole import clear_drafts, draft_path
 from panewise.schema import StreamSchema
 
 _SUFFIX = {"parquet": ".parquet", "csv": ".csv", "json": ".json"}
-_OF_SPARK = ("kafka:", "delta:", "rate:")
+_SPARK_SCHEMES = ("kafka:", "delta:", "rate:")
 _ENDINGS = {"parquet": (".parquet",), "csv": (".csv", ".csv.gz"), "json": (".json", ".jsonl", ".json.gz", ".jsonl.gz")}
 
 
 def read(address: str, declared: StreamSchema, base: Path) -> pa.Table:
     """All rows of a file, or of a folder's files in name order, with the declared columns and types."""
-    scheme, path = _split(address, base)
+    scheme, path = _split_address(address, base)
     files = _files(scheme, path, address)
     try:
         tables = [_READERS[scheme](file, declared.schema) for file in files]
@@ -47,36 +47,36 @@ def read_undeclared(path: Path) -> pa.Table:
     if not path.is_file():
         raise SourceProblem(f"'{path}' is no file", fix="check the path")
     try:
-        return _typed(_GUESSERS[scheme](path))
+        return _replace_null_types(_INFERRING_READERS[scheme](path))
     except (pa.ArrowException, OSError, ValueError) as problem:
         raise SourceProblem(f"'{path}' cannot be read: {_reason(problem)}", fix="check the file") from None
 
 
-def inferred(address: str, base: Path) -> pa.Schema:
+def infer_schema(address: str, base: Path) -> pa.Schema:
     """The columns of the first file at an address, in name order, with types that scripts can declare."""
-    if "://" in address or address.startswith(_OF_SPARK):
+    if "://" in address or address.startswith(_SPARK_SCHEMES):
         fix = "declare them in parentheses after the stream's name"
         raise SourceProblem(f"the columns of {address!r} are not known before it is read", fix=fix)
-    scheme, path = _split(address, base)
+    scheme, path = _split_address(address, base)
     file = _files(scheme, path, address)[0]
     try:
-        schema = pa.parquet.read_schema(file) if scheme == "parquet" else _GUESSERS[scheme](file).schema
+        schema = pa.parquet.read_schema(file) if scheme == "parquet" else _INFERRING_READERS[scheme](file).schema
     except (pa.ArrowException, OSError, ValueError) as problem:
         fix = "check the file, or declare the columns"
         raise SourceProblem(f"{address!r} cannot be read: {_reason(problem)}", fix=fix) from None
-    return pa.schema([(field.name, _declarable(field.type, scheme)) for field in schema])
+    return pa.schema([(field.name, _declarable_type(field.type, scheme)) for field in schema])
 
 
-def _declarable(kind: pa.DataType, scheme: str) -> pa.DataType:
+def _declarable_type(kind: pa.DataType, scheme: str) -> pa.DataType:
     """The type that a script would declare for such values; text without a zone is UTC, and without values is text."""
     if pa.types.is_dictionary(kind):
-        return _declarable(kind.value_type, scheme)
+        return _declarable_type(kind.value_type, scheme)
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", "UTC" if kind.tz or scheme != "parquet" else None)
-    return _PLAIN.get(kind, kind)
+    return _DECLARED_TYPES.get(kind, kind)
 
 
-_PLAIN = {
+_DECLARED_TYPES = {
     pa.null(): pa.string(),
     pa.uint8(): pa.int16(),
     pa.uint16(): pa.int32(),
@@ -93,12 +93,12 @@ _PLAIN = {
 
 def write(table: pa.Table, address: str, name: str, base: Path) -> Path:
     """Write one file into the folder of an address, whole or not at all."""
-    scheme, folder = _split(address, base)
+    scheme, folder = _split_address(address, base)
     target = folder / f"{name}{_SUFFIX[scheme]}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         clear_drafts(folder, patience=86_400)
-        draft = draft_of(target)
+        draft = draft_path(target)
         try:
             _WRITERS[scheme](table, str(draft))
             os.replace(draft, target)
@@ -115,9 +115,9 @@ def write(table: pa.Table, address: str, name: str, base: Path) -> Path:
     return target
 
 
-def _split(address: str, base: Path) -> tuple[str, Path]:
+def _split_address(address: str, base: Path) -> tuple[str, Path]:
     scheme, colon, path = address.partition(":")
-    if address.startswith(_OF_SPARK):
+    if address.startswith(_SPARK_SCHEMES):
         raise SourceProblem(f"{address!r} is read and written by Spark only", fix="run the script with --spark")
     if not colon or scheme not in _SUFFIX or not path:
         raise SourceProblem(f"{address!r} is no address Panewise knows", fix="use parquet:path, csv:path or json:path")
@@ -126,7 +126,7 @@ def _split(address: str, base: Path) -> tuple[str, Path]:
 
 def _files(scheme: str, path: Path, address: str) -> list[Path]:
     if path.is_dir():
-        found = sorted(file for file in path.rglob("*") if file.name.endswith(_ENDINGS[scheme]) and _public(file))
+        found = sorted(file for file in path.rglob("*") if file.name.endswith(_ENDINGS[scheme]) and _is_public(file))
         if not found:
             raise SourceProblem(f"{address!r} holds no {_SUFFIX[scheme]} files", fix="check the path and the format")
         return found
@@ -135,36 +135,36 @@ def _files(scheme: str, path: Path, address: str) -> list[Path]:
     return [path]
 
 
-def _public(file: Path) -> bool:
+def _is_public(file: Path) -> bool:
     """Names that start with a dot or an underscore belong to whoever wrote the folder."""
     return not file.name.startswith((".", "_"))
 
 
-def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+def _cast_to_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
     missing = [name for name in schema.names if name not in table.column_names]
     if missing:
         raise ValueError(f"it has no column {missing[0]!r}")
-    return decoded(table.select(schema.names)).cast(schema)
+    return decode_table(table.select(schema.names)).cast(schema)
 
 
 def _read_parquet(file: Path, schema: pa.Schema) -> pa.Table:
-    return _conformed(pa.parquet.read_table(file), schema)
+    return _cast_to_schema(pa.parquet.read_table(file), schema)
 
 
 def _read_csv(file: Path, schema: pa.Schema) -> pa.Table:
     try:
-        return _conformed(read_times(partial(_parsed_csv, file), schema), schema)
+        return _cast_to_schema(read_times(partial(_parse_csv, file), schema), schema)
     except pa.ArrowInvalid as problem:
         raise ValueError(csv_reason(problem, file)) from None
 
 
-def _typed(table: pa.Table) -> pa.Table:
+def _replace_null_types(table: pa.Table) -> pa.Table:
     """Columns without any value look like nothing; as numbers they do not keep the others from being used."""
     fields = [f.with_type(pa.int64()) if pa.types.is_null(f.type) else f for f in table.schema]
     return table.cast(pa.schema(fields))
 
 
-def _parsed_csv(file: Path, expected: pa.Schema | None = None) -> pa.Table:
+def _parse_csv(file: Path, expected: pa.Schema | None = None) -> pa.Table:
     """Only nothing at all is NULL; columns that nothing is expected of get the type that their values look like."""
     options = pa.csv.ConvertOptions(
         column_types=expected, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
@@ -181,7 +181,7 @@ def _read_json(file: Path, schema: pa.Schema) -> pa.Table:
     if missing := [name for name in schema.names if name not in present]:
         # Arrow would fill such a column with NULLs, which looks like data.
         raise ValueError(f"no row of it has a {missing[0]!r}")
-    return _conformed(read_times(reader, schema), schema)
+    return _cast_to_schema(read_times(reader, schema), schema)
 
 
 def _write_json(table: pa.Table, path: str) -> None:
@@ -195,10 +195,10 @@ _READERS: dict[str, Callable[[Path, pa.Schema], pa.Table]] = {
     "csv": _read_csv,
     "json": _read_json,
 }
-_GUESSERS: dict[str, Callable[[Path], pa.Table]] = {
+_INFERRING_READERS: dict[str, Callable[[Path], pa.Table]] = {
     # A single file has no partitions, whatever its folder is called.
     "parquet": lambda file: pa.parquet.read_table(file, partitioning=None),
-    "csv": _parsed_csv,
+    "csv": _parse_csv,
     "json": pa.json.read_json,
 }
 _WRITERS: dict[str, Callable[[pa.Table, str], None]] = {

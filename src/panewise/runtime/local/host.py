@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from panewise.algebra import Query
-from panewise.errors import BindProblem, TooMuch
-from panewise.lang import bind_query, translated
-from panewise.lang.data_types import MONTHS, plain, stored
-from panewise.lang.functions import MACROS, MARK, Typed
-from panewise.runtime.local.database import MEMORY, open_database
+from panewise.errors import BindProblem, LimitExceeded
+from panewise.lang import bind_query, translate_scalar
+from panewise.lang.data_types import MONTHS, spark_type, exchange_type
+from panewise.lang.functions import MACROS, MARK, TypedSql
+from panewise.runtime.local.database import MEMORY_VARIABLE, open_database
 from panewise.scalar import Scalar
 from panewise.schema import StreamSchema
 
@@ -54,27 +54,27 @@ class DuckDBHost:
 
     def evaluate(self, scalars: Sequence[Scalar], table: pa.Table) -> list[pa.ChunkedArray]:
         columns = tuple(zip(table.column_names, table.schema.types, strict=True))
-        found = [translated(scalar.sql, columns) for scalar in scalars]
+        found = [translate_scalar(scalar.sql, columns) for scalar in scalars]
         try:
             result = self._select(found, table)
         except import_module("duckdb").OutOfMemoryException:
-            raise TooMuch("it takes too much memory", fix=f"compute less at once, or set {MEMORY}") from None
+            raise LimitExceeded("it takes too much memory", fix=f"compute less at once, or set {MEMORY_VARIABLE}") from None
         except import_module("duckdb").Error as problem:
-            raise _explained(problem, self._culprit(found, table)) from None
-        return [_as_declared(result.column(i), scalar.type) for i, scalar in enumerate(scalars)]
+            raise _explain_error(problem, self._failing_expression(found, table)) from None
+        return [_to_declared_type(result.column(i), scalar.type) for i, scalar in enumerate(scalars)]
 
     def describe(self, sql: str, columns: Mapping[str, pa.DataType]) -> pa.DataType:
         """The type of an expression over these columns: Spark's, which DuckDB is not asked for."""
-        return translated(sql, tuple(columns.items())).type
+        return translate_scalar(sql, tuple(columns.items())).type
 
-    def _select(self, expressions: Sequence[Typed], table: pa.Table) -> pa.Table:
-        listed = ", ".join(f"{_asked(found)} AS c{i}" for i, found in enumerate(expressions))
-        columns = [_as_stored(column) for column in table.columns]
+    def _select(self, expressions: Sequence[TypedSql], table: pa.Table) -> pa.Table:
+        listed = ", ".join(f"{_result_sql(found)} AS c{i}" for i, found in enumerate(expressions))
+        columns = [_to_stored_type(column) for column in table.columns]
         with self._database.cursor() as cursor:
             cursor.register("input", pa.table(columns, [f"_{i}" for i in range(len(columns))]))
             return cursor.sql(f"SELECT {listed} FROM input").to_arrow_table()
 
-    def _culprit(self, expressions: Sequence[Typed], table: pa.Table) -> Typed:
+    def _failing_expression(self, expressions: Sequence[TypedSql], table: pa.Table) -> TypedSql:
         """The expression that fails, of several that were computed together."""
         *others, last = expressions
         for found in others:
@@ -85,14 +85,14 @@ class DuckDBHost:
         return last
 
 
-def _asked(found: Typed) -> str:
+def _result_sql(found: TypedSql) -> str:
     """What DuckDB is asked for: months have a type of their own in Arrow only."""
     return f"to_months({found.sql})" if found.type == MONTHS else found.sql
 
 
-def _as_stored(values: pa.ChunkedArray) -> pa.ChunkedArray:
+def _to_stored_type(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column as DuckDB gets it: in a type of Spark's, times in UTC and in microseconds."""
-    wanted = stored(plain(values.type))
+    wanted = exchange_type(spark_type(values.type))
     if values.type == wanted:
         return values
     if pa.types.is_timestamp(values.type) and values.type.unit == "ns":
@@ -100,7 +100,7 @@ def _as_stored(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return values.cast(wanted)
 
 
-def _as_declared(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+def _to_declared_type(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     return values if values.type == kind else values.cast(kind)
 
 
@@ -118,7 +118,7 @@ _REASONS = (
 _TYPE_NAMES = {"INT8": "TINYINT", "INT16": "SMALLINT", "INT32": "INT", "INTEGER": "INT", "INT64": "BIGINT"}
 
 
-def _explained(problem: Exception, culprit: Typed) -> BindProblem:
+def _explain_error(problem: Exception, culprit: TypedSql) -> BindProblem:
     """Why an expression has no value for some row, on one line."""
     text = str(problem).strip()
     if MARK in text:

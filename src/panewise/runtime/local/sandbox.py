@@ -22,14 +22,14 @@ import pyarrow as pa
 
 from panewise.algebra import Query
 from panewise.engine.sealed import table_buffer
-from panewise.errors import BindProblem, PanewiseError, TooMuch
+from panewise.errors import BindProblem, PanewiseError, LimitExceeded
 from panewise.scalar import Scalar
 from panewise.schema import StreamSchema
 
 _LENGTH = struct.Struct(">Q")
 _CODE = "from panewise.runtime.local.confined import main; main()"
 #: What of the environment it is given; no token, no credentials.
-_PASSED = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "HOME", "LANG", "TMPDIR")
+_ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "HOME", "LANG", "TMPDIR")
 
 
 class Sandbox:
@@ -55,7 +55,7 @@ class Sandbox:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env={name: os.environ[name] for name in _PASSED if name in os.environ}
+                env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
                 | {"PYTHONPATH": os.pathsep.join(sys.path)},
                 start_new_session=True,
             )
@@ -82,7 +82,7 @@ class Sandbox:
             self.start()
             process = self._process
             if process is None:
-                raise TooMuch("it was given up", fix="ask again")
+                raise LimitExceeded("it was given up", fix="ask again")
             try:
                 return self._answer(process, scalars, table, seconds)
             finally:
@@ -101,22 +101,22 @@ class Sandbox:
                 write_frame(process.stdin, frame)
         said, found = read_frame(process.stdout), read_frame(process.stdout)
         if said is None or found is None:
-            raise self._ended(process, seconds)
+            raise self._end_reason(process, seconds)
         answer = json.loads(said)
         if answer["last"]:
             self.kill()
         if "limit" in answer:
-            raise TooMuch(answer["limit"], fix=answer["fix"])
+            raise LimitExceeded(answer["limit"], fix=answer["fix"])
         if "error" in answer:
             raise BindProblem(answer["error"], fix=answer["fix"])
         return list(pa.ipc.open_stream(found).read_all().columns)
 
-    def _ended(self, process: subprocess.Popen[bytes], seconds: float) -> TooMuch:
+    def _end_reason(self, process: subprocess.Popen[bytes], seconds: float) -> LimitExceeded:
         """Why a process has ended before its answer."""
         self.kill()
         if process.wait() == -signal.SIGALRM:
-            return TooMuch(f"it takes longer than {seconds:.1f} seconds", fix="compute less at once")
-        return TooMuch("it takes too much memory", fix="compute less at once")
+            return LimitExceeded(f"it takes longer than {seconds:.1f} seconds", fix="compute less at once")
+        return LimitExceeded("it takes too much memory", fix="compute less at once")
 
 
 def _close(process: subprocess.Popen[bytes]) -> None:

@@ -11,19 +11,19 @@ from pathlib import Path
 
 from panewise.accounting import Outcome
 from panewise.engine import Engine, Pool
-from panewise.engine.pane_log import Tap
-from panewise.engine.pool import answerable
+from panewise.engine.pane_log import PaneCollector
+from panewise.engine.pool import plan_or_refusal
 from panewise.errors import BindProblem, PanewiseError, SourceProblem
 from panewise.lang import BoundScript, NamedQuery, bind_script, script_and_problems
-from panewise.runtime.local.embedded import execute, fed
-from panewise.runtime.local.files import inferred, read, write
+from panewise.runtime.local.embedded import execute, feed_in_parts
+from panewise.runtime.local.files import infer_schema, read, write
 from panewise.runtime.local.host import DuckDBHost
 from panewise.runtime.pane_log import Header, PaneLog, log_of, refuse_log
 from panewise.schema import Stream, type_name
 
 
 @dataclass(frozen=True)
-class Answer:
+class QueryAnswer:
     """What became of one query: its outcome, and the file it went to."""
 
     query: NamedQuery
@@ -33,20 +33,20 @@ class Answer:
 
 def load(path: Path, host: DuckDBHost) -> BoundScript:
     """The bound script of a file."""
-    return bind(text_of(path), path.parent, host)
+    return bind(read_text(path), path.parent, host)
 
 
 def bind(text: str, base: Path, host: DuckDBHost) -> BoundScript:
     """A script whose addresses are relative to a folder."""
-    return bind_script(text, host.describe, lambda address: inferred(address, base))
+    return bind_script(text, host.describe, lambda address: infer_schema(address, base))
 
 
 def load_with_problems(path: Path, host: DuckDBHost) -> tuple[BoundScript, list[PanewiseError]]:
     """What can be bound of the script of a file, and why the rest cannot."""
-    return script_and_problems(text_of(path), host.describe, lambda address: inferred(address, path.parent))
+    return script_and_problems(read_text(path), host.describe, lambda address: infer_schema(address, path.parent))
 
 
-def text_of(path: Path) -> str:
+def read_text(path: Path) -> str:
     """The text of a script; `-` is standard input."""
     try:
         return sys.stdin.buffer.read().decode("utf-8") if str(path) == "-" else path.read_text(encoding="utf-8")
@@ -55,7 +55,7 @@ def text_of(path: Path) -> str:
         raise SourceProblem(f"script '{path}' cannot be read: {reason}", fix="check the path") from None
 
 
-def found_columns(pipeline: BoundScript) -> list[str]:
+def describe_inferred_columns(pipeline: BoundScript) -> list[str]:
     """What was found in files instead of being declared: a line for each such stream."""
     listed = {name: pipeline.streams[name].schema for name in sorted(pipeline.inferred)}
     return [
@@ -64,11 +64,11 @@ def found_columns(pipeline: BoundScript) -> list[str]:
     ]
 
 
-def shared(pipeline: BoundScript, host: DuckDBHost, boundary: str | None = None) -> Pool:
+def shared_pool(pipeline: BoundScript, host: DuckDBHost, boundary: str | None = None) -> Pool:
     """The queries of a script that the engine answers together."""
     pool = Pool(pipeline.streams, pipeline.boundary_or(boundary), host=host, bounded=True)
     for query in pipeline.queries.values():
-        if not isinstance(answerable(query.query), str):
+        if not isinstance(plan_or_refusal(query.query), str):
             pool.register(query.name, query.query)
     return pool
 
@@ -81,7 +81,7 @@ def answer(
     boundary: str | None = None,
     until: int | str | datetime | None = None,
     progress: Callable[[str], None] = lambda _: None,
-) -> list[Answer]:
+) -> list[QueryAnswer]:
     """Answer every query of a script over its file sources; `progress` hears what is being done."""
     streams = {}
     for name, declared in pipeline.streams.items():
@@ -90,19 +90,19 @@ def answer(
         progress(f"reading {name}")
         table = read(pipeline.sources[name], declared, base)
         streams[name] = Stream(table, declared.time, declared.delay)
-    outcomes = _together(pipeline, streams, base, host, boundary, until, progress)
+    outcomes = _answer_together(pipeline, streams, base, host, boundary, until, progress)
     found = []
     for query in pipeline.queries.values():
-        heard = partial(_percent, progress, query.name)
+        heard = partial(_report_percent, progress, query.name)
         outcome = outcomes.get(query.name) or execute(
             query.query, streams, boundary=pipeline.boundary_or(boundary), until=until, host=host, progress=heard
         )
         written = write(outcome.table, query.into, query.name, base) if query.into else None
-        found.append(Answer(query, outcome, written))
+        found.append(QueryAnswer(query, outcome, written))
     return found
 
 
-def _together(
+def _answer_together(
     pipeline: BoundScript,
     streams: Mapping[str, Stream],
     base: Path,
@@ -112,18 +112,18 @@ def _together(
     progress: Callable[[str], None],
 ) -> dict[str, Outcome]:
     """All queries that the engine answers, in one pass over each stream."""
-    pool = shared(pipeline, host, boundary)
+    pool = shared_pool(pipeline, host, boundary)
     engine = Engine(pool)
-    logs = _logs(pipeline, pool, base)
-    tap = Tap(engine, logs)
+    logs = _claim_pane_logs(pipeline, pool, base)
+    tap = PaneCollector(engine, logs)
     read = sorted({stream for standing in pool.queries.values() for stream in standing.streams})
     for name in read:
-        for done in fed(engine, name, streams[name]):
+        for done in feed_in_parts(engine, name, streams[name]):
             progress(f"feeding {name}: {done:,} rows")
     progress("answering")
     tap.open()
     results = engine.finish(until)
-    for name, panes in tap.drawn().items():
+    for name, panes in tap.collect().items():
         logs[name].write(panes, 0)
     late = {name: engine.late(name) for name in read}
     return {
@@ -134,7 +134,7 @@ def _together(
     }
 
 
-def _logs(pipeline: BoundScript, pool: Pool, base: Path) -> dict[str, PaneLog]:
+def _claim_pane_logs(pipeline: BoundScript, pool: Pool, base: Path) -> dict[str, PaneLog]:
     """Where finished panes go, by query; a script that is run again replaces its own."""
     found = {}
     for name, query in pipeline.queries.items():
@@ -150,7 +150,7 @@ def _logs(pipeline: BoundScript, pool: Pool, base: Path) -> dict[str, PaneLog]:
     return found
 
 
-def drawn(pool: Pool, svg: Path) -> list[Path]:
+def draw_window_groups(pool: Pool, svg: Path) -> list[Path]:
     """The groups of windows as pictures, one file for each set of windows that may slide together."""
     targets = []
     for number, drawing in enumerate(pool.pictures(), start=1):
@@ -163,5 +163,5 @@ def drawn(pool: Pool, svg: Path) -> list[Path]:
     return targets
 
 
-def _percent(say: Callable[[str], None], name: str, done: int, total: int) -> None:
+def _report_percent(say: Callable[[str], None], name: str, done: int, total: int) -> None:
     say(f"answering {name}: {100 * done // total}%")

@@ -15,12 +15,12 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from panewise.engine import Pool
 from panewise.errors import SchemaProblem, did_you_mean
-from panewise.runtime.spark.course import Channel, Course, result_schemas
-from panewise.runtime.spark.frames import BoundedSlicing, checked, declared, unpacked
+from panewise.runtime.spark.course import Channel, RunContext, result_schemas
+from panewise.runtime.spark.frames import BoundedTransfer, check_columns, declared, unpack_results
 from panewise.runtime.spark.labels import labels_of
-from panewise.runtime.spark.layout import TIME
-from panewise.runtime.spark.session import agreeing
-from panewise.runtime.spark.shard import SAID, Shard, opened, said, take
+from panewise.runtime.spark.layout import TIME_COLUMN
+from panewise.runtime.spark.session import check_session
+from panewise.runtime.spark.shard import OUTPUT_SCHEMA, Shard, read_message, emit_results, take_messages
 from panewise.time import Boundary
 
 
@@ -38,33 +38,33 @@ def batch(
     until it has been in all its windows, or until an instant. A pool's queries are answered together in one pass.
     """
     pool = queries if isinstance(queries, Pool) else _pool(queries, streams, time, boundary)
-    frames = {name: _found(name, streams, pool) for name in _read(pool)}
-    session = agreeing(next(iter(frames.values())).sparkSession)
+    frames = {name: _declared_dataframe(name, streams, pool) for name in _streams_of(pool)}
+    session = check_session(next(iter(frames.values())).sparkSession)
     shards = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
     schemas = result_schemas(pool)
-    course = Course.of("batch", pool, shards, [Channel(name, schema) for name, schema in schemas.items()])
+    course = RunContext.of("batch", pool, shards, [Channel(name, schema) for name, schema in schemas.items()])
     labels = labels_of(session, shards)
-    slicings = [BoundedSlicing(course.layout, crossing, labels) for crossing in course.layout.crossings]
+    slicings = [BoundedTransfer(course.layout, crossing, labels) for crossing in course.layout.crossings]
     sent = [slicing.messages(_observed(slicing, frames[slicing.crossing.stream])) for slicing in slicings]
     parted = (
         reduce(lambda one, other: one.union(other), sent)
         .repartition(shards, "shard")
         .sortWithinPartitions("shard", "place")
     )
-    answers = parted.mapInArrow(Answering(course, None if until is None else str(until)), SAID)
+    answers = parted.mapInArrow(AnsweringStage(course, None if until is None else str(until)), OUTPUT_SCHEMA)
     if len(schemas) > 1:
         # Each query's DataFrame reads from these, so that all together are answered in one pass.
         answers = answers.persist()
-    found = {name: unpacked(answers, number, schema) for number, (name, schema) in enumerate(schemas.items())}
+    found = {name: unpack_results(answers, number, schema) for number, (name, schema) in enumerate(schemas.items())}
     return found if isinstance(queries, Pool) else found["query"]
 
 
-def _observed(slicing: BoundedSlicing, frame: DataFrame) -> DataFrame:
+def _observed(slicing: BoundedTransfer, frame: DataFrame) -> DataFrame:
     """The rows that are sliced, with an observation that counts them, and those without a usable time.
 
     A DataFrame is computed later and elsewhere, so that there is nobody to be warned here; Spark tells its listeners.
     """
-    counts = F.count(F.lit(1)).alias("rows_in"), F.count_if(F.col(TIME).isNull()).alias("rejected")
+    counts = F.count(F.lit(1)).alias("rows_in"), F.count_if(F.col(TIME_COLUMN).isNull()).alias("rejected")
     return slicing.rows(frame).observe(f"panewise {slicing.crossing.stream}", *counts)
 
 
@@ -76,23 +76,23 @@ def _pool(text: str, streams: Mapping[str, DataFrame], time: str | None, boundar
     return pool
 
 
-def _read(pool: Pool) -> list[str]:
+def _streams_of(pool: Pool) -> list[str]:
     if not pool.queries:
         raise SchemaProblem("the pool has no queries", fix="register one first")
     return sorted({stream for standing in pool.queries.values() for stream in standing.streams})
 
 
-def _found(name: str, streams: Mapping[str, DataFrame], pool: Pool) -> DataFrame:
+def _declared_dataframe(name: str, streams: Mapping[str, DataFrame], pool: Pool) -> DataFrame:
     if name not in streams:
         raise SchemaProblem(f"there is no DataFrame for stream {name!r}", fix=did_you_mean(name, streams or [name]))
-    return checked(name, streams[name], pool.streams[name])
+    return check_columns(name, streams[name], pool.streams[name])
 
 
 @dataclass(frozen=True, eq=False)
-class Answering:
+class AnsweringStage:
     """The function of a stage: the messages to some shards in, all their results out."""
 
-    course: Course
+    course: RunContext
     until: str | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -100,8 +100,8 @@ class Answering:
             (label.as_py(), payload) for b in batches for label, payload in zip(b["shard"], b["payload"], strict=True)
         )
         for label, mine in groupby(rows, key=lambda row: row[0]):
-            shard = Shard(self.course.engine((q.name, q.text, q.since) for q in self.course.known.values()))
-            take(shard, self.course, [opened(payload.as_buffer()) for _, payload in mine])
+            shard = Shard(self.course.build_engine((q.name, q.text, q.since) for q in self.course.known.values()))
+            take_messages(shard, self.course, [read_message(payload.as_buffer()) for _, payload in mine])
             until: Any = self.until
-            for frame in said(shard, self.course, label, partial(shard.engine.finish, until)):
+            for frame in emit_results(shard, self.course, label, partial(shard.engine.finish, until)):
                 yield pa.RecordBatch.from_pandas(frame, preserve_index=False)

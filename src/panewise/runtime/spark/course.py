@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from panewise.algebra.added import beside
+from panewise.algebra.added import combine_columns
 from panewise.engine import Engine, Pool
-from panewise.engine.pool import Standing
+from panewise.engine.pool import RegisteredQuery
 from panewise.engine.purge import Purge
 from panewise.engine.snapshot import Tree
-from panewise.runtime.spark.drafts import laid_out
+from panewise.runtime.spark.drafts import plan_transfer
 from panewise.runtime.spark.layout import Layout
 from panewise.schema import StreamSchema
-from panewise.slicing import Policy
+from panewise.slicing import GroupingPolicy
 from panewise.time import Boundary
 
 
@@ -31,17 +31,17 @@ class Channel:
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class RunContext:
     """Everything Spark's workers have to know. `run` names the pipeline, and is another one after every start."""
 
     run: str
     streams: Mapping[str, StreamSchema]
     boundary: Boundary
-    policy: Policy
+    policy: GroupingPolicy
     purge: Purge
     layout: Layout
     channels: tuple[Channel, ...]
-    known: Mapping[str, Standing]
+    known: Mapping[str, RegisteredQuery]
     #: The command that last suspended each query. The batch it failed in is done again without it, and was put
     #: together before that command was written: a shard cannot wait to be told.
     suspensions: Mapping[str, float]
@@ -58,7 +58,7 @@ class Course:
         always: Collection[str] = (),
         suspensions: Mapping[str, float] | None = None,
         lateness: str = "",
-    ) -> Course:
+    ) -> RunContext:
         """The course of the queries of a pool. Streams in `always` are read also where no query asks for them."""
         return cls(
             run,
@@ -66,36 +66,36 @@ class Course:
             pool.boundary,
             pool.policy,
             pool.purge,
-            laid_out(pool, shards, always),
+            plan_transfer(pool, shards, always),
             tuple(channels),
             dict(pool.queries),
             dict(suspensions or {}),
             lateness,
         )
 
-    def outlives(self, run: str) -> bool:
+    def supersedes(self, run: str) -> bool:
         """Whether another run was one of the same pipeline."""
         return run != self.run and run.partition("/")[0] == self.run.partition("/")[0]
 
     def delay(self, stream: str) -> int | None:
         return self.streams[stream].delay_ticks
 
-    def engine(self, queries: Iterable[tuple[str, str, int | None]] = (), state: Tree | None = None) -> Engine:
+    def build_engine(self, queries: Iterable[tuple[str, str, int | None]] = (), state: Tree | None = None) -> Engine:
         """An engine with these queries. Its streams have no delay: time is what all tasks together say it is."""
         streams = {name: replace(s, delay=None) for name, s in self.streams.items()}
         pool = Pool(streams, self.boundary, self.policy, purge=self.purge)
         for name, text, since in queries:
-            pool.adopt(self.standing(pool, name, text, since))
+            pool.add_query(self.registered_query(pool, name, text, since))
         stored = {name for name, schema in self.streams.items() if schema.delay is None}
         return Engine(pool, state, shard=True, stored=stored)
 
-    def standing(self, pool: Pool, name: str, text: str, since: int | None = None) -> Standing:
+    def registered_query(self, pool: Pool, name: str, text: str, since: int | None = None) -> RegisteredQuery:
         """A query as it stands; those known when the run began need not be read again."""
         found = self.known.get(name)
-        return replace(found, since=since) if found and found.text == text else pool.understood(name, text, since)
+        return replace(found, since=since) if found and found.text == text else pool.prepare_query(name, text, since)
 
     @property
-    def logged(self) -> list[str]:
+    def logged_queries(self) -> list[str]:
         """The queries whose panes are logged."""
         return [str(channel.query) for channel in self.channels if channel.panes]
 
@@ -108,17 +108,17 @@ class Course:
 
 def shared_schema(schema: pa.Schema) -> pa.Schema:
     """The columns of a channel that several queries share."""
-    return pa.schema(list(beside({"query": pa.string()}, {field.name: field.type for field in schema}).items()))
+    return pa.schema(list(combine_columns({"query": pa.string()}, {field.name: field.type for field in schema}).items()))
 
 
 def result_schemas(pool: Pool) -> dict[str, pa.Schema]:
     """The columns of every query's results."""
-    scratch = pool.emptied()
+    scratch = pool.without_queries()
     for standing in pool.queries.values():
-        scratch.adopt(standing)
+        scratch.add_query(standing)
     engine = Engine(scratch)
     for stream in pool.streams:
         # Any day will do for queries that wait for the first item to tell it.
-        engine.see(stream, 0, 0)
+        engine.observe_times(stream, 0, 0)
     emission = engine.advance()
     return {name: emission[name].schema for name in emission}

@@ -9,10 +9,10 @@ from urllib.parse import unquote
 
 from panewise import errors
 from panewise.errors import PanewiseError, QueryProblem, SourceProblem, StateProblem
-from panewise.runtime.dead_letters import Letter
+from panewise.runtime.dead_letters import DeadLetter
 from panewise.runtime.spark.sources import first_line
 
-_COPY = "restore the checkpoint from a copy, or start with an empty one; what was written to sinks stays"
+_RESTORE_FIX = "restore the checkpoint from a copy, or start with an empty one; what was written to sinks stays"
 _FILE = r"(?:file:)?(/[^\s'\"]+)"
 
 
@@ -51,7 +51,7 @@ _CAUSES = (
     Cause(
         r"CANNOT_LOAD_STATE|CANNOT_READ_STREAMING_STATE|STATE_STORE|RocksDB|/spark/state/|\.changelog",
         "the state in the checkpoint is damaged or incomplete",
-        _COPY,
+        _RESTORE_FIX,
         StateProblem,
     ),
     Cause(
@@ -69,7 +69,7 @@ _CAUSES = (
     Cause(
         r"MetadataLog|offset log|/offsets/|/commits/|/sources/|OffsetSeq",
         "the log of the checkpoint is damaged or incomplete",
-        _COPY,
+        _RESTORE_FIX,
         StateProblem,
     ),
 )
@@ -83,36 +83,36 @@ _TRACE = re.compile(r"\s+at [\w.$]+\(|\s+File \"").match
 _FAILING = "queries fail: "
 
 
-def reported(problem: QueryProblem) -> StateProblem:
+def worker_problem(problem: QueryProblem) -> StateProblem:
     """What a worker raises where queries fail: one line, which the driver finds again in Spark's words."""
-    return StateProblem(_FAILING + json.dumps([asdict(Letter.of(failure)) for failure in problem.failures[:_MANY]]))
+    return StateProblem(_FAILING + json.dumps([asdict(DeadLetter.of(failure)) for failure in problem.failures[:_MAX_NAMED]]))
 
 
 #: So many queries are named at once; further ones fail in their turn.
-_MANY = 50
+_MAX_NAMED = 50
 
 
-def failing_queries(problem: Exception) -> list[Letter]:
+def failing_queries(problem: Exception) -> list[DeadLetter]:
     """The queries that a worker has said fail."""
     found = re.search(rf"{_FAILING}(\[.*\])$", str(problem), re.MULTILINE)
-    return [Letter(**each) for each in json.loads(found[1])] if found else []
+    return [DeadLetter(**each) for each in json.loads(found[1])] if found else []
 
 
-def known_cause(problem: Exception) -> bool:
+def has_known_cause(problem: Exception) -> bool:
     """Whether it is known what went wrong, and that it is no query's fault."""
-    text = _words(problem)
+    text = _message_text(problem)
     return "panewise.errors." in text or any(re.search(cause.pattern, text) for cause in _CAUSES)
 
 
-def _words(problem: Exception) -> str:
+def _message_text(problem: Exception) -> str:
     """What Spark says, without where in its own code and of which query."""
     lines = str(problem).partition("=== Streaming Query ===")[0].splitlines()
     return "\n".join(line for line in lines if not _TRACE(line))
 
 
-def explained(problem: Exception) -> PanewiseError:
+def explain_failure(problem: Exception) -> PanewiseError:
     """Spark's reason in our words; Spark's own stays with it as the cause."""
-    text = _words(problem)
+    text = _message_text(problem)
     if ours := re.search(r"panewise\.errors\.(\w*Problem): ([^\n]*)", text):
         kind: type[PanewiseError] = getattr(errors, ours[1])
         return kind(ours[2])

@@ -12,23 +12,23 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from panewise.engine.grouping import Home, home_of
-from panewise.engine.relational import Inflow
-from panewise.plan import Aggregation, Framing, Relation, edges_in, unsliceable
+from panewise.engine.grouping import FamilyKey, family_key
+from panewise.engine.relational import RowInputKey
+from panewise.plan import PanePlan, FramePlan, RowPlan, plan_edges, slicing_refusal
 from panewise.schema import StreamSchema
 from panewise.slicing.cuts import Cuts
 from panewise.time import Boundary
 from panewise.window import Landmark, Varying
 
 #: The time of each row, in ticks.
-TIME = "t"
+TIME_COLUMN = "t"
 #: Key and pane in one number.
-PACKED = "k"
+PACKED_COLUMN = "k"
 PANE_BITS, KEY_BITS = 31, 32
 
 
 @dataclass(frozen=True, eq=False)
-class Lane:
+class FamilyTransfer:
     """One family of queries: where its columns are among those that cross, and who gets its rows or panes.
 
     Relational queries have a lane for every place at which they read a stream; their rows travel as they are.
@@ -36,9 +36,9 @@ class Lane:
 
     #: The same for the same family in every run.
     signature: str
-    home: Home | Inflow
+    home: FamilyKey | RowInputKey
     #: What is asked of the family; None where relational queries read the stream.
-    plan: Aggregation | None
+    plan: PanePlan | None
     #: How rows are cut; None where they travel as they are, for the reason given.
     cuts: Cuts | None
     reason: str | None
@@ -60,7 +60,7 @@ class Lane:
         return self.routed or self.shard
 
     @property
-    def endless(self) -> bool:
+    def needs_newest(self) -> bool:
         """Whether it matters how far the items reach: nothing leaves the windows by itself."""
         if self.plan is None:
             # Where all rows meet in one shard, it sees for itself.
@@ -69,7 +69,7 @@ class Lane:
 
 
 @dataclass(frozen=True)
-class Packing:
+class KeyPanePacking:
     """A key and a pane in one number: the pane counts from `first`, the key stands above it, NULL is the sign."""
 
     key: str
@@ -79,7 +79,7 @@ class Packing:
 
 
 @dataclass(frozen=True, eq=False)
-class Crossing:
+class StreamTransfer:
     """The part of one stream that crosses."""
 
     stream: str
@@ -91,8 +91,8 @@ class Crossing:
     usable: str
     #: Names and expressions of the columns that cross.
     select: tuple[tuple[str, str], ...]
-    lanes: tuple[Lane, ...]
-    packing: Packing | None
+    lanes: tuple[FamilyTransfer, ...]
+    packing: KeyPanePacking | None
     #: The panes by which late rows are counted: no edge of any sliced lane falls inside.
     tally: Cuts | None
 
@@ -102,9 +102,9 @@ class Crossing:
         return len(self.lanes) == 1 and self.lanes[0].cuts is not None and self.lanes[0].flag == self.lanes[0].entering
 
     @property
-    def filters(self) -> dict[tuple[str | None, tuple[int, int]], list[Lane]]:
+    def by_filter(self) -> dict[tuple[str | None, tuple[int, int]], list[FamilyTransfer]]:
         """Sliced lanes by filter and span, by which late rows are counted."""
-        found: dict[tuple[str | None, tuple[int, int]], list[Lane]] = {}
+        found: dict[tuple[str | None, tuple[int, int]], list[FamilyTransfer]] = {}
         for lane in self.lanes:
             if lane.cuts is not None:
                 found.setdefault((lane.entering, lane.span), []).append(lane)
@@ -117,32 +117,32 @@ class Layout:
 
     boundary: Boundary
     shards: int
-    crossings: tuple[Crossing, ...]
+    crossings: tuple[StreamTransfer, ...]
 
     @property
-    def lanes(self) -> list[Lane]:
+    def family_transfers(self) -> list[FamilyTransfer]:
         return [lane for crossing in self.crossings for lane in crossing.lanes]
 
-    def lane(self, signature: str) -> Lane | None:
+    def family_transfer(self, signature: str) -> FamilyTransfer | None:
         """The lane of a family; None once its last query has gone."""
-        return next((lane for lane in self.lanes if lane.signature == signature), None)
+        return next((lane for lane in self.family_transfers if lane.signature == signature), None)
 
-    def explained(self) -> list[str]:
+    def explain(self) -> list[str]:
         """A line for each lane: whether its rows are sliced before they meet."""
         reasons = [
-            f"rows travel as they are: {lane.reason}" if lane.reason else "rows are sliced" for lane in self.lanes
+            f"rows travel as they are: {lane.reason}" if lane.reason else "rows are sliced" for lane in self.family_transfers
         ]
         return [f"lane {number}: {reason}" for number, reason in enumerate(reasons, start=1)]
 
-    def covers(self, plan: Aggregation | Relation | Framing) -> bool:
+    def covers(self, plan: PanePlan | RowPlan | FramePlan) -> bool:
         """Whether a query can join without changing what crosses."""
-        if not isinstance(plan, Aggregation):
-            lanes = {lane.home: lane for lane in self.lanes}
-            inflows = {Inflow(plan.home, source.alias): names for source, names in plan.read.items()}
+        if not isinstance(plan, PanePlan):
+            lanes = {lane.home: lane for lane in self.family_transfers}
+            inflows = {RowInputKey(plan.shard_key, source.alias): names for source, names in plan.read_columns.items()}
             return all(home in lanes and set(names) <= set(lanes[home].columns) for home, names in inflows.items())
-        lane = next((lane for lane in self.lanes if lane.home == home_of(plan)), None)
+        lane = next((lane for lane in self.family_transfers if lane.home == family_key(plan)), None)
         if lane is None:
             return False
         if lane.cuts is None:
             return True
-        return unsliceable([plan]) is None and lane.cuts.agree(edges_in(plan))
+        return slicing_refusal([plan]) is None and lane.cuts.cover(plan_edges(plan))

@@ -51,7 +51,7 @@ class Metrics:
 
 
 #: What shards tell of a batch, added up over all of them.
-COUNTED = (
+COUNTED_COLUMNS = (
     "rows",
     "rows_in",
     "batch_rows_in",
@@ -63,12 +63,12 @@ COUNTED = (
 )
 
 
-class Listener(StreamingQueryListener):
+class ProgressListener(StreamingQueryListener):
     """Hears the progress of one Spark query. Totals are what shards tell: what is written here is a view of them."""
 
     def __init__(self, checkpoint: Checkpoint, timed: bool) -> None:
         self.checkpoint, self.timed = checkpoint, timed
-        self.last = _last(checkpoint.metrics)
+        self.last = _last_metrics(checkpoint.metrics)
         self.query: str | None = None
         self.ended = threading.Event()
         #: The last batch of which shards told; files may tell of another one.
@@ -88,34 +88,34 @@ class Listener(StreamingQueryListener):
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         if str(event.progress.id) == self.query:
-            self.hear(event.progress)
+            self.record_progress(event.progress)
 
-    def hear(self, progress: Any) -> None:
+    def record_progress(self, progress: Any) -> None:
         """What Spark tells of a batch: the time of its phases, and what shards said where it observes them."""
         batch, phases = int(progress.batchId), dict(progress.durationMs)
         observed = {name: row.asDict() for name, row in progress.observedMetrics.items()}
         if "panewise" in observed:
-            self.answered(batch, observed["panewise"])
+            self.record_batch(batch, observed["panewise"])
         with self._lock:
             if batch == self._heard and phases != self.last.milliseconds:
                 speed = round(1000 * self.last.batch_rows_in / max(phases.get("triggerExecution", 0), 1), 1)
-                self._note(replace(self.last, at=progress.timestamp, milliseconds=phases, rows_per_second=speed))
+                self._append(replace(self.last, at=progress.timestamp, milliseconds=phases, rows_per_second=speed))
 
-    def answered(self, batch: int, said: Mapping[str, Any]) -> None:
+    def record_batch(self, batch: int, said: Mapping[str, Any]) -> None:
         """What the shards said in a batch; nothing where it brought them nothing."""
         with self._lock:
             # Spark leaves out what is NULL.
             if said.get("rows_in") is not None and batch > self._heard:
                 self._heard = batch
-                self._note(self._answered(batch, said))
+                self._append(self._batch_metrics(batch, said))
 
-    def suspend(self, suspended: Mapping[str, str]) -> None:
+    def record_suspensions(self, suspended: Mapping[str, str]) -> None:
         """Take note of who is suspended now."""
         with self._lock:
             if dict(suspended) != self.last.suspended:
-                self._note(replace(self.last, suspended=dict(suspended)))
+                self._append(replace(self.last, suspended=dict(suspended)))
 
-    def _note(self, metrics: Metrics) -> None:
+    def _append(self, metrics: Metrics) -> None:
         self.last = metrics
         # Whoever has lost the checkpoint has nothing more to tell of it.
         with suppress(StateProblem):
@@ -123,8 +123,8 @@ class Listener(StreamingQueryListener):
             with open(self.checkpoint.metrics, "a", encoding="utf-8") as lines:
                 lines.write(json.dumps(asdict(metrics)) + "\n")
 
-    def _answered(self, batch: int, said: Mapping[str, Any]) -> Metrics:
-        totals = {name: said[name] for name in COUNTED if name != "rows"}
+    def _batch_metrics(self, batch: int, said: Mapping[str, Any]) -> Metrics:
+        totals = {name: said[name] for name in COUNTED_COLUMNS if name != "rows"}
         return replace(
             self.last,
             **totals,
@@ -132,12 +132,12 @@ class Listener(StreamingQueryListener):
             at=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             used=said["rows_in"] - said["late"] - said["rejected"],
             batch_rows_out=said["rows"],
-            watermark=self._shown(said.get("mark")),
+            watermark=self._watermark(said.get("mark")),
             lag_seconds=self._lag(said.get("mark")),
-            late_by_query=late_by_query(self.checkpoint.lateness),
+            late_by_query=read_late_by_query(self.checkpoint.lateness),
         )
 
-    def _shown(self, mark: int | None) -> str | int | None:
+    def _watermark(self, mark: int | None) -> str | int | None:
         if mark is None or not self.timed:
             return mark
         return (_EPOCH + timedelta(microseconds=mark)).isoformat()
@@ -148,7 +148,7 @@ class Listener(StreamingQueryListener):
         return round(datetime.now(UTC).timestamp() - mark / 1e6, 3)
 
 
-def late_by_query(folder: Path) -> dict[str, int]:
+def read_late_by_query(folder: Path) -> dict[str, int]:
     """What all shards together tell of late rows; one that cannot be read has told nothing yet."""
     counts: Counter[str] = Counter()
     for path in folder.glob("*.json"):
@@ -157,7 +157,7 @@ def late_by_query(folder: Path) -> dict[str, int]:
     return dict(counts)
 
 
-def _last(path: Path) -> Metrics:
+def _last_metrics(path: Path) -> Metrics:
     """What was told before a restart; a line that was cut off does not count."""
     try:
         lines = path.read_bytes().splitlines()

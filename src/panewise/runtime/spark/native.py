@@ -16,18 +16,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from panewise import kernels
-from panewise.aggregate import Columns, Longs, Words, placed
-from panewise.aggregate.columns.chosen import Extremes
-from panewise.aggregate.columns.counts import Counts
+from panewise.aggregate import StateArrays, Int64Array, StateWords, states_at
+from panewise.aggregate.columns.chosen import MinMaxStates
+from panewise.aggregate.columns.counts import CountStates
 from panewise.aggregate.columns.longs import to_longs
-from panewise.aggregate.columns.sums import FloatSums, IntegerSums
-from panewise.engine.grouping import Grouping, arrays_of
+from panewise.aggregate.columns.sums import FloatSumStates, IntegerSumStates
+from panewise.engine.grouping import GroupEncoder, arrays_of
 from panewise.engine.slicer import Slicer
 from panewise.engine.snapshot import Tree
-from panewise.runtime.spark.drafts import pane_number
-from panewise.runtime.spark.layout import TIME, Crossing, Lane, Layout
-from panewise.runtime.spark.slicing import messages_of, sent, tally_table, whereabouts
-from panewise.time import FIRST_TICK, LAST_TICK
+from panewise.runtime.spark.drafts import pane_number_sql
+from panewise.runtime.spark.layout import TIME_COLUMN, StreamTransfer, FamilyTransfer, Layout
+from panewise.runtime.spark.slicing import build_messages, message_batch, tally_table, task_position
+from panewise.time import MIN_TICK, MAX_TICK
 
 #: A double times this loses its lower half when the product is taken back (Dekker).
 _SPLIT = 134_217_729
@@ -35,17 +35,17 @@ _SPLIT = 134_217_729
 _HUGE = "1e290D"
 
 
-def sql_of(column: Columns, value: str) -> list[str] | None:
+def aggregate_sql(column: StateArrays, value: str) -> list[str] | None:
     """The aggregates of Spark SQL that make up the words of a column; None where there are none."""
     match column:
-        case Counts():
+        case CountStates():
             return [f"COUNT({value})"]
-        case IntegerSums():
+        case IntegerSumStates():
             whole = f"CAST({value} AS BIGINT)"
             return [f"COUNT({value})", f"SUM(SHIFTRIGHT({whole}, 32))", f"SUM({whole} & {(1 << 32) - 1})"]
-        case FloatSums():
+        case FloatSumStates():
             return _float_sums(f"CAST({value} AS DOUBLE)")
-        case Extremes():
+        case MinMaxStates():
             return [f"{'MIN' if column.flip else 'MAX'}({value})"]
     return None
 
@@ -59,16 +59,16 @@ def _float_sums(v: str) -> list[str]:
     return [f"COUNT({v})", f"SUM({upper})", f"SUM({lower})", f"BIT_OR({odd})"]
 
 
-def words_of(column: Columns, found: Sequence[pa.Array]) -> Words:
+def states_from_spark(column: StateArrays, found: Sequence[pa.Array]) -> StateWords:
     """States from what Spark aggregated."""
-    if isinstance(column, Extremes):
+    if isinstance(column, MinMaxStates):
         (best,) = found
         missing = best.is_null().to_numpy(zero_copy_only=False)
         longs = np.full(len(best), np.iinfo(np.int64).min, np.int64)
         longs[~missing] = to_longs(best.drop_null()) ^ column.flip
         return longs, ~missing
     arrays = [array.fill_null(0).to_numpy(zero_copy_only=False) for array in found]
-    if isinstance(column, FloatSums):
+    if isinstance(column, FloatSumStates):
         count, upper, lower, odd = arrays
         zeros = np.zeros(len(count))
         high, low = kernels.add_pairs(upper.astype(np.float64), zeros, lower.astype(np.float64), zeros)
@@ -76,7 +76,7 @@ def words_of(column: Columns, found: Sequence[pa.Array]) -> Words:
     return tuple(array.astype(np.int64) for array in arrays)
 
 
-def aggregated(layout: Layout, crossing: Crossing, labels: tuple[int, ...]) -> Aggregated | None:
+def plan_native_panes(layout: Layout, crossing: StreamTransfer, labels: tuple[int, ...]) -> NativePanes | None:
     """How Spark aggregates the panes of a stream; None where it cannot."""
     if len(crossing.lanes) != 1:
         return None
@@ -84,48 +84,48 @@ def aggregated(layout: Layout, crossing: Crossing, labels: tuple[int, ...]) -> A
     if lane.cuts is None or not lane.cuts.uniform:
         return None
     assert lane.plan is not None
-    grouping = Grouping(lane.plan)
-    if grouping.expiry or lane.span != (FIRST_TICK, LAST_TICK):
+    grouping = GroupEncoder(lane.plan)
+    if grouping.expiry_column or lane.span != (MIN_TICK, MAX_TICK):
         return None
-    parts = [[f"COUNT_IF({_within(lane.flag)})"]]
-    for call, column in zip(grouping.kept, grouping.columns[1:], strict=True):
-        sql = sql_of(column, _passed(lane, lane.columns[call.arguments[0]])) if len(call.arguments) == 1 else None
+    parts = [[f"COUNT_IF({_passes_sql(lane.flag)})"]]
+    for call, column in zip(grouping.stored_calls, grouping.columns[1:], strict=True):
+        sql = aggregate_sql(column, _filtered_sql(lane, lane.columns[call.arguments[0]])) if len(call.arguments) == 1 else None
         if sql is None:
             return None
         parts.append(sql)
-    return Aggregated(layout, crossing, labels, tuple(map(tuple, parts)))
+    return NativePanes(layout, crossing, labels, tuple(map(tuple, parts)))
 
 
-def _within(flag: str | None) -> str:
+def _passes_sql(flag: str | None) -> str:
     """Whether a row has a usable time and passes a filter. Rows that do not are grouped too, since they are counted."""
-    return f"{TIME} IS NOT NULL" + (f" AND {flag}" if flag else "")
+    return f"{TIME_COLUMN} IS NOT NULL" + (f" AND {flag}" if flag else "")
 
 
-def _passed(lane: Lane, value: str) -> str:
+def _filtered_sql(lane: FamilyTransfer, value: str) -> str:
     """A value where a row passes the filters."""
-    return f"IF({_within(lane.flag)}, {value}, NULL)"
+    return f"IF({_passes_sql(lane.flag)}, {value}, NULL)"
 
 
 @dataclass(frozen=True, eq=False)
-class Aggregated:
+class NativePanes:
     """Panes of the only family of a stream, grouped by Spark; `parts` makes up the words of each column."""
 
     layout: Layout
-    crossing: Crossing
+    crossing: StreamTransfer
     labels: tuple[int, ...]
     parts: tuple[tuple[str, ...], ...]
 
-    def of(self, rows: DataFrame) -> DataFrame:
+    def group_rows(self, rows: DataFrame) -> DataFrame:
         """One row for each group and pane; `rows` has the columns that cross, unpacked."""
         (lane,) = self.crossing.lanes
         assert lane.cuts is not None
         assert lane.plan is not None
-        pane = pane_number(TIME, lane.cuts, self.layout.boundary)
+        pane = pane_number_sql(TIME_COLUMN, lane.cuts, self.layout.boundary)
         sums = [F.expr(sql).alias(f"s{n}") for n, sql in enumerate(s for part in self.parts for s in part)]
         names = [lane.columns[key] for key in lane.plan.group.keys]
-        keys = [F.expr(_passed(lane, name)).alias(name) for name in names]
-        times = [F.min(TIME).alias("first"), F.max(TIME).alias("last"), F.count(F.lit(1)).alias("rows")]
-        entered = F.expr(f"COUNT_IF({_within(lane.entering)})").alias("entered")
+        keys = [F.expr(_filtered_sql(lane, name)).alias(name) for name in names]
+        times = [F.min(TIME_COLUMN).alias("first"), F.max(TIME_COLUMN).alias("last"), F.count(F.lit(1)).alias("rows")]
+        entered = F.expr(f"COUNT_IF({_passes_sql(lane.entering)})").alias("entered")
         return rows.groupBy(*keys, F.expr(pane).alias("pane")).agg(*sums, *times, entered)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -136,28 +136,28 @@ class Aggregated:
         groups = pa.Table.from_batches(filled)
         usable = groups.filter(pc.is_valid(groups["pane"]))
         rows, kept = (pc.sum(table["rows"]).as_py() or 0 for table in (groups, usable))
-        messages = self._messages(arrays_of(usable)) if usable.num_rows else self._sliced({}, None, {})
+        messages = self._pane_messages(arrays_of(usable)) if usable.num_rows else self._shard_messages({}, None, {})
         messages[0]["counted"] = [rows, rows - kept]
-        _, partition = whereabouts()
-        yield sent(messages, self.labels, partition << 32)
+        _, partition = task_position()
+        yield message_batch(messages, self.labels, partition << 32)
 
-    def _messages(self, arrays: dict[str, pa.Array]) -> list[Tree]:
+    def _pane_messages(self, arrays: dict[str, pa.Array]) -> list[Tree]:
         (lane,) = self.crossing.lanes
         assert lane.cuts is not None
         assert lane.plan is not None
         slicer = Slicer(lane.plan, lane.cuts, self.layout.boundary)
-        numbers: Longs = arrays["pane"].to_numpy()
+        numbers: Int64Array = arrays["pane"].to_numpy()
         sums = iter(arrays[f"s{n}"] for n in range(sum(map(len, self.parts))))
-        states = [words_of(c, [next(sums) for _ in p]) for c, p in zip(slicer.columns, self.parts, strict=True)]
+        states = [states_from_spark(c, [next(sums) for _ in p]) for c, p in zip(slicer.columns, self.parts, strict=True)]
         present = np.flatnonzero(states[0][0])
         if len(present):
             keys = [arrays[lane.columns[key]].take(pa.array(present)) for key in lane.plan.group.keys]
-            slicer.take_states(keys, numbers[present], [placed(words, present) for words in states])
+            slicer.take_states(keys, numbers[present], [states_at(words, present) for words in states])
         seen = (pc.min(arrays["first"]).as_py(), pc.max(arrays["last"]).as_py())
-        entered: Longs = arrays["entered"].to_numpy()
+        entered: Int64Array = arrays["entered"].to_numpy()
         wanted = numbers[entered > 0]
         newest = {0: lane.cuts.end(int(wanted.max())) - self.layout.boundary.shift} if len(wanted) else {}
-        messages = self._sliced({0: slicer}, seen, newest)
+        messages = self._shard_messages({0: slicer}, seen, newest)
         panes, place = np.unique(numbers, return_inverse=True)
         counts = np.bincount(place, weights=entered).astype(np.int64)
         messages[0]["tally"] = tally_table(
@@ -165,5 +165,5 @@ class Aggregated:
         )
         return messages
 
-    def _sliced(self, slicers: dict[int, Slicer], seen: tuple[int, int] | None, newest: dict[int, int]) -> list[Tree]:
-        return messages_of(self.layout, self.crossing, slicers, {}, seen, newest)
+    def _shard_messages(self, slicers: dict[int, Slicer], seen: tuple[int, int] | None, newest: dict[int, int]) -> list[Tree]:
+        return build_messages(self.layout, self.crossing, slicers, {}, seen, newest)

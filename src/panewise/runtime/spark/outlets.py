@@ -13,26 +13,26 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from panewise.engine import Pool
 from panewise.engine.pane_log import logged_plan
-from panewise.engine.pool import Standing
+from panewise.engine.pool import RegisteredQuery
 from panewise.engine.snapshot import fingerprint
 from panewise.errors import BindProblem, StateProblem, did_you_mean
 from panewise.runtime.checkpoint import Checkpoint
 from panewise.runtime.pane_log import Header, log_of, rows_of
-from panewise.runtime.spark.course import Channel, Course, result_schemas, shared_schema
-from panewise.runtime.spark.run import Sinks
-from panewise.runtime.spark.sinks import Delta, Files, LoggedPanes, Patient, Sink, Target, batch_column, sinks_of
-from panewise.runtime.spark.sources import located, parted
+from panewise.runtime.spark.course import Channel, RunContext, result_schemas, shared_schema
+from panewise.runtime.spark.run import ChannelSinks
+from panewise.runtime.spark.sinks import DeltaSink, FileSink, PaneLogSink, SuspendableSink, Sink, Target, batch_column, sinks_of
+from panewise.runtime.spark.sources import resolve_path, split_address
 from panewise.runtime.spark.types import spark_schema
-from panewise.runtime.whole import write_whole
+from panewise.runtime.whole import write_atomic
 
 #: Addresses of folders, which take the results of one query.
-_FOLDERS = ("parquet", "csv", "json", "delta")
+_FOLDER_SCHEMES = ("parquet", "csv", "json", "delta")
 #: All queries that have no sink of their own.
 OTHERS = "*"
 
 
 @dataclass(frozen=True, eq=False)
-class Outlets:
+class SinkRouting:
     """The sinks of a pipeline by query, with `"*"` for all others."""
 
     targets: Mapping[str, Target]
@@ -49,7 +49,7 @@ class Outlets:
         checkpoint: Checkpoint,
         base: Path,
         panes: Mapping[str, str],
-    ) -> Outlets:
+    ) -> SinkRouting:
         named = dict(sinks) if isinstance(sinks, Mapping) else {OTHERS: sinks}
         for name in named:
             if name != OTHERS and name not in pool.queries:
@@ -76,29 +76,29 @@ class Outlets:
         logged = [Channel(n, rows_of(pool, n).schema, panes=True) for n in self.panes if n in pool.queries]
         return own + shared + logged
 
-    def sinks(self, course: Course, writer: str) -> Sinks:
+    def sinks(self, course: RunContext, writer: str) -> ChannelSinks:
         """The sinks of each channel; `writer` names the pipeline to those that remember who wrote."""
         found: list[tuple[Sink, ...]] = []
         for channel in course.channels:
             if channel.panes:
-                found.append((self._log(course.known[str(channel.query)], course, writer),))
+                found.append((self._pane_log_sink(course.known[str(channel.query)], course, writer),))
                 continue
-            name = channel.query or _folder(channel)
+            name = channel.query or _shared_folder_name(channel)
             target = self.targets[channel.query or OTHERS]
             memory = self.checkpoint.results(name)
             found.append(sinks_of(name, target, self.base, writer, memory, shared=channel.query is None))
-        paths = [sink.path for sinks in found for sink in sinks if isinstance(sink, Files | Delta)]
+        paths = [sink.path for sinks in found for sink in sinks if isinstance(sink, FileSink | DeltaSink)]
         for path in {path for path in paths if paths.count(path) > 1}:
             raise BindProblem(f"several queries would write to '{path}'", fix="give each a folder of its own")
-        for sink in (sink for sinks in found for sink in sinks if isinstance(sink, Files)):
+        for sink in (sink for sinks in found for sink in sinks if isinstance(sink, FileSink)):
             sink.clear_drafts()
-        letters = self.checkpoint.letters
+        letters = self.checkpoint.dead_letters
         return tuple(
-            sinks if channel.query is None or channel.panes else (Patient(channel.query, sinks, letters),)
+            sinks if channel.query is None or channel.panes else (SuspendableSink(channel.query, sinks, letters),)
             for channel, sinks in zip(course.channels, found, strict=True)
         )
 
-    def _log(self, standing: Standing, course: Course, writer: str) -> Files:
+    def _pane_log_sink(self, standing: RegisteredQuery, course: RunContext, writer: str) -> FileSink:
         """The log of a query, begun or continued by this pipeline."""
         log = log_of(self.panes[standing.name], self.base)
         if log.header() is None and any(self.checkpoint.spark.glob("offsets/[0-9]*")):
@@ -107,15 +107,15 @@ class Outlets:
                 fix="log panes from the start, with an empty checkpoint",
             )
         log.claim(Header.of(standing, Pool(course.streams, course.boundary), writer))
-        return LoggedPanes("parquet", str(log.folder))
+        return PaneLogSink("parquet", str(log.folder))
 
-    def admit(self, standing: Standing, pool: Pool) -> None:
+    def refuse_conflicts(self, standing: RegisteredQuery, pool: Pool) -> None:
         """Refuse a query that would write where another one writes, or log its panes beside those of an earlier one."""
         if (target := self.targets.get(standing.name)) is not None:
             sinks_of(standing.name, target, self.base, "", self.checkpoint.results(standing.name))
-            mine = _address(target, self.base) or ""
+            mine = _first_address(target, self.base) or ""
             for name, other in self.targets.items():
-                if name != standing.name and mine.partition(":")[0] in _FOLDERS and _address(other, self.base) == mine:
+                if name != standing.name and mine.partition(":")[0] in _FOLDER_SCHEMES and _first_address(other, self.base) == mine:
                     raise BindProblem(f"{mine!r} is where {name!r} writes", fix="give each a folder of its own")
         if standing.name in self.panes:
             found = log_of(self.panes[standing.name], self.base).header()
@@ -124,32 +124,32 @@ class Outlets:
                     f"the pane log of {standing.name!r} holds the panes of another query", fix="choose another name"
                 )
 
-    def serve(self, standing: Standing, pool: Pool, course: Course) -> bool:
+    def can_serve(self, standing: RegisteredQuery, pool: Pool, course: RunContext) -> bool:
         """Whether the channels of a run can take the results of one more query."""
         if standing.name in self.targets:
             return any(channel.query == standing.name for channel in course.channels)
-        schema = shared_schema(_schema_of(pool, standing))
+        schema = shared_schema(_result_schema(pool, standing))
         return course.channel_of(standing.name, schema) is not None or OTHERS not in self.targets
 
-    def announce(self) -> None:
+    def write_targets(self) -> None:
         """Write down where results go, for those who read them elsewhere; a function has no address."""
-        found = {name: _address(target, self.base) for name, target in self.targets.items()}
-        write_whole(self.checkpoint.targets, json.dumps(found).encode())
+        found = {name: _first_address(target, self.base) for name, target in self.targets.items()}
+        write_atomic(self.checkpoint.targets, json.dumps(found).encode())
 
-    def with_own(self, name: str, into: str | None) -> Outlets:
+    def with_target(self, name: str, into: str | None) -> SinkRouting:
         """The same, with a sink of its own for a query that joined with one."""
         return self if into is None else replace(self, targets=dict(self.targets) | {name: into})
 
-    def catch_up(self, session: SparkSession, name: str, writer: str) -> None:
+    def deliver_waiting(self, session: SparkSession, name: str, writer: str) -> None:
         """Let the sinks of a query take what they did not take before."""
         sinks = sinks_of(name, self.targets[name], self.base, writer, self.checkpoint.results(name))
-        Patient(name, sinks, self.checkpoint.letters).catch_up(session)
+        SuspendableSink(name, sinks, self.checkpoint.dead_letters).deliver_waiting(session)
 
-    def results(self, session: SparkSession, standing: Standing, pool: Pool) -> DataFrame:
+    def memory_results(self, session: SparkSession, standing: RegisteredQuery, pool: Pool) -> DataFrame:
         """What `memory:` has kept of a query."""
-        own, alone = _schema_of(pool, standing), standing.name in self.targets
+        own, alone = _result_schema(pool, standing), standing.name in self.targets
         schema = own if alone else shared_schema(own)
-        folder = self.checkpoint.results(standing.name if alone else _folder(Channel(None, schema)))
+        folder = self.checkpoint.results(standing.name if alone else _shared_folder_name(Channel(None, schema)))
         if not any(folder.glob("*/*.parquet")):
             return session.createDataFrame([], spark_schema(own))
         found = session.read.parquet(str(folder)).drop(batch_column(schema.names))
@@ -158,21 +158,21 @@ class Outlets:
         return found.where(F.col("query") == standing.name).drop("query").toDF(*own.names)
 
 
-def _address(target: Target, base: Path) -> str | None:
+def _first_address(target: Target, base: Path) -> str | None:
     """The first address among the sinks of a query, wherever it is read from."""
     several = [target] if isinstance(target, str) or callable(target) else target
-    for scheme, rest in (parted(each) for each in several if isinstance(each, str)):
-        return f"{scheme}:{located(rest, base)}" if scheme in _FOLDERS else f"{scheme}:{rest}"
+    for scheme, rest in (split_address(each) for each in several if isinstance(each, str)):
+        return f"{scheme}:{resolve_path(rest, base)}" if scheme in _FOLDER_SCHEMES else f"{scheme}:{rest}"
     return None
 
 
-def _folder(channel: Channel) -> str:
+def _shared_folder_name(channel: Channel) -> str:
     """A name for queries with the same columns, the same in every run."""
     return "together-" + fingerprint({"columns": str(channel.schema)})[:8]
 
 
-def _schema_of(pool: Pool, standing: Standing) -> pa.Schema:
+def _result_schema(pool: Pool, standing: RegisteredQuery) -> pa.Schema:
     """The columns of a query's results."""
-    alone = pool.emptied()
-    alone.adopt(standing)
+    alone = pool.without_queries()
+    alone.add_query(standing)
     return result_schemas(alone)[standing.name]

@@ -13,32 +13,32 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from panewise.engine import Pool
-from panewise.engine.pool import Standing
+from panewise.engine.pool import RegisteredQuery
 from panewise.errors import BindProblem, PanewiseError, SchemaProblem, StateProblem, did_you_mean
-from panewise.runtime.checkpoint import Checkpoint, Plan
-from panewise.runtime.control import amendments, malformed
-from panewise.runtime.dead_letters import Letter
+from panewise.runtime.checkpoint import Checkpoint, PipelinePlan
+from panewise.runtime.control import script_changes, command_fault
+from panewise.runtime.dead_letters import DeadLetter
 from panewise.runtime.signals import signals
-from panewise.runtime.spark.course import Course
-from panewise.runtime.spark.metrics import Listener, Metrics
-from panewise.runtime.spark.outlets import Outlets
-from panewise.runtime.spark.run import FiledRun, Setting, StoredRun
-from panewise.runtime.spark.supervised import POLL, Supervised
+from panewise.runtime.spark.course import RunContext
+from panewise.runtime.spark.metrics import ProgressListener, Metrics
+from panewise.runtime.spark.outlets import SinkRouting
+from panewise.runtime.spark.run import FileStateRun, PipelineSettings, StateStoreRun
+from panewise.runtime.spark.supervised import POLL, RunSupervisor
 from panewise.time import Domain
 
 log = logging.getLogger("panewise.pipeline")
 
 
-class Pipeline(Supervised):
+class Pipeline(RunSupervisor):
     """A running pipeline. Leaving it as a context manager stops it."""
 
     def __init__(
         self,
         pool: Pool,
-        plan: Plan,
+        plan: PipelinePlan,
         frames: Mapping[str, DataFrame],
         checkpoint: Checkpoint,
-        outlets: Outlets,
+        outlets: SinkRouting,
         trigger: Mapping[str, Any],
         skew: int | None,
     ) -> None:
@@ -46,10 +46,10 @@ class Pipeline(Supervised):
         self._outlets = outlets
         self._scripted = {name: standing.text for name, standing in pool.queries.items()}
         name = f"panewise-{plan.identity[:8]}"
-        self._setting = Setting(session, checkpoint, plan, frames, trigger, skew, name)
+        self._setting = PipelineSettings(session, checkpoint, plan, frames, trigger, skew, name)
         timed = all(schema.domain is Domain.TIMESTAMP for schema in pool.streams.values())
-        super().__init__(session, checkpoint, plan.streams(), Listener(checkpoint, timed), name)
-        self._course: Course | None = None
+        super().__init__(session, checkpoint, plan.empty_pool(), ProgressListener(checkpoint, timed), name)
+        self._course: RunContext | None = None
         #: What was last said of the control log, which is looked at again and again.
         self._complaint = ""
 
@@ -69,36 +69,36 @@ class Pipeline(Supervised):
         """How the queries share panes, and which rows are sliced before they meet."""
         with self._lock:
             assert self._course is not None
-            return "\n".join([self._pool.explain(), *self._course.layout.explained()])
+            return "\n".join([self._pool.explain(), *self._course.layout.explain()])
 
     @property
-    def suspended(self) -> dict[str, Letter]:
+    def suspended(self) -> dict[str, DeadLetter]:
         """Queries that failed, or whose sinks did, and do not go on until they are resumed; the others do."""
-        return self._suspending.letters()
+        return self._suspending.reasons()
 
     def results(self, name: str) -> DataFrame:
         """The results of a query whose sink is `memory:`, also of one that has left."""
-        texts = [c["text"] for _, some in self._checkpoint.control.history() for c in some if _registers(c, name)]
+        texts = [c["text"] for _, some in self._checkpoint.control.history() for c in some if _is_registration_of(c, name)]
         if not texts:
             raise BindProblem(f"there is no query {name!r}", fix=did_you_mean(name, self.list() or ["register"]))
-        return self._outlets.results(self._session, self._pool.understood(name, texts[-1]), self._pool)
+        return self._outlets.memory_results(self._session, self._pool.prepare_query(name, texts[-1]), self._pool)
 
     # ---- queries come and go -----------------------------------------------------------------------------------
 
     def register(self, name: str, text: str, *, start: str = "backfill") -> None:
         """Let a query join. It sees the panes that are kept (`backfill`), or only what comes from `now` on."""
-        self._do({"op": "register", "name": name, "text": text, "start": start})
+        self._execute_command({"op": "register", "name": name, "text": text, "start": start})
 
     def revoke(self, name: str) -> None:
         """Let a query go."""
-        self._do({"op": "revoke", "name": name})
+        self._execute_command({"op": "revoke", "name": name})
 
     def resume(self, name: str) -> None:
         """Let a query join again that was suspended or revoked; it sees the panes that are kept, as when it first came.
 
         Results that its sinks did not take are given to them first. What fails again is suspended again.
         """
-        self._do({"op": "resume", "name": name})
+        self._execute_command({"op": "resume", "name": name})
 
     def finish(self, until: int | str | None = None) -> None:
         """Nothing more will come: wait until all rows have been read, answer everything, and stop.
@@ -108,58 +108,58 @@ class Pipeline(Supervised):
         if self._setting.bounded:
             self.await_end()
         else:
-            self._persistently(lambda run: run.query.processAllAvailable())
+            self._with_recovery(lambda run: run.query.processAllAvailable())
         with self._lock:
             if not self._checkpoint.control.finished:
-                self._do({"op": "finish"} | ({} if until is None else {"until": until}))
+                self._execute_command({"op": "finish"} | ({} if until is None else {"until": until}))
             if not self.query.isActive:
                 self._launch()
         try:
-            self._persistently(lambda run: run.heard())
+            self._with_recovery(lambda run: run.wait_for_commands())
         finally:
             # Also when it fails: whoever does it again needs the checkpoint at once.
             self.stop()
 
-    def _do(self, command: dict[str, Any]) -> None:
+    def _execute_command(self, command: dict[str, Any]) -> None:
         """Follow a command: refuse it, or let the shards follow it too."""
         with self._lock:
-            self._own()
+            self._acquire_lease()
             if self._checkpoint.control.finished:
                 raise StateProblem("the pipeline is finished", fix="start another one with an empty checkpoint")
             if command["op"] == "resume":
-                if waiting := self._suspending.waits(command["name"]):
-                    self._deliver(command["name"])
-                command = self._suspending.resumed(command, waiting)
-            standing = self._understood(command)
-            prepared = standing is None or self._prepared(standing)
+                if waiting := self._suspending.has_waiting_results(command["name"]):
+                    self._deliver_waiting(command["name"])
+                command = self._suspending.resume_command(command, waiting)
+            standing = self._query_to_join(command)
+            prepared = standing is None or self._can_serve(standing)
             if not prepared:
                 log.info("%s: starting again, since %s needs other columns or panes", self._name, command["name"])
-                self._halt()
+                self._stop_query()
             try:
-                self._checkpoint.control.command([command])
+                self._checkpoint.control.append_commands([command])
                 log.info("%s: %s %s", self._name, command["op"], command.get("name", ""))
                 if standing is not None:
-                    self._pool.adopt(standing)
+                    self._pool.add_query(standing)
                 elif command["op"] == "revoke" and command["name"] in self._pool.queries:
                     self._pool.revoke(command["name"])
-                self._suspending.note()
+                self._suspending.update_metrics()
             finally:
                 # Also when the log cannot be written: whoever else is there goes on.
                 if not prepared:
                     self._launch()
 
-    def _deliver(self, name: str) -> None:
+    def _deliver_waiting(self, name: str) -> None:
         """Let the sinks of a query take what they did not take; meanwhile nobody may add to it."""
-        self._halt()
+        self._stop_query()
         try:
             self._suspending.deliver(name, self._outlets, self._session, self._setting.plan.identity)
         finally:
             self._launch()
 
-    def _understood(self, command: Mapping[str, Any]) -> Standing | None:
+    def _query_to_join(self, command: Mapping[str, Any]) -> RegisteredQuery | None:
         """What a query that joins would be; refuses what cannot be followed."""
         name = command.get("name")
-        if command["op"] == "revoke" and name not in {*self._pool.queries, *self._suspending.letters()}:
+        if command["op"] == "revoke" and name not in {*self._pool.queries, *self._suspending.reasons()}:
             raise BindProblem(f"there is no query {name!r}", fix=did_you_mean(str(name), self.list() or ["register"]))
         if command["op"] != "register":
             return None
@@ -168,48 +168,48 @@ class Pipeline(Supervised):
         if command["start"] not in ("backfill", "now"):
             raise BindProblem(f"start {command['start']!r} is unknown", fix="use 'backfill' or 'now'")
         since = 0 if command["start"] == "now" else None
-        standing = self._pool.understood(command["name"], command["text"], since)
+        standing = self._pool.prepare_query(command["name"], command["text"], since)
         for stream in sorted(standing.streams - set(self._setting.frames)):
             raise SchemaProblem(f"there is no DataFrame for stream {stream!r}", fix="restart with one")
-        outlets = self._outlets.with_own(standing.name, command.get("into"))
-        outlets.admit(standing, self._pool)
+        outlets = self._outlets.with_target(standing.name, command.get("into"))
+        outlets.refuse_conflicts(standing, self._pool)
         self._outlets = outlets
         return standing
 
-    def _prepared(self, standing: Standing) -> bool:
+    def _can_serve(self, standing: RegisteredQuery) -> bool:
         """Whether slicers and sinks of this run can serve a query."""
         assert self._course is not None
-        return self._course.layout.covers(standing.plan) and self._outlets.serve(standing, self._pool, self._course)
+        return self._course.layout.covers(standing.plan) and self._outlets.can_serve(standing, self._pool, self._course)
 
     # ---- running -----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Bring the control log up to the script, and start."""
         with self._lock:
-            self._amend()
-            for name, query in self._checkpoint.control.standing().items():
-                self._pool.adopt(self._pool.understood(name, query.text))
-                self._outlets = self._outlets.with_own(name, query.into)
+            self._apply_script_changes()
+            for name, query in self._checkpoint.control.active_queries().items():
+                self._pool.add_query(self._pool.prepare_query(name, query.text))
+                self._outlets = self._outlets.with_target(name, query.into)
             self._launch()
-            self._suspending.note()
+            self._suspending.update_metrics()
         threading.Thread(target=self._watch, name=self._name, daemon=True).start()
 
-    def _amend(self) -> None:
+    def _apply_script_changes(self) -> None:
         """Follow what the script changed since the checkpoint was written."""
-        known = self._checkpoint.control.known()
-        amended = list(amendments(known, self._scripted))
+        known = self._checkpoint.control.known_queries()
+        amended = list(script_changes(known, self._scripted))
         commands = [command for _, some in amended for command in some]
         if commands and self._checkpoint.control.finished:
             raise StateProblem("the pipeline is finished", fix="start the changed script with an empty checkpoint")
         for sentence, _ in amended if known else []:
             log.warning("%s: %s", self._name, sentence)
         if commands:
-            self._checkpoint.control.command(commands)
+            self._checkpoint.control.append_commands(commands)
 
     def _launch(self) -> None:
-        self._own()
+        self._acquire_lease()
         plan = self._setting.plan
-        course = Course.of(
+        course = RunContext.of(
             f"{plan.identity}/{uuid.uuid4().hex}",
             self._pool,
             plan.shards,
@@ -218,47 +218,47 @@ class Pipeline(Supervised):
             self._checkpoint.control.suspensions(),
             str(self._checkpoint.lateness),
         )
-        kind = StoredRun if plan.state == "rocksdb" else FiledRun
+        kind = StateStoreRun if plan.state == "rocksdb" else FileStateRun
         sinks = self._outlets.sinks(course, plan.identity)
-        self._outlets.announce()
+        self._outlets.write_targets()
         self._listener.ended.clear()
-        self._run = self._guarded(lambda: kind(self._setting, course, sinks, self._listener))
+        self._run = self._call_spark(lambda: kind(self._setting, course, sinks, self._listener))
         self._course = course
         self._listener.query = str(self.query.id)
-        self._listen()
+        self._add_listener()
 
     def _watch(self) -> None:
         """Follow what other processes ask for, as long as the checkpoint is ours."""
         while not self._stopped.wait(POLL):
             try:
                 if self._listener.ended.is_set():
-                    self._attend()
-                    self._let_go()
-                self._suspending.note()
+                    self._handle_end()
+                    self._release_when_over()
+                self._suspending.update_metrics()
                 if self._lease.held:
                     self._lease.fence.check()
             except PanewiseError as problem:
                 log.error("%s: %s", self._name, problem)
                 self._problem = problem
                 with suppress(PanewiseError):
-                    self._halt()
+                    self._stop_query()
                 return
             if self._lease.held:
-                self._follow_requests()
+                self._answer_requests()
 
-    def _follow_requests(self) -> None:
+    def _answer_requests(self) -> None:
         """Whatever is wrong with the log, the queries that stand are answered further."""
         try:
-            for request in self._checkpoint.control.pending():
-                self._follow(request)
+            for request in self._checkpoint.control.pending_requests():
+                self._answer_request(request)
         except Exception as problem:
             if str(problem) != self._complaint:
                 self._complaint = str(problem)
                 log.exception("%s: the control log cannot be followed", self._name)
 
-    def _follow(self, request: dict[str, Any]) -> None:
+    def _answer_request(self, request: dict[str, Any]) -> None:
         command = {key: value for key, value in request.items() if key != "number"}
-        if (fault := malformed(command)) is not None:
+        if (fault := command_fault(command)) is not None:
             log.warning("%s: a request is refused: %s", self._name, fault)
             self._checkpoint.control.refuse(command["id"], fault)
             return
@@ -266,10 +266,10 @@ class Pipeline(Supervised):
             standing = self._pool.queries.get(str(command.get("name")))
             if command["op"] == "register" and standing is not None and standing.text == command["text"]:
                 # Asked for twice, by whoever was not sure that it was heard: it stands already.
-                self._checkpoint.control.command([command])
+                self._checkpoint.control.append_commands([command])
                 return
             try:
-                self._do(command)
+                self._execute_command(command)
             except PanewiseError as problem:
                 log.warning("%s: %s %s is refused: %s", self._name, command["op"], command.get("name"), problem)
                 self._checkpoint.control.refuse(command["id"], str(problem))
@@ -279,29 +279,29 @@ class Pipeline(Supervised):
 
         False when it still runs after so many seconds. What made it fail is raised.
         """
-        with signals(self._gently):
+        with signals(self._stop_on_signal):
             waited = 0.0
             while timeout is None or waited < timeout:
                 step = POLL if timeout is None else min(POLL, timeout - waited)
-                if self._ended(step):
+                if self._wait_for_end(step):
                     return True
                 waited += step
         return False
 
-    def _ended(self, patience: float) -> bool:
+    def _wait_for_end(self, patience: float) -> bool:
         try:
-            over, current = self._persistently(lambda run: (run.over(patience), run))
+            over, current = self._with_recovery(lambda run: (run.ends_within(patience), run))
             if over:
-                self._catch_up()
-                self._unlisten()
+                self._record_last_batches()
+                self._remove_listener()
         finally:
-            self._let_go()
+            self._release_when_over()
         if self._problem is not None:
             raise self._problem
         with self._lock:
-            return bool(over) and self._running is current
+            return bool(over) and self._current_run is current
 
-    def _gently(self, *_: object) -> None:
+    def _stop_on_signal(self, *_: object) -> None:
         log.info("%s: stopping after the running batch", self._name)
         threading.Thread(target=self.stop, daemon=True).start()
 
@@ -311,12 +311,12 @@ class Pipeline(Supervised):
         with self._lock:
             try:
                 waited = 0.0
-                while self._running.busy and waited < patience:
+                while self._current_run.busy and waited < patience:
                     time.sleep(POLL)
                     waited += POLL
-                self._halt()
-                self._catch_up()
-                self._unlisten()
+                self._stop_query()
+                self._record_last_batches()
+                self._remove_listener()
             finally:
                 self._lease.release()
 
@@ -327,5 +327,5 @@ class Pipeline(Supervised):
         self.stop()
 
 
-def _registers(command: Mapping[str, Any], name: str) -> bool:
+def _is_registration_of(command: Mapping[str, Any], name: str) -> bool:
     return bool(command["op"] == "register" and command["name"] == name)

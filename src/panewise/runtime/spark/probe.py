@@ -25,19 +25,19 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from panewise.engine import Pool
 from panewise.engine.blame import first_failing
-from panewise.errors import BindProblem, shown_row
-from panewise.runtime.dead_letters import Letter
-from panewise.runtime.spark.drafts import laid_out
-from panewise.runtime.spark.failures import failing_queries, known_cause
-from panewise.runtime.spark.layout import Crossing
+from panewise.errors import BindProblem, row_texts
+from panewise.runtime.dead_letters import DeadLetter
+from panewise.runtime.spark.drafts import plan_transfer
+from panewise.runtime.spark.failures import failing_queries, has_known_cause
+from panewise.runtime.spark.layout import StreamTransfer
 from panewise.runtime.spark.run import Run
 from panewise.runtime.spark.sources import first_line
-from panewise.runtime.spark.types import quoted
+from panewise.runtime.spark.types import quote_name
 
 log = logging.getLogger("panewise.pipeline")
 
 #: A probe that has found nothing after so many seconds gives up.
-_PATIENCE = 300.0
+_TIMEOUT = 300.0
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ class Suspect:
     select: tuple[str, ...]
 
 
-def blamed(run: Run, pool: Pool, problem: Exception) -> list[Letter]:
+def queries_at_fault(run: Run, pool: Pool, problem: Exception) -> list[DeadLetter]:
     """The queries that made a run fail: those that workers have named, or those whose expressions Spark fails on."""
     checkpoint = run.setting.checkpoint.spark
     named = failing_queries(problem)
-    if not named and not known_cause(problem):
+    if not named and not has_known_cause(problem):
         try:
-            named = probed(checkpoint, run.sources, suspects(pool, problem))
+            named = probe_suspects(checkpoint, run.sources, suspects(pool, problem))
         except (PySparkException, OSError) as other:
             log.warning("whose fault it is cannot be found out: %s", first_line(other))
     return [replace(letter, batch=failed_batch(checkpoint)) for letter in named]
@@ -66,17 +66,17 @@ def suspects(pool: Pool, problem: Exception) -> list[Suspect]:
     """What queries ask of Spark; where Spark has named an expression, only those that ask for it."""
     asked: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for name, standing in pool.queries.items():
-        alone = pool.emptied()
-        alone.adopt(standing)
-        for crossing in laid_out(alone, 1).crossings:
-            asked.setdefault((crossing.stream, crossing.usable, _computed(crossing)), []).append(name)
+        alone = pool.without_queries()
+        alone.add_query(standing)
+        for crossing in plan_transfer(alone, 1).crossings:
+            asked.setdefault((crossing.stream, crossing.usable, _computed_expressions(crossing)), []).append(name)
     every = [Suspect(stream, tuple(q), usable, sql) for (stream, usable, sql), q in asked.items() if sql]
     return [each for each in every if any(sql in str(problem) for sql in each.select)] or every
 
 
-def _computed(crossing: Crossing) -> tuple[str, ...]:
+def _computed_expressions(crossing: StreamTransfer) -> tuple[str, ...]:
     """The expressions that are more than a column."""
-    plain = {crossing.time, *map(quoted, crossing.needed)}
+    plain = {crossing.time, *map(quote_name, crossing.needed)}
     return tuple(sql for _, sql in crossing.select if sql not in plain)
 
 
@@ -89,7 +89,7 @@ def failed_batch(checkpoint: Path) -> int | None:
     return begun if begun > ended else None
 
 
-def probed(checkpoint: Path, sources: Mapping[str, DataFrame], found: Sequence[Suspect]) -> list[Letter]:
+def probe_suspects(checkpoint: Path, sources: Mapping[str, DataFrame], found: Sequence[Suspect]) -> list[DeadLetter]:
     """The suspects that fail alone, each with its row.
 
     `sources` are those of the failed query, in its order; the folder is its checkpoint.
@@ -103,31 +103,31 @@ def probed(checkpoint: Path, sources: Mapping[str, DataFrame], found: Sequence[S
             if (checkpoint / name).exists():
                 shutil.copytree(checkpoint / name, again / name)
         (again / "metadata").write_text(json.dumps({"id": str(uuid.uuid4())}))
-        probing = Probing(tuple(found), batch, str(answer))
-        writer = _together(sources).writeStream.foreachBatch(probing).option("checkpointLocation", str(again))
+        probing = Probe(tuple(found), batch, str(answer))
+        writer = _union_sources(sources).writeStream.foreachBatch(probing).option("checkpointLocation", str(again))
         query = writer.start()
         try:
-            ending = time.monotonic() + _PATIENCE
+            ending = time.monotonic() + _TIMEOUT
             while not answer.exists() and query.isActive and time.monotonic() < ending:
                 time.sleep(0.1)
         finally:
             query.stop()
-        return [Letter(**each) for each in json.loads(answer.read_text())] if answer.exists() else []
+        return [DeadLetter(**each) for each in json.loads(answer.read_text())] if answer.exists() else []
 
 
-def _together(sources: Mapping[str, DataFrame]) -> DataFrame:
+def _union_sources(sources: Mapping[str, DataFrame]) -> DataFrame:
     """All sources as one stream: the rows of each are structs in a column of its name."""
     kinds = {name: frame.schema for name, frame in sources.items()}
 
     def columns(mine: str) -> list[Column]:
-        rows = F.struct(*(F.col(quoted(field.name)) for field in kinds[mine].fields))
+        rows = F.struct(*(F.col(quote_name(field.name)) for field in kinds[mine].fields))
         return [(rows if name == mine else F.lit(None)).cast(kinds[name]).alias(name) for name in kinds]
 
     return reduce(DataFrame.union, (frame.select(*columns(name)) for name, frame in sources.items()))
 
 
 @dataclass(frozen=True)
-class Probing:
+class Probe:
     """The function of `foreachBatch`: evaluate what each suspect asks for, and write down who fails."""
 
     suspects: tuple[Suspect, ...]
@@ -137,20 +137,20 @@ class Probing:
     def __call__(self, rows: DataFrame, batch: int) -> None:
         if batch != self.batch:
             return
-        letters = [asdict(letter) for suspect in self.suspects for letter in self._judged(suspect, rows)]
+        letters = [asdict(letter) for suspect in self.suspects for letter in self._find_failures(suspect, rows)]
         draft = Path(f"{self.answer}.draft")
         draft.write_text(json.dumps(letters))
         draft.rename(self.answer)
 
-    def _judged(self, suspect: Suspect, rows: DataFrame) -> Iterator[Letter]:
-        own = rows.where(F.col(quoted(suspect.stream)).isNotNull()).select(f"{quoted(suspect.stream)}.*")
+    def _find_failures(self, suspect: Suspect, rows: DataFrame) -> Iterator[DeadLetter]:
+        own = rows.where(F.col(quote_name(suspect.stream)).isNotNull()).select(f"{quote_name(suspect.stream)}.*")
         own = own.where(suspect.usable).withColumn(_PLACE, F.monotonically_increasing_id()).persist()
         try:
             problem = _failure(own, suspect.select)
             if problem is not None:
-                row = _culprit(own, suspect.select)
+                row = _failing_row(own, suspect.select)
                 for query in suspect.queries:
-                    yield Letter(query, _reason(problem), row, batch=self.batch)
+                    yield DeadLetter(query, _reason(problem), row, batch=self.batch)
         finally:
             own.unpersist()
 
@@ -168,7 +168,7 @@ def _failure(rows: DataFrame, select: Sequence[str]) -> Exception | None:
     return None
 
 
-def _culprit(rows: DataFrame, select: Sequence[str]) -> dict[str, str]:
+def _failing_row(rows: DataFrame, select: Sequence[str]) -> dict[str, str]:
     """The first row for which expressions fail."""
     parts = rows.groupBy(F.spark_partition_id().alias("part")).agg(
         F.min(_PLACE).alias("first"), F.count("*").alias("n")
@@ -176,13 +176,13 @@ def _culprit(rows: DataFrame, select: Sequence[str]) -> dict[str, str]:
     places = [row["first"] + n for row in sorted(parts.collect(), key=lambda r: r["first"]) for n in range(row["n"])]
 
     def attempt(low: int, high: int) -> None:
-        some = rows.where(F.col(quoted(_PLACE)).between(places[low], places[high - 1]))
+        some = rows.where(F.col(quote_name(_PLACE)).between(places[low], places[high - 1]))
         if (problem := _failure(some, select)) is not None:
             raise BindProblem(first_line(problem))
 
     place = places[first_failing(len(places), attempt)]
-    (row,) = rows.where(F.col(quoted(_PLACE)) == place).drop(_PLACE).collect()
-    return shown_row(row.asDict())
+    (row,) = rows.where(F.col(quote_name(_PLACE)) == place).drop(_PLACE).collect()
+    return row_texts(row.asDict())
 
 
 def _reason(problem: Exception) -> str:

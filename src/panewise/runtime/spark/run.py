@@ -19,35 +19,35 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from panewise.errors import BindProblem, SourceProblem, StateProblem
-from panewise.runtime.checkpoint import Checkpoint, Plan
-from panewise.runtime.control import NUMBERED
+from panewise.runtime.checkpoint import Checkpoint, PipelinePlan
+from panewise.runtime.control import ENTRY_PATTERN
 from panewise.runtime.lease import Fence
-from panewise.runtime.spark.course import Channel, Course
-from panewise.runtime.spark.frames import BoundedSlicing, messages, unpacked
-from panewise.runtime.spark.layout import Crossing
-from panewise.runtime.spark.metrics import COUNTED, Listener
-from panewise.runtime.spark.shard import SAID, ShardProcessor
+from panewise.runtime.spark.course import Channel, RunContext
+from panewise.runtime.spark.frames import BoundedTransfer, shard_messages, unpack_results
+from panewise.runtime.spark.layout import StreamTransfer
+from panewise.runtime.spark.metrics import COUNTED_COLUMNS, ProgressListener
+from panewise.runtime.spark.shard import OUTPUT_SCHEMA, ShardProcessor
 from panewise.runtime.spark.sinks import Sink
-from panewise.runtime.spark.slicing import MESSAGES
-from panewise.runtime.spark.sources import vanished
-from panewise.runtime.spark.state_files import Agenda, StateFiles, first_missing, last_batch
+from panewise.runtime.spark.slicing import MESSAGE_SCHEMA
+from panewise.runtime.spark.sources import missing_files
+from panewise.runtime.spark.state_files import BatchCommands, FileStateStage, first_missing_state, last_batch
 from panewise.runtime.spark_log import check_log
-from panewise.runtime.whole import create_whole, read_number
+from panewise.runtime.whole import create_atomic, read_number
 from panewise.time import Domain
 
 log = logging.getLogger("panewise.pipeline")
 
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-Sinks: TypeAlias = tuple[tuple[Sink, ...], ...]
+ChannelSinks: TypeAlias = tuple[tuple[Sink, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class PipelineSettings:
     """What all runs of a pipeline have in common."""
 
     session: SparkSession
     checkpoint: Checkpoint
-    plan: Plan
+    plan: PipelinePlan
     frames: Mapping[str, DataFrame]
     trigger: Mapping[str, Any]
     skew: int | None
@@ -58,14 +58,14 @@ class Setting:
         """Whether the run ends once it has read what there is."""
         return "availableNow" in self.trigger or "once" in self.trigger
 
-    def skewed(self, crossing: Crossing) -> int | None:
+    def max_skew(self, crossing: StreamTransfer) -> int | None:
         return self.skew if crossing.schema.domain is Domain.TIMESTAMP else None
 
 
 class Run(ABC):
     """A Spark query from the sources to the sinks."""
 
-    def __init__(self, setting: Setting, course: Course, sinks: Sinks, listener: Listener) -> None:
+    def __init__(self, setting: PipelineSettings, course: RunContext, sinks: ChannelSinks, listener: ProgressListener) -> None:
         self.setting, self.course, self.sinks, self.listener = setting, course, sinks, listener
         self.fence = setting.checkpoint.lease.fence
         self.fence.check()
@@ -78,7 +78,7 @@ class Run(ABC):
         }
         setting.checkpoint.clear_drafts()
         check_log(setting.checkpoint.spark)
-        with configured(setting.session, settings):
+        with temporary_settings(setting.session, settings):
             writer = self._writer().outputMode("append").queryName(setting.name)
             writer = writer.option("checkpointLocation", str(setting.checkpoint.spark))
             self.query = (writer.trigger(**setting.trigger) if setting.trigger else writer).start()
@@ -88,7 +88,7 @@ class Run(ABC):
         """Whether a batch is running."""
         return bool(self.query.isActive and self.query.status.get("isTriggerActive"))
 
-    def over(self, patience: float) -> bool:
+    def ends_within(self, patience: float) -> bool:
         """Whether the run ends by itself within so many seconds."""
         query: Any = self.query
         # Seconds need not be whole, whatever the signature says.
@@ -107,50 +107,50 @@ class Run(ABC):
         """What is to be started."""
 
     @abstractmethod
-    def heard(self) -> None:
+    def wait_for_commands(self) -> None:
         """Wait until the shards have followed all commands, with or without rows."""
 
 
-class StoredRun(Run):
+class StateStoreRun(Run):
     """Rows are cut into panes in Python; shards are a stateful operator of Spark."""
 
     def _writer(self) -> DataStreamWriter:
         everything = self._commands()
         for crossing in self.course.layout.crossings:
-            everything = everything.union(self._sent(crossing))
+            everything = everything.union(self._messages(crossing))
         said = everything.groupBy("shard").transformWithStateInPandas(
-            ShardProcessor(self.course), outputStructType=SAID, outputMode="Append", timeMode="None"
+            ShardProcessor(self.course), outputStructType=OUTPUT_SCHEMA, outputMode="Append", timeMode="None"
         )
-        return said.observe("panewise", *_totals()).writeStream.foreachBatch(self._delivery())
+        return said.observe("panewise", *_total_columns()).writeStream.foreachBatch(self._delivery())
 
-    def _sent(self, crossing: Crossing) -> DataFrame:
+    def _messages(self, crossing: StreamTransfer) -> DataFrame:
         frame, labels = self.setting.frames[crossing.stream], self.setting.plan.labels
-        return messages(frame, self.course.layout, crossing, labels, self.setting.skewed(crossing))
+        return shard_messages(frame, self.course.layout, crossing, labels, self.setting.max_skew(crossing))
 
     @property
     def sources(self) -> dict[str, DataFrame]:
-        return {"#commands": self._log(), **super().sources}
+        return {"#commands": self._control_log(), **super().sources}
 
-    def _log(self) -> DataFrame:
+    def _control_log(self) -> DataFrame:
         """The control log as a stream."""
-        files = self.setting.session.readStream.format("text").options(wholetext="true", pathGlobFilter=NUMBERED)
+        files = self.setting.session.readStream.format("text").options(wholetext="true", pathGlobFilter=ENTRY_PATTERN)
         return files.load(str(self.setting.checkpoint.control.commands))
 
     def _commands(self) -> DataFrame:
         """The same, copied to every shard."""
-        rows = self._log()
+        rows = self._control_log()
         every = F.explode(F.array(*(F.lit(label).cast("int") for label in self.setting.plan.labels)))
         place, payload = F.lit(-1).cast("bigint"), F.col("value").cast("binary")
         return rows.select(every.alias("shard"), place.alias("place"), payload.alias("payload"))
 
-    def heard(self) -> None:
+    def wait_for_commands(self) -> None:
         if self.setting.bounded:
             self.query.awaitTermination()
         else:
             self.query.processAllAvailable()
 
 
-class FiledRun(Run):
+class FileStateRun(Run):
     """A batch is a bounded job: Spark aggregates panes, Python workers read and write the state of shards."""
 
     def _writer(self) -> DataStreamWriter:
@@ -160,32 +160,32 @@ class FiledRun(Run):
             raise BindProblem("state='files' serves queries over one stream", fix="use state='rocksdb'")
         (crossing,) = self.course.layout.crossings
         self._check()
-        self.slicing = BoundedSlicing(self.course.layout, crossing, self.setting.plan.labels)
+        self.slicing = BoundedTransfer(self.course.layout, crossing, self.setting.plan.labels)
         #: Commands up to this one have been followed by every shard.
         self.followed = 0
-        rows = self.slicing.rows(self.setting.frames[crossing.stream], self.setting.skewed(crossing))
-        return rows.writeStream.foreachBatch(self._answered)
+        rows = self.slicing.rows(self.setting.frames[crossing.stream], self.setting.max_skew(crossing))
+        return rows.writeStream.foreachBatch(self._answer_batch)
 
     def _check(self) -> None:
         """Refuse to go on with less than there was: a shard without state would begin anew."""
         checkpoint = self.setting.checkpoint
-        missing = first_missing(checkpoint.state, self.setting.plan.labels)
-        if missing is not None and checkpoint.begun.exists():
+        missing = first_missing_state(checkpoint.state, self.setting.plan.labels)
+        if missing is not None and checkpoint.begun_file.exists():
             raise StateProblem(
                 f"the state in '{missing}' is missing",
                 fix="restore the checkpoint from a copy, or start with an empty one",
             )
 
-    def _answered(self, rows: DataFrame, batch: int) -> None:
-        last = self._finishing()
+    def _answer_batch(self, rows: DataFrame, batch: int) -> None:
+        last = self._finishing_batch()
         if last is not None and batch >= last:
             raise StateProblem("rows came after the pipeline was finished", fix="start one with an empty checkpoint")
-        self._work(self.slicing.messages(rows), batch)
+        self._run_batch(self.slicing.messages(rows), batch)
 
-    def _work(self, sent: DataFrame | None, batch: int) -> None:
+    def _run_batch(self, sent: DataFrame | None, batch: int) -> None:
         self.fence.check()
         history = self.setting.checkpoint.control.history()
-        upto = Agenda(self.setting.checkpoint.agenda).last_command(batch, max((n for n, _ in history), default=0))
+        upto = BatchCommands(self.setting.checkpoint.batch_commands).last_command(batch, max((n for n, _ in history), default=0))
         log = [entry for entry in history if self.followed < entry[0] <= upto]
         entries = [json.dumps({"number": number, "commands": commands}).encode() for number, commands in log]
         told = [(label, -1, entry) for label in self.setting.plan.labels for entry in entries]
@@ -193,17 +193,17 @@ class FiledRun(Run):
         if everything is None or told:
             # In the session of the batch, whose settings are those of the run.
             session = self.setting.session if sent is None else sent.sparkSession
-            commands = session.createDataFrame(told, MESSAGES)
+            commands = session.createDataFrame(told, MESSAGE_SCHEMA)
             everything = commands if sent is None else commands.union(sent)
         shards = everything.repartition(self.setting.plan.shards, "shard").sortWithinPartitions("shard", "place")
-        work = StateFiles(self.course, str(self.setting.checkpoint.state), batch, self.fence)
-        totals = self._delivery().observed(shards.mapInArrow(work, SAID), batch)
+        work = FileStateStage(self.course, str(self.setting.checkpoint.state), batch, self.fence)
+        totals = self._delivery().deliver_and_count(shards.mapInArrow(work, OUTPUT_SCHEMA), batch)
         self.followed = max([self.followed, *(number for number, _ in log)])
-        if first_missing(self.setting.checkpoint.state, self.setting.plan.labels) is None:
-            self.setting.checkpoint.begun.touch()
-        self.listener.answered(batch, totals)
+        if first_missing_state(self.setting.checkpoint.state, self.setting.plan.labels) is None:
+            self.setting.checkpoint.begun_file.touch()
+        self.listener.record_batch(batch, totals)
 
-    def heard(self) -> None:
+    def wait_for_commands(self) -> None:
         if self.setting.bounded:
             self.query.awaitTermination()
         else:
@@ -214,14 +214,14 @@ class FiledRun(Run):
 
     def _finish(self) -> None:
         """A batch without rows. Its number is written down first: who is killed in it does the same one again."""
-        checkpoint, batch = self.setting.checkpoint, self._finishing()
+        checkpoint, batch = self.setting.checkpoint, self._finishing_batch()
         if batch is None:
-            batch = last_batch(checkpoint.state, Agenda(checkpoint.agenda)) + 1
-            create_whole(checkpoint.finishing, str(batch).encode())
-        self._work(None, batch)
+            batch = last_batch(checkpoint.state, BatchCommands(checkpoint.batch_commands)) + 1
+            create_atomic(checkpoint.finishing_file, str(batch).encode())
+        self._run_batch(None, batch)
 
-    def _finishing(self) -> int | None:
-        path = self.setting.checkpoint.finishing
+    def _finishing_batch(self) -> int | None:
+        path = self.setting.checkpoint.finishing_file
         return read_number(path) if path.exists() else None
 
 
@@ -230,34 +230,34 @@ class Delivery:
     """The function of `foreachBatch` of the shards: results of a batch to the sinks of their channels."""
 
     channels: tuple[Channel, ...]
-    sinks: Sinks
+    sinks: ChannelSinks
     checkpoint: str
     fence: Fence
 
     def __call__(self, said: DataFrame, batch: int) -> None:
         self._check()
-        if self._alone:
-            self._written(said, batch, [0])
+        if self._reads_once:
+            self._write_channels(said, batch, [0])
         else:
-            self._shared(said, batch)
+            self._write_cached(said, batch)
 
-    def observed(self, said: DataFrame, batch: int) -> Mapping[str, Any]:
+    def deliver_and_count(self, said: DataFrame, batch: int) -> Mapping[str, Any]:
         """The same, and what all shards together tell of the batch."""
         self._check()
-        if not self._alone:
-            return self._shared(said, batch)
+        if not self._reads_once:
+            return self._write_cached(said, batch)
         observation = Observation("panewise")
-        self._written(said.observe(observation, *_totals()), batch, [0])
+        self._write_channels(said.observe(observation, *_total_columns()), batch, [0])
         return observation.get
 
-    def _shared(self, said: DataFrame, batch: int) -> Mapping[str, Any]:
+    def _write_cached(self, said: DataFrame, batch: int) -> Mapping[str, Any]:
         """Results that are read several times, and so kept; observing them would keep Spark from seeing that."""
         kept = said.persist()
         try:
             (row,) = kept.agg(
-                *_totals(), F.collect_set(F.when(F.length("payload") > 0, F.col("channel"))).alias("spoken")
+                *_total_columns(), F.collect_set(F.when(F.length("payload") > 0, F.col("channel"))).alias("spoken")
             ).collect()
-            self._written(kept, batch, sorted(row["spoken"]))
+            self._write_channels(kept, batch, sorted(row["spoken"]))
             return row.asDict()
         finally:
             kept.unpersist()
@@ -266,32 +266,32 @@ class Delivery:
         """Refuse a batch that is not ours to deliver, or from which Spark has left out a file that is not there."""
         self.fence.check()
         checkpoint = Checkpoint(self.checkpoint)
-        for lost in vanished(checkpoint.spark):
-            if not checkpoint.excused(lost):
+        for lost in missing_files(checkpoint.spark):
+            if not checkpoint.is_known_unreadable(lost):
                 raise SourceProblem(f"the file {lost} has vanished", fix="put it back and start again")
             log.warning("the file %s could not be read and has been removed: going on without its rows", lost)
 
     @property
-    def _alone(self) -> bool:
+    def _reads_once(self) -> bool:
         """Whether results are read once only."""
-        return len(self.channels) == 1 and sum(sink.reads for sink in self.sinks[0]) == 1
+        return len(self.channels) == 1 and sum(sink.read_count for sink in self.sinks[0]) == 1
 
-    def _written(self, said: DataFrame, batch: int, channels: Sequence[int]) -> None:
+    def _write_channels(self, said: DataFrame, batch: int, channels: Sequence[int]) -> None:
         for number in channels:
-            results = unpacked(said, number, self.channels[number].schema)
+            results = unpack_results(said, number, self.channels[number].schema)
             for sink in self.sinks[number]:
                 self.fence.check()
                 sink.write(results, batch)
 
 
-def _totals() -> list[Column]:
+def _total_columns() -> list[Column]:
     """What all shards together tell of a batch."""
-    sums = [F.sum(name).alias(name) for name in COUNTED]
+    sums = [F.sum(name).alias(name) for name in COUNTED_COLUMNS]
     return [*sums, F.min("mark").alias("mark")]
 
 
 @contextmanager
-def configured(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+def temporary_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Settings of a session for as long as a query is started, which keeps them; the user's come back."""
     before = {key: session.conf.get(key, None) for key in settings}
     for key, value in settings.items():

@@ -33,7 +33,7 @@ def start_script(
     sinks: Mapping[str, Target] | None = None,
 ) -> Pipeline:
     """Start a script. Queries without a target keep their results in the checkpoint; `sinks` replaces targets."""
-    pool = pooled(script, boundary)
+    pool = script_pool(script, boundary)
     panes = {name: query.panes for name, query in script.queries.items() if query.panes is not None}
     used = sorted({stream for standing in pool.queries.values() for stream in standing.streams})
     for name in used:
@@ -59,12 +59,12 @@ def start_script(
     )
 
 
-def pooled(script: BoundScript, boundary: str | None = None) -> Pool:
+def script_pool(script: BoundScript, boundary: str | None = None) -> Pool:
     """The queries of a script; one the engine does not answer is refused with its place in the script."""
     pool = Pool(script.streams, script.boundary_or(boundary))
     for name, query in script.queries.items():
-        standing = pool.understood(name, query.query)
+        standing = pool.prepare_query(name, query.query)
         if query.panes is not None:
             refuse_log(standing, query.panes, query.panes_place)
-        pool.adopt(pool.understood(name, query.alone))
+        pool.add_query(pool.prepare_query(name, query.alone))
     return pool

@@ -37,7 +37,7 @@ def local_session(log: Path | None = None, **settings: str) -> SparkSession:
     for key, value in (_DEFAULTS | settings).items():
         builder = builder.config(key, value)
     try:
-        with _printing_to(log):
+        with _redirect_errors(log):
             return builder.getOrCreate()
     except (PySparkException, RuntimeError) as problem:
         raise SourceProblem(
@@ -46,12 +46,12 @@ def local_session(log: Path | None = None, **settings: str) -> SparkSession:
 
 
 #: What expressions mean depends on these settings; with them Spark means what the embedded engine does.
-_MEANING = {"spark.sql.ansi.enabled": ("true",), "spark.sql.session.timeZone": ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")}
+_REQUIRED_SETTINGS = {"spark.sql.ansi.enabled": ("true",), "spark.sql.session.timeZone": ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")}
 
 
-def agreeing(session: SparkSession) -> SparkSession:
+def check_session(session: SparkSession) -> SparkSession:
     """The session, if scalar expressions mean in it what they mean everywhere."""
-    for key, wanted in _MEANING.items():
+    for key, wanted in _REQUIRED_SETTINGS.items():
         if (found := session.conf.get(key)) not in wanted:
             raise SourceProblem(
                 f"{key} is {found!r} in this Spark session, where expressions would mean something else",
@@ -61,7 +61,7 @@ def agreeing(session: SparkSession) -> SparkSession:
 
 
 @contextmanager
-def _printing_to(log: Path | None) -> Iterator[None]:
+def _redirect_errors(log: Path | None) -> Iterator[None]:
     """Let processes that are started meanwhile print their errors into a file."""
     if log is None:
         yield

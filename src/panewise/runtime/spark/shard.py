@@ -21,26 +21,26 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from panewise.engine import Engine
 from panewise.engine.emission import Emission
-from panewise.engine.pane_log import Tap
-from panewise.engine.parts import Change, Parts, read_note, read_parts
-from panewise.engine.relational import Inflow
-from panewise.engine.sealed import sealed_table
-from panewise.engine.snapshot import Tree, unframed
+from panewise.engine.pane_log import PaneCollector
+from panewise.engine.parts import StateChange, StateParts, read_note, read_parts
+from panewise.engine.relational import RowInputKey
+from panewise.engine.sealed import seal_table
+from panewise.engine.snapshot import Tree, deserialize_tree
 from panewise.errors import QueryProblem, StateProblem
-from panewise.runtime.control import malformed, placed
-from panewise.runtime.spark.course import Course, shared_schema
-from panewise.runtime.spark.failures import reported
-from panewise.runtime.spark.judging import Judging
-from panewise.runtime.whole import write_whole
+from panewise.runtime.control import command_fault, command_number
+from panewise.runtime.spark.course import RunContext, shared_schema
+from panewise.runtime.spark.failures import worker_problem
+from panewise.runtime.spark.judging import LateRowCounter
+from panewise.runtime.whole import write_atomic
 
 #: Results of one channel, or what a shard has to tell of itself.
-SAID = (
+OUTPUT_SCHEMA = (
     "channel int, shard int, rows bigint, payload binary, rows_in bigint, batch_rows_in bigint, rejected bigint, "
     "late bigint, partly_late bigint, rows_out bigint, state_bytes bigint, mark bigint"
 )
 
 #: The channel of what a shard tells of itself.
-ITSELF = -1
+STATUS_CHANNEL = -1
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Shard:
     """An engine, the parts of its state that are kept, and the last command it followed."""
 
     engine: Engine
-    parts: Parts = field(default_factory=Parts)
+    parts: StateParts = field(default_factory=StateParts)
     command: float = 0
     finished: bool = False
     #: Names the kept state; whoever remembers a shard under another name must read it again.
@@ -76,13 +76,13 @@ class Shard:
 
 
 #: Shards that this worker handled last, so that the next batch need not read them again.
-REMEMBERED: dict[tuple[str, int], Shard] = {}
+SHARD_CACHE: dict[tuple[str, int], Shard] = {}
 
 
 class ShardProcessor(StatefulProcessor):
     """Spark's side of a shard."""
 
-    def __init__(self, course: Course) -> None:
+    def __init__(self, course: RunContext) -> None:
         self.course = course
 
     def init(self, handle: Any) -> None:
@@ -90,60 +90,60 @@ class ShardProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         label = int(key[0])
-        shard = self._found(label)
-        yield from work(shard, self.course, label, _messages(rows))
-        self._keep(label, shard)
-        tell_late(shard, self.course, label)
-        yield itself(shard, label)
+        shard = self._load_shard(label)
+        yield from process_messages(shard, self.course, label, _messages(rows))
+        self._save_shard(label, shard)
+        write_late_counts(shard, self.course, label)
+        yield status_row(shard, label)
 
     def close(self) -> None:
         """Nothing is held open."""
 
-    def _found(self, label: int) -> Shard:
+    def _load_shard(self, label: int) -> Shard:
         head = self.kept.getValue(("head",))
         if head is None:
-            return Shard(self.course.engine())
+            return Shard(self.course.build_engine())
         note = read_note(bytes(head[0]))
         # Taken out while it is worked on: should that fail, what is left of it must not be used again.
-        known = REMEMBERED.pop((self.course.run, label), None)
+        known = SHARD_CACHE.pop((self.course.run, label), None)
         if known is not None and known.version == note["version"]:
             return known
-        return restored(self.course, bytes(head[0]), lambda name: _bytes(self.kept.getValue((name,))))
+        return restore_shard(self.course, bytes(head[0]), lambda name: _bytes(self.kept.getValue((name,))))
 
-    def _keep(self, label: int, shard: Shard) -> None:
+    def _save_shard(self, label: int, shard: Shard) -> None:
         shard.version = uuid.uuid4().hex
-        change = kept(shard)
+        change = state_change(shard)
         for name, data in change.fresh.items():
             self.kept.updateValue((name,), (data,))
         for name in change.gone:
             self.kept.removeKey((name,))
         self.kept.updateValue(("head",), (change.head,))
-        remember(self.course, label, shard)
+        cache_shard(self.course, label, shard)
 
 
-def remember(course: Course, label: int, shard: Shard) -> None:
+def cache_shard(course: RunContext, label: int, shard: Shard) -> None:
     """Keep a shard for the next batch; what was kept for earlier runs of the pipeline is of no use any more."""
-    for key in [key for key in REMEMBERED if course.outlives(key[0])]:
-        del REMEMBERED[key]
-    REMEMBERED[course.run, label] = shard
+    for key in [key for key in SHARD_CACHE if course.supersedes(key[0])]:
+        del SHARD_CACHE[key]
+    SHARD_CACHE[course.run, label] = shard
 
 
-def restored(course: Course, head: bytes, read: Any) -> Shard:
+def restore_shard(course: RunContext, head: bytes, read: Any) -> Shard:
     """A shard from its state."""
     note = read_note(head)
     tree, parts = read_parts(head, read)
-    engine = course.engine([(name, text, since) for name, text, since in note["queries"]], tree)
+    engine = course.build_engine([(name, text, since) for name, text, since in note["queries"]], tree)
     return Shard(engine, parts, note["command"], note["finished"], note["version"], rows_out=note["rows_out"])
 
 
-def kept(shard: Shard, stamp: str = "") -> Change:
+def state_change(shard: Shard, stamp: str = "") -> StateChange:
     """How the kept state becomes that of a shard."""
     note = {
         "version": shard.version,
         "command": shard.command,
         "finished": shard.finished,
         "rows_out": shard.rows_out,
-        "queries": shard.engine.pool.declared()["queries"],
+        "queries": shard.engine.pool.declaration()["queries"],
     }
     return shard.parts.change(shard.engine.state(), note, stamp)
 
@@ -153,19 +153,19 @@ def _bytes(value: Any) -> bytes | None:
 
 
 def _messages(rows: Iterable[pd.DataFrame]) -> list[Tree]:
-    return ordered(
+    return order_messages(
         [row for frame in rows for row in zip(frame["place"].tolist(), frame["payload"].tolist(), strict=True)]
     )
 
 
-def ordered(found: Sequence[tuple[int, bytes]]) -> list[Tree]:
+def order_messages(found: Sequence[tuple[int, bytes]]) -> list[Tree]:
     """Commands first, each in its order, then what the tasks sent, in theirs."""
-    commands = [command for place, payload in found if place < 0 for command in _commands(payload)]
-    sent = [opened(payload) for place, payload in sorted((p for p in found if p[0] >= 0), key=lambda p: p[0])]
+    commands = [command for place, payload in found if place < 0 for command in _read_commands(payload)]
+    sent = [read_message(payload) for place, payload in sorted((p for p in found if p[0] >= 0), key=lambda p: p[0])]
     return [*sorted(commands, key=itemgetter("number")), *sent]
 
 
-def _commands(payload: bytes) -> Iterator[Tree]:
+def _read_commands(payload: bytes) -> Iterator[Tree]:
     """The commands of a file of the control log; those that nobody can follow have been complained of elsewhere."""
     try:
         entry = json.loads(payload)
@@ -176,25 +176,25 @@ def _commands(payload: bytes) -> Iterator[Tree]:
     match entry:
         case {"number": int(number), "commands": list(commands)}:
             for place, command in enumerate(commands):
-                if malformed(command) is None:
-                    yield command | {"number": placed(number, place)}
+                if command_fault(command) is None:
+                    yield command | {"number": command_number(number, place)}
 
 
-def work(shard: Shard, course: Course, label: int, messages: Sequence[Tree]) -> Iterator[pd.DataFrame]:
+def process_messages(shard: Shard, course: RunContext, label: int, messages: Sequence[Tree]) -> Iterator[pd.DataFrame]:
     """Follow commands, take panes and rows in, and say what has become final."""
     shard.rows_before = shard.rows_in
     try:
-        yield from _worked(shard, course, label, messages)
+        yield from _process_messages(shard, course, label, messages)
     except QueryProblem as problem:
-        raise reported(problem) from problem
+        raise worker_problem(problem) from problem
 
 
-def _worked(shard: Shard, course: Course, label: int, messages: Sequence[Tree]) -> Iterator[pd.DataFrame]:
+def _process_messages(shard: Shard, course: RunContext, label: int, messages: Sequence[Tree]) -> Iterator[pd.DataFrame]:
     for name, number in course.suspensions.items():
         if number > shard.command:
-            _dismiss(shard, name)
+            _remove_query(shard, name)
     for command in (m for m in messages if "op" in m):
-        yield from _follow(shard, course, label, command)
+        yield from _apply_command(shard, course, label, command)
     streams: dict[str, list[Tree]] = {}
     for message in messages:
         if "stream" in message:
@@ -202,14 +202,14 @@ def _worked(shard: Shard, course: Course, label: int, messages: Sequence[Tree]) 
     if streams and shard.finished:
         raise StateProblem("rows came after the pipeline was finished", fix="start it with an empty checkpoint")
     for stream, sent in streams.items():
-        take(shard, course, sent)
+        take_messages(shard, course, sent)
         seen = [message["seen"][1] for message in sent if message["seen"] is not None]
         if seen and (delay := course.delay(stream)) is not None:
             shard.engine.promise(stream, max(seen) - delay)
-    yield from said(shard, course, label, shard.engine.advance)
+    yield from emit_results(shard, course, label, shard.engine.advance)
 
 
-def _follow(shard: Shard, course: Course, label: int, command: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+def _apply_command(shard: Shard, course: RunContext, label: int, command: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
     """A command takes effect once: one that was followed before is passed over."""
     if command["number"] <= shard.command:
         return
@@ -220,66 +220,66 @@ def _follow(shard: Shard, course: Course, label: int, command: Mapping[str, Any]
             # It joins and fails in one batch, which is now done again without it.
             pass
         case "register" if command["name"] not in pool.queries:
-            standing = course.standing(pool, command["name"], command["text"])
+            standing = course.registered_query(pool, command["name"], command["text"])
             if command.get("start") == "now":
                 standing = replace(standing, since=shard.engine.newest(standing.aggregation.source.stream))
             # What no slicer prepares for has been revoked again by a later command.
             if course.layout.covers(standing.plan):
-                pool.adopt(standing)
+                pool.add_query(standing)
         case "revoke" | "suspend":
-            _dismiss(shard, command["name"])
+            _remove_query(shard, command["name"])
         case "finish":
             shard.finished = True
-            yield from said(shard, course, label, lambda: shard.engine.finish(command.get("until")))
+            yield from emit_results(shard, course, label, lambda: shard.engine.finish(command.get("until")))
 
 
-def _dismiss(shard: Shard, name: str) -> None:
+def _remove_query(shard: Shard, name: str) -> None:
     """Let a query go, with its state."""
     if name in shard.engine.pool.queries:
         if (family := shard.engine.family(name)) is not None:
-            family.shed = None
+            family.finished_panes = None
         shard.engine.pool.revoke(name)
         shard.channels.pop(name, None)
 
 
-def take(shard: Shard, course: Course, messages: Sequence[Tree]) -> None:
+def take_messages(shard: Shard, course: RunContext, messages: Sequence[Tree]) -> None:
     """Take in what tasks have sent; how far time has come must be known of all of them first."""
     for message in messages:
         if message["seen"] is not None:
-            shard.engine.see(message["stream"], *message["seen"])
+            shard.engine.observe_times(message["stream"], *message["seen"])
     for message in messages:
-        _take(shard, course, message)
+        _take_message(shard, course, message)
 
 
-def opened(payload: Any) -> Tree:
+def read_message(payload: Any) -> Tree:
     """The message that some bytes hold."""
-    tree, _ = unframed(payload, "a message between tasks", "run the batch again")
+    tree, _ = deserialize_tree(payload, "a message between tasks", "run the batch again")
     return tree
 
 
-def _take(shard: Shard, course: Course, message: Tree) -> None:
+def _take_message(shard: Shard, course: RunContext, message: Tree) -> None:
     stream, engine = message["stream"], shard.engine
-    lanes = {name: lane for name in message["lanes"] if (lane := course.layout.lane(name)) is not None}
-    homes = {name: lane.home for name, lane in lanes.items() if not isinstance(lane.home, Inflow)}
+    lanes = {name: lane for name in message["lanes"] if (lane := course.layout.family_transfer(name)) is not None}
+    homes = {name: lane.home for name, lane in lanes.items() if not isinstance(lane.home, RowInputKey)}
     for name, newest in message["newest"]:
         if name in lanes:
-            engine.reach(lanes[name].home, newest)
+            engine.note_newest(lanes[name].home, newest)
     rows, rejected = message["counted"]
     engine.intake(stream).count(rows, rejected, 0, 0, {})
-    judging = Judging(engine, message, homes)
-    judging.panes()
+    judging = LateRowCounter(engine, message, homes)
+    judging.count_panes()
     for name, parcel in message["panes"]:
         if name in homes:
-            engine.take(homes[name], parcel)
+            engine.take_panes(homes[name], parcel)
     for name, table in message["rows"]:
         if name in lanes:
-            declared = _declared(table, course.streams[stream].schema)
-            arrivals, _, ledger = engine.bring(stream, declared, lanes[name].home)
-            judging.rows(table, arrivals, ledger)
-    judging.count()
+            declared = _declared_columns(table, course.streams[stream].schema)
+            arrivals, _, ledger = engine.ingest(stream, declared, lanes[name].home)
+            judging.judge_rows(table, arrivals, ledger)
+    judging.commit()
 
 
-def _declared(table: pa.Table, schema: pa.Schema) -> pa.Table:
+def _declared_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """The declared columns; those that no query reads are empty."""
     columns = [
         _cast(table.column(f.name), f.type) if f.name in table.column_names else pa.nulls(table.num_rows, f.type)
@@ -295,36 +295,36 @@ def _cast(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     return values.cast(kind)
 
 
-def said(shard: Shard, course: Course, label: int, speak: Callable[[], Emission]) -> Iterator[pd.DataFrame]:
+def emit_results(shard: Shard, course: RunContext, label: int, speak: Callable[[], Emission]) -> Iterator[pd.DataFrame]:
     """What becomes final by speaking, by channel: results, and the panes that are logged."""
-    tap = Tap(shard.engine, course.logged)
+    tap = PaneCollector(shard.engine, course.logged_queries)
     tap.open()
-    emission, panes = speak(), tap.drawn()
+    emission, panes = speak(), tap.collect()
     for name in emission:
         if name not in shard.channels:
             shard.channels[name] = course.channel_of(name, shared_schema(emission[name].schema))
     for number, channel in enumerate(course.channels):
         if channel.panes:
             if (logged := panes.get(str(channel.query))) is not None and logged.num_rows:
-                yield _row(channel=number, shard=label, payload=sealed_table(logged))
+                yield _output_row(channel=number, shard=label, payload=seal_table(logged))
             continue
         names = [name for name, at in shard.channels.items() if at == number]
         own = channel.query is not None and channel.query in emission
-        table = emission[str(channel.query)] if own else emission.together(names)
+        table = emission[str(channel.query)] if own else emission.combined_table(names)
         if table is not None and table.num_rows:
             shard.rows_out += table.num_rows
-            yield _row(channel=number, shard=label, rows=table.num_rows, payload=sealed_table(table.combine_chunks()))
+            yield _output_row(channel=number, shard=label, rows=table.num_rows, payload=seal_table(table.combine_chunks()))
 
 
-def itself(shard: Shard, label: int) -> pd.DataFrame:
+def status_row(shard: Shard, label: int) -> pd.DataFrame:
     """What a shard tells of itself: where rows went since the beginning, the size of its state, how far time has come.
 
     All of it is part of the state, so that who does a batch again tells the same.
     """
     accounts = shard.engine.accounting.values()
     marks = [mark for mark in shard.engine.marks.values() if mark is not None]
-    return _row(
-        channel=ITSELF,
+    return _output_row(
+        channel=STATUS_CHANNEL,
         shard=label,
         rows_in=shard.rows_in,
         batch_rows_in=shard.rows_in - shard.rows_before,
@@ -337,19 +337,19 @@ def itself(shard: Shard, label: int) -> pd.DataFrame:
     )
 
 
-def tell_late(shard: Shard, course: Course, label: int) -> None:
+def write_late_counts(shard: Shard, course: RunContext, label: int) -> None:
     """Leave word of how many rows came too late for each query, where that has changed."""
     counts = shard.late_by_query
     if course.lateness and counts != shard.told:
         Path(course.lateness).mkdir(exist_ok=True)
-        write_whole(Path(course.lateness) / f"{label}.json", json.dumps(counts).encode())
+        write_atomic(Path(course.lateness) / f"{label}.json", json.dumps(counts).encode())
         shard.told = counts
 
 
-def _row(**values: Any) -> pd.DataFrame:
+def _output_row(**values: Any) -> pd.DataFrame:
     row = dict.fromkeys(_NAMES, 0) | {"payload": b"", "mark": None} | values
     return pd.DataFrame({name: pd.Series([row[name]], dtype=_DTYPES.get(name)) for name in _NAMES})
 
 
-_NAMES = [part.split()[0] for part in SAID.split(", ")]
+_NAMES = [part.split()[0] for part in OUTPUT_SCHEMA.split(", ")]
 _DTYPES = {"channel": "int32", "shard": "int32", "payload": "object", "mark": "Int64"}

@@ -19,9 +19,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from panewise.errors import SourceProblem
-from panewise.runtime.dead_letters import DeadLetters, Letter
+from panewise.runtime.dead_letters import DeadLetterFolder, DeadLetter
 from panewise.runtime.pane_log import PaneLog
-from panewise.runtime.spark.sources import first_line, located, parted, topic_of
+from panewise.runtime.spark.sources import first_line, resolve_path, split_address, topic_of
 from panewise.runtime.whole import clear_drafts
 
 log = logging.getLogger("panewise.pipeline")
@@ -31,7 +31,7 @@ Target: TypeAlias = "str | Callable[[DataFrame, int], None] | Sequence[str | Cal
 
 
 #: Texts keep what Spark would cut off: microseconds, and white space around strings.
-_TIMES = {
+_TIME_FORMATS = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
@@ -50,7 +50,7 @@ class Sink(ABC):
     """Takes the results of batches."""
 
     @property
-    def reads(self) -> int:
+    def read_count(self) -> int:
         """How often it reads the results of a batch."""
         return 1
 
@@ -60,7 +60,7 @@ class Sink(ABC):
 
 
 @dataclass(frozen=True)
-class Files(Sink):
+class FileSink(Sink):
     """A folder with one folder for each batch, `batch=7`, replaced as a whole."""
 
     format: str
@@ -70,7 +70,7 @@ class Files(Sink):
         name = batch_column(results.columns)
         writer = results.withColumn(name, F.lit(batch).cast("bigint")).write.mode("overwrite").format(self.format)
         options = {"partitionOverwriteMode": "dynamic"} | (_CSV if self.format == "csv" else {})
-        options |= {} if self.format == "parquet" else _TIMES
+        options |= {} if self.format == "parquet" else _TIME_FORMATS
         writer.options(**options).partitionBy(name).save(self.path)
 
     def clear_drafts(self) -> None:
@@ -80,7 +80,7 @@ class Files(Sink):
 
 
 @dataclass(frozen=True)
-class LoggedPanes(Files):
+class PaneLogSink(FileSink):
     """A pane log, whose batches are there once they are sealed."""
 
     def write(self, results: DataFrame, batch: int) -> None:
@@ -91,7 +91,7 @@ class LoggedPanes(Files):
 
 
 @dataclass(frozen=True)
-class Delta(Sink):
+class DeltaSink(Sink):
     """A Delta table; its log remembers which batches it has taken from whom."""
 
     path: str
@@ -103,7 +103,7 @@ class Delta(Sink):
 
 
 @dataclass(frozen=True)
-class Kafka(Sink):
+class KafkaSink(Sink):
     """A topic of JSON objects. At least once: the header `batch` lets readers drop what they have seen."""
 
     servers: str
@@ -111,13 +111,13 @@ class Kafka(Sink):
 
     def write(self, results: DataFrame, batch: int) -> None:
         header = F.array(F.struct(F.lit("batch").alias("key"), F.lit(str(batch)).cast("binary").alias("value")))
-        rows = results.select(F.to_json(F.struct("*"), _TIMES).alias("value"), header.alias("headers"))
+        rows = results.select(F.to_json(F.struct("*"), _TIME_FORMATS).alias("value"), header.alias("headers"))
         options = {"kafka.bootstrap.servers": self.servers, "topic": self.topic}
         rows.write.format("kafka").options(**options).save()
 
 
 @dataclass(frozen=True)
-class Console(Sink):
+class ConsoleSink(Sink):
     """The first rows of every batch on standard output."""
 
     name: str
@@ -128,7 +128,7 @@ class Console(Sink):
 
 
 @dataclass(frozen=True)
-class Noop(Sink):
+class NoopSink(Sink):
     """Nowhere, but all the way: for measuring."""
 
     def write(self, results: DataFrame, batch: int) -> None:
@@ -136,7 +136,7 @@ class Noop(Sink):
 
 
 @dataclass(frozen=True)
-class Function(Sink):
+class FunctionSink(Sink):
     """Whatever a user's function does; once only if it remembers the number of the batch."""
 
     function: Callable[[DataFrame, int], None]
@@ -146,24 +146,24 @@ class Function(Sink):
 
 
 #: Results that cannot be computed, and batches that are stopped, are no fault of the sink.
-_INNOCENT = re.compile(r"panewise\.errors\.|cancelled|Interrupt")
+_NOT_SINK_ERRORS = re.compile(r"panewise\.errors\.|cancelled|Interrupt")
 
 
 @dataclass(frozen=True)
-class Patient(Sink):
+class SuspendableSink(Sink):
     """The sinks of one query. Once one fails, results wait in the dead letters until the query is resumed."""
 
     query: str
     sinks: tuple[Sink, ...]
-    letters: DeadLetters
+    letters: DeadLetterFolder
 
     @property
-    def reads(self) -> int:
+    def read_count(self) -> int:
         return len(self.sinks)
 
     def write(self, results: DataFrame, batch: int) -> None:
-        if self.letters.sink(self.query) is not None:
-            self._waiting.write(results, batch)
+        if self.letters.sink_suspension(self.query) is not None:
+            self._waiting_results.write(results, batch)
             return
         try:
             self._deliver(results, batch)
@@ -175,24 +175,24 @@ class Patient(Sink):
             sink.write(results, batch)
 
     def _suspend(self, results: DataFrame, batch: int, problem: Exception) -> None:
-        if _INNOCENT.search(str(problem)):
+        if _NOT_SINK_ERRORS.search(str(problem)):
             raise problem
         try:
             # Fails likewise where it was not the sink that failed.
-            self._waiting.write(results, batch)
+            self._waiting_results.write(results, batch)
         except Exception:
             raise problem from None
-        letter = Letter(self.query, f"its sink fails: {type(problem).__name__}: {first_line(problem)}", batch=batch)
+        letter = DeadLetter(self.query, f"its sink fails: {type(problem).__name__}: {first_line(problem)}", batch=batch)
         self.letters.suspend_sink(letter)
-        log.warning("the results of %r wait in '%s': %s", self.query, self._waiting.path, letter.reason)
+        log.warning("the results of %r wait in '%s': %s", self.query, self._waiting_results.path, letter.reason)
 
     @property
-    def _waiting(self) -> Files:
-        return Files("parquet", str(self.letters.results(self.query)))
+    def _waiting_results(self) -> FileSink:
+        return FileSink("parquet", str(self.letters.waiting_results(self.query)))
 
-    def catch_up(self, session: SparkSession) -> None:
+    def deliver_waiting(self, session: SparkSession) -> None:
         """Take what waits, batch by batch in their order; each is let go once it has been taken."""
-        folders = {int(path.name.partition("=")[2]): path for path in Path(self._waiting.path).glob("batch*=*")}
+        folders = {int(path.name.partition("=")[2]): path for path in Path(self._waiting_results.path).glob("batch*=*")}
         for batch, folder in sorted(folders.items()):
             self._deliver(session.read.parquet(str(folder)), batch)
             shutil.rmtree(folder)
@@ -214,21 +214,21 @@ def _sink(
     name: str, target: str | Callable[[DataFrame, int], None], base: Path, writer: str, memory: Path, below: str
 ) -> Sink:
     if not isinstance(target, str):
-        return Function(target)
-    scheme, rest = parted(target)
+        return FunctionSink(target)
+    scheme, rest = split_address(target)
     match scheme:
         case "parquet" | "csv" | "json":
-            return Files(scheme, located(rest, base) + below)
+            return FileSink(scheme, resolve_path(rest, base) + below)
         case "delta":
-            return Delta(located(rest, base) + below, f"{writer} {name}")
+            return DeltaSink(resolve_path(rest, base) + below, f"{writer} {name}")
         case "kafka":
-            return Kafka(*topic_of(rest))
+            return KafkaSink(*topic_of(rest))
         case "console":
-            return Console(name)
+            return ConsoleSink(name)
         case "memory":
-            return Files("parquet", str(memory))
+            return FileSink("parquet", str(memory))
         case "noop":
-            return Noop()
+            return NoopSink()
     raise SourceProblem(
         f"{target!r} is no sink Panewise knows",
         fix="use parquet:, csv:, json:, delta:, kafka:server/topic, console:, memory:, noop: or a function",

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from panewise.errors import SourceProblem
-from panewise.runtime.spark.types import quoted, spark_schema, spark_type
+from panewise.runtime.spark.types import quote_name, spark_schema, spark_type
 from panewise.schema import StreamSchema
 
 #: Malformed values become NULL: a row without a usable time is rejected and counted, not lost silently.
@@ -25,35 +25,35 @@ def source(
     session: SparkSession, address: str, schema: StreamSchema, base: Path, streaming: bool, per_batch: int | None = None
 ) -> DataFrame:
     """The rows at an address, with the declared columns. `per_batch` limits files or rows taken into one batch."""
-    scheme, rest = parted(address)
+    scheme, rest = split_address(address)
     try:
         match scheme:
             case "parquet" | "csv" | "json":
-                return _files(session, scheme, located(rest, base), schema, streaming, per_batch)
+                return _files(session, scheme, resolve_path(rest, base), schema, streaming, per_batch)
             case "delta":
                 reader = session.readStream if streaming else session.read
                 limits = {"maxFilesPerTrigger": str(per_batch)} if per_batch and streaming else {}
-                return reader.format("delta").options(**limits).load(located(rest, base)).select(*_declared(schema))
+                return reader.format("delta").options(**limits).load(resolve_path(rest, base)).select(*_declared_columns(schema))
             case "kafka":
                 return _kafka(session, rest, schema, streaming, per_batch)
             case "rate":
                 return _rate(session, rest, schema, streaming)
     except PySparkException as problem:
         raise SourceProblem(f"{address!r} cannot be read: {first_line(problem)}", fix=_fix(scheme)) from None
-    raise SourceProblem(f"{address!r} is no address Panewise knows", fix=_KNOWN)
+    raise SourceProblem(f"{address!r} is no address Panewise knows", fix=_KNOWN_ADDRESSES)
 
 
-_KNOWN = "use parquet:path, csv:path, json:path, delta:path, kafka:server/topic or rate:rows-per-second"
+_KNOWN_ADDRESSES = "use parquet:path, csv:path, json:path, delta:path, kafka:server/topic or rate:rows-per-second"
 
 
-def parted(address: str) -> tuple[str, str]:
+def split_address(address: str) -> tuple[str, str]:
     scheme, colon, rest = address.partition(":")
     if not colon:
-        raise SourceProblem(f"{address!r} is no address Panewise knows", fix=_KNOWN)
+        raise SourceProblem(f"{address!r} is no address Panewise knows", fix=_KNOWN_ADDRESSES)
     return scheme, rest
 
 
-def located(rest: str, base: Path) -> str:
+def resolve_path(rest: str, base: Path) -> str:
     """A path relative to the script, unless it says where it is."""
     return rest if "://" in rest else str((base / rest).absolute())
 
@@ -79,8 +79,8 @@ def _fix(scheme: str) -> str:
     return "check the path and the columns"
 
 
-def _declared(schema: StreamSchema) -> list[str]:
-    return [quoted(name) for name in schema.schema.names]
+def _declared_columns(schema: StreamSchema) -> list[str]:
+    return [quote_name(name) for name in schema.schema.names]
 
 
 def _files(
@@ -121,7 +121,7 @@ def _rate(session: SparkSession, rest: str, schema: StreamSchema, streaming: boo
     )
 
 
-def vanished(checkpoint: Path) -> Iterator[str]:
+def missing_files(checkpoint: Path) -> Iterator[str]:
     """The local files that the running batch should have read and that are not there.
 
     Spark lists the files of a batch in the checkpoint of its query, and passes over those it does not find.
@@ -129,13 +129,13 @@ def vanished(checkpoint: Path) -> Iterator[str]:
     for source in (checkpoint / "sources").glob("[0-9]*"):
         logs = [path for path in source.iterdir() if path.name.removesuffix(".compact").isdigit()]
         newest = max(logs, key=lambda path: int(path.name.removesuffix(".compact")), default=None)
-        for entry in _logged(newest) if newest is not None else []:
+        for entry in _newest_batch_files(newest) if newest is not None else []:
             path = unquote(urlparse(entry["path"]).path)
             if entry["path"].startswith("file:") and not Path(path).exists():
                 yield path
 
 
-def _logged(log: Path) -> list[dict[str, Any]]:
+def _newest_batch_files(log: Path) -> list[dict[str, Any]]:
     """The files of the newest batch in a log; the first line is its version."""
     try:
         entries = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()[1:]]

@@ -19,22 +19,22 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from panewise.engine.parts import digested, parts_of, read_note
+from panewise.engine.parts import content_digest, part_names, read_note
 from panewise.errors import StateProblem
 from panewise.runtime.lease import Fence
-from panewise.runtime.spark.course import Course
-from panewise.runtime.spark.shard import REMEMBERED, Shard, itself, kept, ordered, remember, restored, tell_late, work
-from panewise.runtime.whole import create_whole, read_number, settled, write_whole
+from panewise.runtime.spark.course import RunContext
+from panewise.runtime.spark.shard import SHARD_CACHE, Shard, status_row, state_change, order_messages, cache_shard, restore_shard, write_late_counts, process_messages
+from panewise.runtime.whole import create_atomic, read_number, sync_folder, write_atomic
 
 #: So many batches back can be done again.
-PATIENCE = 2
+REPLAYABLE_BATCHES = 2
 
 
 @dataclass(frozen=True, eq=False)
-class StateFiles:
+class FileStateStage:
     """The function of a stage: the messages of one batch to some shards in, what these say out."""
 
-    course: Course
+    course: RunContext
     folder: str
     batch: int
     fence: Fence
@@ -42,31 +42,31 @@ class StateFiles:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = ((row["shard"], row["place"], row["payload"]) for batch in batches for row in batch.to_pylist())
         for label, mine in groupby(rows, key=lambda row: row[0]):
-            messages = ordered([(place, payload) for _, place, payload in mine])
-            for said in self._worked(label, messages):
+            messages = order_messages([(place, payload) for _, place, payload in mine])
+            for said in self._process_shard(label, messages):
                 yield pa.RecordBatch.from_pandas(said, preserve_index=False)
 
-    def _worked(self, label: int, messages: Sequence[Any]) -> Iterator[pd.DataFrame]:
-        folder = Folder(Path(self.folder) / str(label))
-        shard = self._found(folder, label)
-        yield from work(shard, self.course, label, messages)
-        folder.keep(shard, self.batch, self.fence)
-        remember(self.course, label, shard)
-        tell_late(shard, self.course, label)
-        yield itself(shard, label)
+    def _process_shard(self, label: int, messages: Sequence[Any]) -> Iterator[pd.DataFrame]:
+        folder = ShardFolder(Path(self.folder) / str(label))
+        shard = self._load_shard(folder, label)
+        yield from process_messages(shard, self.course, label, messages)
+        folder.save(shard, self.batch, self.fence)
+        cache_shard(self.course, label, shard)
+        write_late_counts(shard, self.course, label)
+        yield status_row(shard, label)
 
-    def _found(self, folder: Folder, label: int) -> Shard:
-        head = folder.before(self.batch)
-        known = REMEMBERED.pop((self.course.run, label), None)
+    def _load_shard(self, folder: ShardFolder, label: int) -> Shard:
+        head = folder.head_before(self.batch)
+        known = SHARD_CACHE.pop((self.course.run, label), None)
         if head is None:
-            return Shard(self.course.engine())
+            return Shard(self.course.build_engine())
         if known is not None and known.version == read_note(head)["version"]:
             return known
-        return restored(self.course, head, folder.read)
+        return restore_shard(self.course, head, folder.read)
 
 
 @dataclass(frozen=True, order=True)
-class Filed:
+class ShardFile:
     """A file of a shard: a head, or a part that heads refer to."""
 
     batch: int
@@ -76,7 +76,7 @@ class Filed:
     past: int = 0
 
     @classmethod
-    def named(cls, name: str) -> Filed | None:
+    def parse(cls, name: str) -> ShardFile | None:
         """What a name tells; None where it is none of ours."""
         match name.split("-"):
             case ["head", batch, epoch, past, _] if (batch + epoch + past).isdecimal():
@@ -86,25 +86,25 @@ class Filed:
         return None
 
     @property
-    def head(self) -> bool:
+    def is_head(self) -> bool:
         return self.name.startswith("head-")
 
 
-class Folder:
+class ShardFolder:
     """The files of one shard."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def files(self) -> list[Filed]:
+    def files(self) -> list[ShardFile]:
         """All of them, those of the oldest batch first."""
-        found = (Filed.named(path.name) for path in self.path.glob("*-*"))
+        found = (ShardFile.parse(path.name) for path in self.path.glob("*-*"))
         return sorted(file for file in found if file is not None)
 
-    def heads(self) -> list[Filed]:
-        return [file for file in self.files() if file.head]
+    def heads(self) -> list[ShardFile]:
+        return [file for file in self.files() if file.is_head]
 
-    def before(self, batch: int) -> bytes | None:
+    def head_before(self, batch: int) -> bytes | None:
         """The newest head before a batch; None where nothing was there before it."""
         heads = self.heads()
         earlier = [head for head in heads if head.batch < batch]
@@ -125,39 +125,39 @@ class Folder:
         except FileNotFoundError:
             return None
 
-    def keep(self, shard: Shard, batch: int, fence: Fence) -> None:
+    def save(self, shard: Shard, batch: int, fence: Fence) -> None:
         """Write what has changed, then the head that refers to it."""
         self.path.mkdir(parents=True, exist_ok=True)
         shard.version = uuid.uuid4().hex
         stamp = f"{batch:012d}-{fence.epoch:08d}-"
-        change = kept(shard, stamp)
+        change = state_change(shard, stamp)
         for name, data in change.fresh.items():
-            write_whole(self.path / name, data)
-        past = max((head.batch for head in self.heads() if head.batch < batch - PATIENCE), default=0)
+            write_atomic(self.path / name, data)
+        past = max((head.batch for head in self.heads() if head.batch < batch - REPLAYABLE_BATCHES), default=0)
         fence.check()
-        write_whole(self.path / f"head-{stamp}{past:012d}-{digested(change.head)}", change.head)
-        settled(self.path)
-        self._forget(Filed(batch, fence.epoch, "", past))
+        write_atomic(self.path / f"head-{stamp}{past:012d}-{content_digest(change.head)}", change.head)
+        sync_folder(self.path)
+        self._remove_unneeded(ShardFile(batch, fence.epoch, "", past))
 
-    def _forget(self, mine: Filed) -> None:
+    def _remove_unneeded(self, mine: ShardFile) -> None:
         """Remove heads that no batch can need any more, and the parts that none of those left refers to.
 
         One head before the last batches stays: batches without rows leave none. Files of later epochs are not ours to
         remove, and parts of the last batches may wait for their head.
         """
         files = self.files()
-        old = [file for file in files if file.head and file.batch < mine.past and file.epoch <= mine.epoch]
+        old = [file for file in files if file.is_head and file.batch < mine.past and file.epoch <= mine.epoch]
         if not old:
             return
-        heads = (self.read(file.name) for file in files if file.head and file not in old)
-        needed = {name for head in heads if head is not None for name in parts_of(head)}
-        parts = [file for file in files if not file.head and file.name not in needed]
-        waiting = mine.batch - PATIENCE
+        heads = (self.read(file.name) for file in files if file.is_head and file not in old)
+        needed = {name for head in heads if head is not None for name in part_names(head)}
+        parts = [file for file in files if not file.is_head and file.name not in needed]
+        waiting = mine.batch - REPLAYABLE_BATCHES
         for file in (*old, *(part for part in parts if part.batch < waiting and part.epoch <= mine.epoch)):
             (self.path / file.name).unlink(missing_ok=True)
 
 
-class Agenda:
+class BatchCommands:
     """Which commands a batch follows: written down before it is done, so that it follows the same when done again."""
 
     def __init__(self, folder: Path) -> None:
@@ -167,8 +167,8 @@ class Agenda:
         """The last command that a batch follows: the newest one, where it has not been begun before."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{batch:012d}"
-        if create_whole(path, str(newest).encode()):
-            for number in [number for number in self.batches() if number < batch - PATIENCE]:
+        if create_atomic(path, str(newest).encode()):
+            for number in [number for number in self.batches() if number < batch - REPLAYABLE_BATCHES]:
                 (self.folder / f"{number:012d}").unlink(missing_ok=True)
         return read_number(path)
 
@@ -176,12 +176,12 @@ class Agenda:
         return [int(path.name) for path in self.folder.glob("[0-9]*") if path.name.isdecimal()]
 
 
-def last_batch(folder: Path, agenda: Agenda) -> int:
+def last_batch(folder: Path, agenda: BatchCommands) -> int:
     """The newest batch that was begun; -1 before the first."""
-    kept = [head.batch for path in folder.glob("*") for head in Folder(path).heads()]
+    kept = [head.batch for path in folder.glob("*") for head in ShardFolder(path).heads()]
     return max([*kept, *agenda.batches()], default=-1)
 
 
-def first_missing(folder: Path, labels: Sequence[int]) -> Path | None:
+def first_missing_state(folder: Path, labels: Sequence[int]) -> Path | None:
     """The folder of a shard that has no state although it should."""
-    return next((path for label in labels if not Folder(path := folder / str(label)).heads()), None)
+    return next((path for label in labels if not ShardFolder(path := folder / str(label)).heads()), None)

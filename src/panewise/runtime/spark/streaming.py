@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from panewise.engine import Pool
 from panewise.errors import BindProblem, SchemaProblem, StateProblem
-from panewise.runtime.checkpoint import Checkpoint, Plan
-from panewise.runtime.spark.frames import checked
+from panewise.runtime.checkpoint import Checkpoint, PipelinePlan
+from panewise.runtime.spark.frames import check_columns
 from panewise.runtime.spark.labels import labels_of
-from panewise.runtime.spark.outlets import Outlets
+from panewise.runtime.spark.outlets import SinkRouting
 from panewise.runtime.spark.pipeline import Pipeline
-from panewise.runtime.spark.session import agreeing
+from panewise.runtime.spark.session import check_session
 from panewise.runtime.spark.sinks import Target
 from panewise.time import Domain, Duration, DurationLike
 
@@ -44,16 +44,16 @@ def stream(
     fast. `panes` maps queries to where their finished panes are logged, from which `pw.serve` answers lookups.
     """
     skew = None if max_skew is None else Duration.parse(max_skew).ticks(Domain.TIMESTAMP)
-    frames = {name: _streaming(name, streams, pool) for name in pool.streams if name in streams}
+    frames = {name: _streaming_dataframe(name, streams, pool) for name in pool.streams if name in streams}
     if not frames:
         raise SchemaProblem("there is no DataFrame for any stream", fix=f"give one for {', '.join(pool.streams)}")
     folder = Checkpoint(checkpoint)
-    outlets = Outlets.of(sinks, pool, folder, Path(base), panes or {})
+    outlets = SinkRouting.of(sinks, pool, folder, Path(base), panes or {})
     # What is no checkpoint of ours is refused before anything is written there.
     folder.plan()
-    folder.lease.take()
+    folder.lease.acquire()
     try:
-        plan = _plan(folder, pool, agreeing(next(iter(frames.values())).sparkSession), shards, state)
+        plan = _plan(folder, pool, check_session(next(iter(frames.values())).sparkSession), shards, state)
         pipeline = Pipeline(pool, plan, frames, folder, outlets, dict(trigger or {}), skew)
         pipeline.start()
     except BaseException:
@@ -62,7 +62,7 @@ def stream(
     return pipeline
 
 
-def _plan(checkpoint: Checkpoint, pool: Pool, session: SparkSession, shards: int | None, state: str) -> Plan:
+def _plan(checkpoint: Checkpoint, pool: Pool, session: SparkSession, shards: int | None, state: str) -> PipelinePlan:
     """The plan of a checkpoint, which a new one is given; refuses what it cannot go on with."""
     if state not in ("rocksdb", "files"):
         raise BindProblem(f"state {state!r} is unknown", fix="use 'rocksdb' or 'files'")
@@ -73,12 +73,12 @@ def _plan(checkpoint: Checkpoint, pool: Pool, session: SparkSession, shards: int
     if plan is None:
         count = shards or int(session.conf.get("spark.sql.shuffle.partitions") or 1)
         return checkpoint.create(pool, labels_of(session, count), state)
-    checkpoint.agreed(plan, pool, shards, state)
+    checkpoint.check_compatible(plan, pool, shards, state)
     return plan
 
 
-def _streaming(name: str, streams: Mapping[str, DataFrame], pool: Pool) -> DataFrame:
-    frame = checked(name, streams[name], pool.streams[name])
+def _streaming_dataframe(name: str, streams: Mapping[str, DataFrame], pool: Pool) -> DataFrame:
+    frame = check_columns(name, streams[name], pool.streams[name])
     if not frame.isStreaming:
         raise SchemaProblem(f"the DataFrame of stream {name!r} is bounded", fix="use pw.spark.batch, or readStream")
     return frame

@@ -46,13 +46,13 @@ def spark_type(kind: pa.DataType) -> str:
     if pa.types.is_map(kind):
         return f"map<{spark_type(kind.key_type)}, {spark_type(kind.item_type)}>"
     if pa.types.is_struct(kind):
-        return f"struct<{', '.join(f'{quoted(field.name)}: {spark_type(field.type)}' for field in kind)}>"
+        return f"struct<{', '.join(f'{quote_name(field.name)}: {spark_type(field.type)}' for field in kind)}>"
     if kind in _NAMES:
         return _NAMES[kind]
     raise SchemaProblem(f"Spark has no type for {type_name(kind)}", fix="cast it to one that Spark knows")
 
 
-def spelled(kind: DataType) -> str:
+def type_text(kind: DataType) -> str:
     """A type of Spark in the words of `spark_type`: equal for equal types, whoever wrote them down.
 
     >>> from pyspark.sql.types import ArrayType, LongType, StructType
@@ -61,18 +61,18 @@ def spelled(kind: DataType) -> str:
     """
     match kind:
         case ArrayType():
-            return f"array<{spelled(kind.elementType)}>"
+            return f"array<{type_text(kind.elementType)}>"
         case MapType():
-            return f"map<{spelled(kind.keyType)}, {spelled(kind.valueType)}>"
+            return f"map<{type_text(kind.keyType)}, {type_text(kind.valueType)}>"
         case StructType():
-            return f"struct<{', '.join(f'{quoted(f.name)}: {spelled(f.dataType)}' for f in kind.fields)}>"
+            return f"struct<{', '.join(f'{quote_name(f.name)}: {type_text(f.dataType)}' for f in kind.fields)}>"
     return kind.simpleString()
 
 
 def spark_schema(schema: pa.Schema) -> str:
     """The columns of a table as Spark SQL declares them."""
-    return ", ".join(f"{quoted(field.name)} {spark_type(field.type)}" for field in schema)
+    return ", ".join(f"{quote_name(field.name)} {spark_type(field.type)}" for field in schema)
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     return f"`{name.replace('`', '``')}`"

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from panewise.aggregate import Longs
+from panewise.aggregate import Int64Array
 
 Flags = npt.NDArray[np.bool_]
 
 #: So many filters are put into one number at a time.
-WORD = 60
+FILTERS_PER_WORD = 60
 
 
-class Wants:
+class FilterCombinations:
     """The combinations of filters among the rows of a task, numbered as they come."""
 
     def __init__(self) -> None:
@@ -25,32 +25,32 @@ class Wants:
     def combinations(self) -> list[list[int]]:
         return [list(filters) for filters in self._numbers]
 
-    def numbered(self, passing: Sequence[Flags], rows: int) -> Longs:
+    def number_rows(self, passing: Sequence[Flags], rows: int) -> Int64Array:
         """For each row the number of its combination; `passing` tells of each filter which rows pass it."""
-        codes: Longs = np.zeros(rows, np.int64)
+        codes: Int64Array = np.zeros(rows, np.int64)
         found: list[tuple[int, ...]] = [()]
-        for start in range(0, len(passing), WORD):
+        for start in range(0, len(passing), FILTERS_PER_WORD):
             word = np.zeros(rows, np.int64)
-            for bit, flags in enumerate(passing[start : start + WORD]):
+            for bit, flags in enumerate(passing[start : start + FILTERS_PER_WORD]):
                 word |= flags.astype(np.int64) << bit
-            words, places = _distinct(word)
-            pairs, codes = _distinct(codes * len(words) + places)
-            found = [found[pair // len(words)] + _bits(int(words[pair % len(words)]), start) for pair in pairs.tolist()]
+            words, places = _distinct_values(word)
+            pairs, codes = _distinct_values(codes * len(words) + places)
+            found = [found[pair // len(words)] + _set_bits(int(words[pair % len(words)]), start) for pair in pairs.tolist()]
         return np.array([self._numbers.setdefault(filters, len(self._numbers)) for filters in found])[codes]
 
 
-def _distinct(values: Longs) -> tuple[Longs, Longs]:
+def _distinct_values(values: Int64Array) -> tuple[Int64Array, Int64Array]:
     """The different values, and which of them each one is."""
     if (values == values[0]).all():
         return values[:1], np.zeros(len(values), np.int64)
     return np.unique(values, return_inverse=True)
 
 
-def _bits(word: int, first: int) -> tuple[int, ...]:
-    return tuple(first + bit for bit in range(WORD) if word >> bit & 1)
+def _set_bits(word: int, first: int) -> tuple[int, ...]:
+    return tuple(first + bit for bit in range(FILTERS_PER_WORD) if word >> bit & 1)
 
 
-def tallied(ends: Longs, wanted: Longs) -> tuple[Longs, Longs, Longs]:
+def count_by_pane(ends: Int64Array, wanted: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Rows by the end of their pane and by who wants them, and how many there are of each."""
     width = int(wanted.max()) + 1
     panes, places = np.unique(ends, return_inverse=True)

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from panewise import kernels
-from panewise.aggregate import Columns, Longs, Words, bytes_of
+from panewise.aggregate import StateArrays, Int64Array, StateWords, bytes_of
 from panewise.errors import PlanProblem
-from panewise.stores.arrays.tables import blank, shaped, widened
+from panewise.stores.arrays.tables import identity_table, to_rows, widen_rows
 
 
-class Positions(ABC):
+class PositionStore(ABC):
     """The last `reach` of `length` positions of `groups` groups, and what may be asked of them."""
 
     #: The paper's name.
@@ -34,7 +34,7 @@ class Positions(ABC):
         self.reach, self.groups, self.length = reach, groups, 0
 
     @property
-    def forgotten(self) -> int:
+    def forgotten_until(self) -> int:
         """The newest position that is out of reach, or zero."""
         return max(self.length - self.reach, 0)
 
@@ -43,17 +43,17 @@ class Positions(ABC):
     def nbytes(self) -> int:
         """The memory of all that is kept."""
 
-    def _within(self, firsts: npt.ArrayLike, lasts: npt.ArrayLike) -> tuple[Longs, Longs]:
+    def _check_windows(self, firsts: npt.ArrayLike, lasts: npt.ArrayLike) -> tuple[Int64Array, Int64Array]:
         """Windows as arrays, all of them within reach."""
-        starts, stops = paired(_longs(firsts), _longs(lasts))
-        bad = kernels.interval_outside(starts, stops, self.forgotten, self.length)
+        starts, stops = broadcast(_int64_array(firsts), _int64_array(lasts))
+        bad = kernels.interval_outside(starts, stops, self.forgotten_until, self.length)
         if bad >= 0:
-            raise outside(int(starts[bad]), int(stops[bad]), self.reach, self.length)
+            raise outside_problem(int(starts[bad]), int(stops[bad]), self.reach, self.length)
         return starts, stops
 
-    def _known(self, groups: npt.ArrayLike) -> Longs:
+    def _check_groups(self, groups: npt.ArrayLike) -> Int64Array:
         """Groups as an array, all of them kept here."""
-        asked = _longs(groups)
+        asked = _int64_array(groups)
         if len(asked) and not 0 <= asked.min() <= asked.max() < self.groups:
             raise PlanProblem(
                 f"groups {asked.min()} to {asked.max()} are not all among the {self.groups} that are kept",
@@ -61,22 +61,22 @@ class Positions(ABC):
             )
         return asked
 
-    def _must_have(self, first: int, last: int, group: int) -> None:
+    def _check_window(self, first: int, last: int, group: int) -> None:
         """The same for one window of one group, without arrays."""
         if not (max(self.length - self.reach, 0) < first <= last + 1 and last <= self.length):
-            raise outside(first, last, self.reach, self.length)
+            raise outside_problem(first, last, self.reach, self.length)
         if not 0 <= group < self.groups:
-            self._known(group)
+            self._check_groups(group)
 
-    def _must_hold(self, position: int) -> None:
-        if not self.forgotten < position <= self.length:
+    def _check_position(self, position: int) -> None:
+        if not self.forgotten_until < position <= self.length:
             raise PlanProblem(
                 f"position {position} is not within the last {self.reach} of {self.length} panes",
                 fix="keep more panes or leave out what comes too late",
             )
 
 
-class ArrayStore(Positions):
+class ArrayStore(PositionStore):
     """The contract of a store of states, whatever the aggregate.
 
     Tables have `room` columns, which doubles when groups join, so that growing is cheap in the long run. Rows are
@@ -86,7 +86,7 @@ class ArrayStore(Positions):
     #: What it needs of states, for refusals.
     requires: ClassVar[str]
 
-    def __init__(self, column: Columns, reach: int, groups: int = 1) -> None:
+    def __init__(self, column: StateArrays, reach: int, groups: int = 1) -> None:
         if not self.accepts(column):
             raise PlanProblem(
                 f"{self.name} needs {self.requires}, which {type(column).__name__} are not",
@@ -96,7 +96,7 @@ class ArrayStore(Positions):
         self.column, self.room = column, groups
 
     @classmethod
-    def accepts(cls, column: Columns) -> bool:
+    def accepts(cls, column: StateArrays) -> bool:
         """Whether these states can be kept here: each word must be one number or object."""
         return all(word.ndim == 1 for word in column.identity(0))
 
@@ -105,11 +105,11 @@ class ArrayStore(Positions):
         return sum(map(bytes_of, self._tables()))
 
     @property
-    def held(self) -> int:
+    def capacity(self) -> int:
         """How many states there is room for, of all groups."""
         return sum(table[0].size for table in self._tables())
 
-    def append(self, words: Words) -> None:
+    def append(self, words: StateWords) -> None:
         """Add the states of the next positions, oldest first, each with the states of all groups."""
         count, rest = divmod(len(words[0]), self.groups)
         if rest:
@@ -121,27 +121,27 @@ class ArrayStore(Positions):
             self._skip(count - self.reach)
             words, count = tuple(word[-self.reach * self.groups :] for word in words), self.reach
         if count:
-            rows = shaped(words, self.groups)
-            self._append(rows if self.groups == self.room else widened(self.column, rows, self.room), count)
+            rows = to_rows(words, self.groups)
+            self._append(rows if self.groups == self.room else widen_rows(self.column, rows, self.room), count)
             self.length += count
 
-    def lookup(self, firsts: Longs, lasts: Longs, groups: Longs | None = None) -> Words:
+    def lookup(self, firsts: Int64Array, lasts: Int64Array, groups: Int64Array | None = None) -> StateWords:
         """The states over each window of every group, window by window; or over each pair of a window and a group."""
-        firsts, lasts = self._within(firsts, lasts)
+        firsts, lasts = self._check_windows(firsts, lasts)
         if groups is None and self.groups > 1:
-            return self._every(firsts, lasts)
-        asked = np.zeros(1, np.int64) if groups is None else self._known(groups)
-        return self._pairs(*paired(firsts, lasts, asked))
+            return self._lookup_all_groups(firsts, lasts)
+        asked = np.zeros(1, np.int64) if groups is None else self._check_groups(groups)
+        return self._lookup_pairs(*broadcast(firsts, lasts, asked))
 
-    def one(self, first: int, last: int, group: int = 0) -> tuple[Any, ...]:
+    def lookup_one(self, first: int, last: int, group: int = 0) -> tuple[Any, ...]:
         """The state of one window of one group."""
-        self._must_have(first, last, group)
-        return tuple([word[0] for word in self._pairs(*np.array([[first], [last], [group]], np.int64))])
+        self._check_window(first, last, group)
+        return tuple([word[0] for word in self._lookup_pairs(*np.array([[first], [last], [group]], np.int64))])
 
-    def revise(self, position: int, words: Words) -> None:
+    def revise(self, position: int, words: StateWords) -> None:
         """Combine more states, one for each group, into those of a past position and all that depends on it."""
-        self._must_hold(position)
-        row = blank(self.column, 1, self.room)
+        self._check_position(position)
+        row = identity_table(self.column, 1, self.room)
         for table, word in zip(row, words, strict=True):
             table[0, : self.groups] = word
         self._revise(position, row)
@@ -158,45 +158,45 @@ class ArrayStore(Positions):
         self.length += count
 
     @abstractmethod
-    def _append(self, rows: Words, count: int) -> None:
+    def _append(self, rows: StateWords, count: int) -> None:
         """Add rows of `room` groups after position `length`, no more than the reach, and leave them as they are."""
 
     @abstractmethod
-    def _pairs(self, firsts: Longs, lasts: Longs, groups: Longs) -> Words: ...
+    def _lookup_pairs(self, firsts: Int64Array, lasts: Int64Array, groups: Int64Array) -> StateWords: ...
 
     @abstractmethod
-    def _every(self, firsts: Longs, lasts: Longs) -> Words: ...
+    def _lookup_all_groups(self, firsts: Int64Array, lasts: Int64Array) -> StateWords: ...
 
     @abstractmethod
-    def _revise(self, position: int, row: Words) -> None: ...
+    def _revise(self, position: int, row: StateWords) -> None: ...
 
     @abstractmethod
     def _widen(self) -> None:
         """Make room for `room` groups."""
 
     @abstractmethod
-    def _tables(self) -> list[Words]:
+    def _tables(self) -> list[StateWords]:
         """All states that are kept."""
 
 
-def outside(first: int, last: int, reach: int, length: int) -> PlanProblem:
+def outside_problem(first: int, last: int, reach: int, length: int) -> PlanProblem:
     return PlanProblem(
         f"interval ({first}, {last}) is not within the last {reach} of {length} panes",
         fix="keep more panes or ask for newer ones",
     )
 
 
-def _longs(numbers: npt.ArrayLike) -> Longs:
+def _int64_array(numbers: npt.ArrayLike) -> Int64Array:
     return np.atleast_1d(np.asarray(numbers, np.int64))
 
 
-def paired(*numbers: Longs) -> list[Longs]:
+def broadcast(*numbers: Int64Array) -> list[Int64Array]:
     """Windows and groups, each as long as the longest; one goes with all."""
     size = max(map(len, numbers)) if all(map(len, numbers)) else 0
-    return [plain(each) if len(each) == size else np.broadcast_to(each, size).copy() for each in numbers]
+    return [contiguous(each) if len(each) == size else np.broadcast_to(each, size).copy() for each in numbers]
 
 
-def plain(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def contiguous(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """An array as kernels expect it; for one that cannot be written or has gaps they would be compiled once more."""
     flags = numbers.flags
     return numbers if flags.c_contiguous and flags.writeable else numbers.copy()

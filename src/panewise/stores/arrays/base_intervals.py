@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from panewise import kernels
-from panewise.aggregate import Columns, Fused, Longs, Words, joined
+from panewise.aggregate import StateArrays, FusedOperation, Int64Array, StateWords, concat_states
 from panewise.stores.arrays.base import ArrayStore
-from panewise.stores.arrays.tables import blank, flat, fold, pieces, rooms, total, widened
+from panewise.stores.arrays.tables import identity_table, flatten, fold_into, pieces, capacity_for, combine_rows, widen_rows
 from panewise.stores.base_intervals import cover
 
 
@@ -25,12 +25,12 @@ class BaseArrays(ArrayStore):
     requires = "states that combine"
     update_cost, lookup_cost = "O(1)", "O(log W)"
 
-    def __init__(self, column: Columns, reach: int, groups: int = 1) -> None:
+    def __init__(self, column: StateArrays, reach: int, groups: int = 1) -> None:
         super().__init__(column, reach, groups)
         self._size = 1
-        self._tree = blank(column, 2, groups)
+        self._tree = identity_table(column, 2, groups)
 
-    def _append(self, rows: Words, count: int) -> None:
+    def _append(self, rows: StateWords, count: int) -> None:
         before, now = self.length, self.length + count
         self._make_room(min(now, self.reach))
         for start, row, some in pieces(before, now, self._size):
@@ -41,11 +41,11 @@ class BaseArrays(ArrayStore):
 
     def _complete(self, before: int, now: int, oldest: int) -> None:
         """Build all intervals that are complete since there are `now` positions and begin after the `oldest`."""
-        if self.column.fused is Fused.ADDED:
+        if self.column.fused is FusedOperation.ADDED:
             for word in self._tree:
                 kernels.interval_add(word, before, now, oldest)
             return
-        if self.column.fused is Fused.GREATEST:
+        if self.column.fused is FusedOperation.GREATEST:
             kernels.interval_choose(*self._tree, before, now, oldest)
             return
         level = 1
@@ -58,58 +58,58 @@ class BaseArrays(ArrayStore):
     def _build(self, row: int, count: int) -> None:
         """Some intervals next to each other from their halves."""
         halves = [tuple(word[2 * row + half : 2 * (row + count) : 2] for word in self._tree) for half in (0, 1)]
-        for word, whole in zip(self._tree, self.column.combine(*map(flat, halves)), strict=True):
+        for word, whole in zip(self._tree, self.column.combine(*map(flatten, halves)), strict=True):
             word[row : row + count] = whole.reshape(count, self.room)
 
     def _make_room(self, positions: int) -> None:
         if positions <= self._size:
             return
         # Nothing has been overwritten yet: at each level, an interval stands where its number says.
-        size, tree = rooms(positions), blank(self.column, 2 * rooms(positions), self.room)
+        size, tree = capacity_for(positions), identity_table(self.column, 2 * capacity_for(positions), self.room)
         for level in range(self._size.bit_length()):
             held, start = self._size >> level, size >> level
             for new, old in zip(tree, self._tree, strict=True):
                 new[start : start + held] = old[held : 2 * held]
         self._size, self._tree = size, tree
 
-    def _pairs(self, firsts: Longs, lasts: Longs, groups: Longs) -> Words:
-        if self.column.fused is Fused.ADDED:
+    def _lookup_pairs(self, firsts: Int64Array, lasts: Int64Array, groups: Int64Array) -> StateWords:
+        if self.column.fused is FusedOperation.ADDED:
             return tuple(kernels.interval_sums(word, firsts, lasts, groups) for word in self._tree)
-        if self.column.fused is Fused.GREATEST:
-            found: Words = kernels.interval_greatest(*self._tree, firsts, lasts, groups)
+        if self.column.fused is FusedOperation.GREATEST:
+            found: StateWords = kernels.interval_greatest(*self._tree, firsts, lasts, groups)
             return found
-        return self._walk(firsts, lasts, groups)
+        return self._lookup_by_level(firsts, lasts, groups)
 
-    def _every(self, firsts: Longs, lasts: Longs) -> Words:
-        if self.column.fused is Fused.ADDED:
+    def _lookup_all_groups(self, firsts: Int64Array, lasts: Int64Array) -> StateWords:
+        if self.column.fused is FusedOperation.ADDED:
             return tuple(kernels.interval_sums_of_all(word, firsts, lasts, self.groups) for word in self._tree)
-        if self.column.fused is Fused.GREATEST:
-            found: Words = kernels.interval_greatest_of_all(*self._tree, firsts, lasts, self.groups)
+        if self.column.fused is FusedOperation.GREATEST:
+            found: StateWords = kernels.interval_greatest_of_all(*self._tree, firsts, lasts, self.groups)
             return found
         if 0 < len(firsts) <= self.groups:
             windows, kept = zip(firsts.tolist(), lasts.tolist(), strict=True), slice(0, self.groups)
-            return joined([flat(self._together(*window, kept)) for window in windows])
+            return concat_states([flatten(self._lookup_window(*window, kept)) for window in windows])
         groups = np.tile(np.arange(self.groups), len(firsts))
-        return self._walk(np.repeat(firsts, self.groups), np.repeat(lasts, self.groups), groups)
+        return self._lookup_by_level(np.repeat(firsts, self.groups), np.repeat(lasts, self.groups), groups)
 
-    def one(self, first: int, last: int, group: int = 0) -> tuple[Any, ...]:
+    def lookup_one(self, first: int, last: int, group: int = 0) -> tuple[Any, ...]:
         if self.column.fused:
-            return super().one(first, last, group)
-        self._must_have(first, last, group)
-        return tuple([word[0, 0] for word in self._together(first, last, slice(group, group + 1))])
+            return super().lookup_one(first, last, group)
+        self._check_window(first, last, group)
+        return tuple([word[0, 0] for word in self._lookup_window(first, last, slice(group, group + 1))])
 
-    def _together(self, first: int, last: int, groups: slice) -> Words:
+    def _lookup_window(self, first: int, last: int, groups: slice) -> StateWords:
         """The states over one window of some groups next to each other."""
         rows = [self._row(width.bit_length() - 1, (end - 1) // width) for end, width in cover(first, last)]
         if not rows:
-            return blank(self.column, 1, groups.stop - groups.start)
-        return total(self.column, tuple(word[rows, groups] for word in self._tree))
+            return identity_table(self.column, 1, groups.stop - groups.start)
+        return combine_rows(self.column, tuple(word[rows, groups] for word in self._tree))
 
     def _row(self, level: int, number: int) -> int:
         room = self._size >> level
         return room + (number & (room - 1))
 
-    def _walk(self, firsts: Longs, lasts: Longs, groups: Longs) -> Words:
+    def _lookup_by_level(self, firsts: Int64Array, lasts: Int64Array, groups: Int64Array) -> StateWords:
         """Level by level for all windows, what sticks out at either end."""
         low, high, size = firsts - 1, lasts, self._size
         answers = self.column.identity(len(firsts))
@@ -124,16 +124,16 @@ class BaseArrays(ArrayStore):
             low, high, size = (low + 1) >> 1, high >> 1, size >> 1
         return answers
 
-    def _revise(self, position: int, row: Words) -> None:
+    def _revise(self, position: int, row: StateWords) -> None:
         """Into each complete interval around the position, from the narrowest to the widest within reach."""
         level = 0
-        while (number := (position - 1) >> level) < self.length >> level and number << level >= self.forgotten:
+        while (number := (position - 1) >> level) < self.length >> level and number << level >= self.forgotten_until:
             place = self._row(level, number)
-            fold(self.column, self._tree, slice(place, place + 1), row)
+            fold_into(self.column, self._tree, slice(place, place + 1), row)
             level += 1
 
     def _widen(self) -> None:
-        self._tree = widened(self.column, self._tree, self.room)
+        self._tree = widen_rows(self.column, self._tree, self.room)
 
-    def _tables(self) -> list[Words]:
+    def _tables(self) -> list[StateWords]:
         return [self._tree]

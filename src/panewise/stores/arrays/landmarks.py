@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from panewise.aggregate import Columns, Longs, Words
+from panewise.aggregate import StateArrays, Int64Array, StateWords
 from panewise.errors import PlanProblem
 from panewise.stores.arrays.base import ArrayStore
-from panewise.stores.arrays.tables import blank, fold, lengthened, pieces, rooms, scanned, widened
-from panewise.stores.landmark_intervals import landmark_from, partitioned
+from panewise.stores.arrays.tables import identity_table, fold_into, lengthen_rows, pieces, capacity_for, scan_rows, widen_rows
+from panewise.stores.landmark_intervals import landmark_from, partition_widths
 
 #: Instead of a partition: a window that holds nothing, and one whose width was not declared.
 _EMPTY, _UNKNOWN = -1, -2
@@ -31,7 +31,7 @@ class LandmarkArrays(ArrayStore):
     update_cost, lookup_cost = "O(gamma)", "O(1)"
 
     def __init__(
-        self, column: Columns, reach: int, groups: int = 1, widths: Iterable[int] | None = None, suffix: bool = False
+        self, column: StateArrays, reach: int, groups: int = 1, widths: Iterable[int] | None = None, suffix: bool = False
     ) -> None:
         super().__init__(column, reach, groups)
         declared = range(1, reach + 1) if widths is None else sorted(set(widths))
@@ -44,12 +44,12 @@ class LandmarkArrays(ArrayStore):
         #: By width, the number of its partition.
         self._parts = np.full(declared[-1] + 1, _UNKNOWN, np.int16)
         self._parts[0] = _EMPTY
-        self.partitions: list[Landmarks] = []
-        for part in partitioned(declared):
+        self.partitions: list[LandmarkTables] = []
+        for part in partition_widths(declared):
             self._parts[np.array(part)] = len(self.partitions)
-            self.partitions.append(Landmarks(column, part[-1] if suffix else reach, part[0], part[-1], groups))
+            self.partitions.append(LandmarkTables(column, part[-1] if suffix else reach, part[0], part[-1], groups))
 
-    def _append(self, rows: Words, count: int) -> None:
+    def _append(self, rows: StateWords, count: int) -> None:
         for landmarks in self.partitions:
             landmarks.append(rows, count)
 
@@ -58,7 +58,7 @@ class LandmarkArrays(ArrayStore):
         for landmarks in self.partitions:
             landmarks.length = self.length
 
-    def _pairs(self, firsts: Longs, lasts: Longs, groups: Longs) -> Words:
+    def _lookup_pairs(self, firsts: Int64Array, lasts: Int64Array, groups: Int64Array) -> StateWords:
         parts = self._parts_of(firsts, lasts)
         if len(parts) and parts[0] >= 0 and (parts == parts[0]).all():
             return self.partitions[int(parts[0])].lookup(firsts, lasts, groups)
@@ -70,11 +70,11 @@ class LandmarkArrays(ArrayStore):
                 answer[where] = word
         return answers
 
-    def _every(self, firsts: Longs, lasts: Longs) -> Words:
+    def _lookup_all_groups(self, firsts: Int64Array, lasts: Int64Array) -> StateWords:
         groups = np.tile(np.arange(self.groups), len(firsts))
-        return self._pairs(np.repeat(firsts, self.groups), np.repeat(lasts, self.groups), groups)
+        return self._lookup_pairs(np.repeat(firsts, self.groups), np.repeat(lasts, self.groups), groups)
 
-    def _parts_of(self, firsts: Longs, lasts: Longs) -> npt.NDArray[np.int16]:
+    def _parts_of(self, firsts: Int64Array, lasts: Int64Array) -> npt.NDArray[np.int16]:
         """The partition that answers each window."""
         widths, widest = lasts - firsts + 1, len(self._parts) - 1
         parts: npt.NDArray[np.int16] = self._parts[np.minimum(widths, widest)]
@@ -95,7 +95,7 @@ class LandmarkArrays(ArrayStore):
             )
         return parts
 
-    def _revise(self, position: int, row: Words) -> None:
+    def _revise(self, position: int, row: StateWords) -> None:
         for landmarks in self.partitions:
             landmarks.revise(position, row)
 
@@ -103,11 +103,11 @@ class LandmarkArrays(ArrayStore):
         for landmarks in self.partitions:
             landmarks.widen(self.room)
 
-    def _tables(self) -> list[Words]:
+    def _tables(self) -> list[StateWords]:
         return [table for landmarks in self.partitions for table in landmarks.tables()]
 
 
-class Landmarks:
+class LandmarkTables:
     """One instance of the paper's figure 5: widths from `narrowest` to `widest`, landmarks every `narrowest` positions.
 
     The a-th landmark has the rows of `_since` from `a * (widest + 1)` on, modulo the landmarks there is room for: the
@@ -115,16 +115,16 @@ class Landmarks:
     to just before the next landmark. Position zero is a landmark that holds nothing, so that (0, r) answers (1, r).
     """
 
-    def __init__(self, column: Columns, reach: int, narrowest: int, widest: int, room: int) -> None:
+    def __init__(self, column: StateArrays, reach: int, narrowest: int, widest: int, room: int) -> None:
         self.column, self.reach, self.narrowest, self.widest, self.room = column, reach, narrowest, widest, room
         self.length = 0
         self._held = 1
-        self._since = blank(column, widest + 1, room)
-        self._until = blank(column, 1, room)
+        self._since = identity_table(column, widest + 1, room)
+        self._until = identity_table(column, 1, room)
         #: The states since the newest landmark, each at its distance from it.
-        self._block = blank(column, narrowest, room)
+        self._block = identity_table(column, narrowest, room)
 
-    def append(self, rows: Words, count: int) -> None:
+    def append(self, rows: StateWords, count: int) -> None:
         if count > self.reach:
             self.length += count - self.reach
             rows, count = tuple(word[-self.reach :] for word in rows), self.reach
@@ -135,7 +135,7 @@ class Landmarks:
         self._close(rows, oldest)
         self.length = now
 
-    def lookup(self, firsts: Longs, lasts: Longs, groups: Longs) -> Words:
+    def lookup(self, firsts: Int64Array, lasts: Int64Array, groups: Int64Array) -> StateWords:
         firsts = np.where(firsts == 1, 0, firsts)
         landmarks = landmark_from(firsts, self.narrowest)
         since = tuple(word[self._row(landmarks) + lasts - landmarks, groups] for word in self._since)
@@ -145,25 +145,25 @@ class Landmarks:
             answer[whole] = word[whole]
         return answers
 
-    def revise(self, position: int, row: Words) -> None:
+    def revise(self, position: int, row: StateWords) -> None:
         oldest = self._oldest(self.length)
         if position < oldest:
             return
         for landmark in self._landmarks(max(position - self.widest, oldest), position):
             start, last = self._row(landmark), min(landmark + self.widest, self.length)
-            fold(self.column, self._since, slice(start + position - landmark, start + last - landmark + 1), row)
+            fold_into(self.column, self._since, slice(start + position - landmark, start + last - landmark + 1), row)
         begin = position // self.narrowest * self.narrowest
         if begin + self.narrowest - 1 <= self.length:
             for _, start, count in pieces(max(begin, oldest), position + 1, len(self._until[0])):
-                fold(self.column, self._until, slice(start, start + count), row)
+                fold_into(self.column, self._until, slice(start, start + count), row)
         else:
-            fold(self.column, self._block, slice(position - begin, position - begin + 1), row)
+            fold_into(self.column, self._block, slice(position - begin, position - begin + 1), row)
 
     def widen(self, room: int) -> None:
         self.room = room
-        self._since, self._until, self._block = (widened(self.column, table, room) for table in self.tables())
+        self._since, self._until, self._block = (widen_rows(self.column, table, room) for table in self.tables())
 
-    def tables(self) -> list[Words]:
+    def tables(self) -> list[StateWords]:
         return [self._since, self._until, self._block]
 
     def _oldest(self, now: int) -> int:
@@ -179,13 +179,13 @@ class Landmarks:
     def _make_room(self, positions: int) -> None:
         """Nothing has been overwritten before there is room for the whole reach."""
         if positions + 1 > len(self._until[0]):
-            self._until = lengthened(self.column, self._until, rooms(positions + 1))
+            self._until = lengthen_rows(self.column, self._until, capacity_for(positions + 1))
             self._held = len(self._until[0]) // self.narrowest + 2
-            self._since = lengthened(self.column, self._since, self._held * (self.widest + 1))
+            self._since = lengthen_rows(self.column, self._since, self._held * (self.widest + 1))
 
     # ---- from a landmark on --------------------------------------------------------------------------------------
 
-    def _follow(self, rows: Words, now: int, oldest: int) -> None:
+    def _follow(self, rows: StateWords, now: int, oldest: int) -> None:
         """The intervals that begin at a landmark and end at one of the new positions."""
         before = self.length
         for landmark in self._landmarks(max(before + 1 - self.widest, oldest), before):
@@ -196,24 +196,24 @@ class Landmarks:
             self._extend(landmark, rows, now)
         if len(complete):
             starts, steps = np.array(complete), np.arange(self.widest + 1)[:, None]
-            found = scanned(self.column, tuple(word[starts - before - 1 + steps] for word in rows))
+            found = scan_rows(self.column, tuple(word[starts - before - 1 + steps] for word in rows))
             for word, states in zip(self._since, found, strict=True):
                 word[self._row(starts) + steps] = states
 
-    def _extend(self, landmark: int, rows: Words, now: int) -> None:
+    def _extend(self, landmark: int, rows: StateWords, now: int) -> None:
         """The intervals of one landmark, continued from the last of them if there is one."""
         known = self.length - landmark
         skipped, until = max(-known - 1, 0), min(landmark + self.widest, now) - self.length
-        states = scanned(self.column, tuple(word[skipped:until] for word in rows))
+        states = scan_rows(self.column, tuple(word[skipped:until] for word in rows))
         start = self._row(landmark) + max(known + 1, 0)
         if known >= 0:
-            fold(self.column, states, slice(None), tuple(word[start - 1] for word in self._since))
+            fold_into(self.column, states, slice(None), tuple(word[start - 1] for word in self._since))
         for word, state in zip(self._since, states, strict=True):
             word[start : start + until - skipped] = state
 
     # ---- up to a landmark ----------------------------------------------------------------------------------------
 
-    def _close(self, rows: Words, oldest: int) -> None:
+    def _close(self, rows: StateWords, oldest: int) -> None:
         """The intervals that end just before a landmark, for each block between two landmarks that is complete."""
         begin = (self.length + 1) // self.narrowest * self.narrowest
         known = self.length + 1 - begin
@@ -223,7 +223,7 @@ class Landmarks:
             rows = tuple(np.concatenate(pair) for pair in zip(held, rows, strict=True))
             shape = (whole, self.narrowest, self.room)
             blocks = (word[: whole * self.narrowest].reshape(shape).swapaxes(0, 1)[::-1] for word in rows)
-            backwards = scanned(self.column, tuple(blocks))
+            backwards = scan_rows(self.column, tuple(blocks))
             states = tuple(word[::-1].swapaxes(0, 1).reshape(-1, self.room) for word in backwards)
             for start, row, count in pieces(max(begin, oldest), begin + len(states[0]), len(self._until[0])):
                 for word, state in zip(self._until, states, strict=True):

@@ -9,19 +9,19 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from panewise import kernels
-from panewise.aggregate import Longs, Words
+from panewise.aggregate import Int64Array, StateWords
 from panewise.errors import AggregateProblem, PlanProblem
-from panewise.stores.arrays.base import Positions, paired
-from panewise.stores.arrays.tables import pieces, rooms
+from panewise.stores.arrays.base import PositionStore, broadcast
+from panewise.stores.arrays.tables import pieces, capacity_for
 
 #: One share for all windows, or one for each; or numerators and denominators, which is faster for many.
-Phi: TypeAlias = Fraction | Sequence[Fraction] | tuple[Longs, Longs]
+Phi: TypeAlias = Fraction | Sequence[Fraction] | tuple[Int64Array, Int64Array]
 
 #: A rank is computed in longs as long as no product of a remainder can pass them.
 _SMALL = 2**31
 
 
-class QuantileArrays(Positions):
+class QuantileArrays(PositionStore):
     """Requires values that int64 carries in their order (`aggregate.columns.longs`). Any number of them a position.
 
     Update O(log reach) a value; lookup O(log W) sorted runs, each searched O(log W) times at most on average; space
@@ -44,14 +44,14 @@ class QuantileArrays(Positions):
         return self._ends.nbytes + self._values.nbytes + self._codes.nbytes
 
     @property
-    def held(self) -> int:
+    def capacity(self) -> int:
         """How many values there is room for, on all levels."""
         return self._values.size
 
-    def append(self, sizes: Longs, values: Longs, codes: Longs | None = None) -> None:
+    def append(self, sizes: Int64Array, values: Int64Array, codes: Int64Array | None = None) -> None:
         """Add the next positions, oldest first: how many values each has, the values, and the group of each."""
         sizes, values = np.asarray(sizes, np.int64), np.asarray(values, np.int64)
-        codes = np.zeros(len(values), np.int64) if codes is None else self._known(codes)
+        codes = np.zeros(len(values), np.int64) if codes is None else self._check_groups(codes)
         if sizes.sum() != len(values) or len(codes) != len(values) or (sizes < 0).any():
             raise PlanProblem(
                 f"{len(values)} values of {len(codes)} groups do not fill positions of {sizes.sum()} values",
@@ -78,40 +78,40 @@ class QuantileArrays(Positions):
         kernels.quantile_merge(self._values, self._codes, self._ends, self.length, now, oldest)
         self.length = now
 
-    def lookup(self, firsts: Longs, lasts: Longs, phi: Phi, groups: Longs | None = None) -> Words:
+    def lookup(self, firsts: Int64Array, lasts: Int64Array, phi: Phi, groups: Int64Array | None = None) -> StateWords:
         """The element at position floor(phi * N), at least the first, of each window, and whether there is any.
 
         Of every group, window by window; or of each pair of a window and a group. `phi` goes with the windows.
         """
-        asked = self._asked(firsts, lasts, groups)
+        asked = self._window_group_pairs(firsts, lasts, groups)
         sizes = self._sizes(*asked)
         each = 1 if groups is not None else self.groups
         shares = tuple(part if len(part) == 1 else np.repeat(part, each) for part in shares_of(phi))
-        found: Words = kernels.quantile_select(*self._tables(), *asked, ranks(sizes, *shares))
+        found: StateWords = kernels.quantile_select(*self._tables(), *asked, ranks(sizes, *shares))
         return found
 
-    def select(self, firsts: Longs, lasts: Longs, ranks: Longs, groups: Longs | None = None) -> Words:
+    def select(self, firsts: Int64Array, lasts: Int64Array, ranks: Int64Array, groups: Int64Array | None = None) -> StateWords:
         """The element at a rank, counted from one, of each window, and whether there is one; see `lookup`."""
-        asked = self._asked(firsts, lasts, groups)
+        asked = self._window_group_pairs(firsts, lasts, groups)
         each = np.atleast_1d(np.asarray(ranks, np.int64))
         if groups is None and len(each) > 1:
             each = np.repeat(each, self.groups)
-        found: Words = kernels.quantile_select(*self._tables(), *paired(*asked, each))
+        found: StateWords = kernels.quantile_select(*self._tables(), *broadcast(*asked, each))
         return found
 
-    def sizes(self, firsts: Longs, lasts: Longs, groups: Longs | None = None) -> Longs:
+    def sizes(self, firsts: Int64Array, lasts: Int64Array, groups: Int64Array | None = None) -> Int64Array:
         """How many values each window has; see `lookup`."""
-        return self._sizes(*self._asked(firsts, lasts, groups))
+        return self._sizes(*self._window_group_pairs(firsts, lasts, groups))
 
-    def one(self, first: int, last: int, phi: Fraction, group: int = 0) -> int | None:
+    def lookup_one(self, first: int, last: int, phi: Fraction, group: int = 0) -> int | None:
         """The element of one window of one group, or None where there is none."""
         values, found = self.lookup(np.array([first]), np.array([last]), phi, np.array([group]))
         return int(values[0]) if found[0] else None
 
-    def revise(self, position: int, values: Longs, codes: Longs | None = None) -> None:
+    def revise(self, position: int, values: Int64Array, codes: Int64Array | None = None) -> None:
         """Add values to a past position: everything from there on is sorted again."""
-        self._must_hold(position)
-        codes = np.zeros(len(values), np.int64) if codes is None else self._known(codes)
+        self._check_position(position)
+        codes = np.zeros(len(values), np.int64) if codes is None else self._check_groups(codes)
         start, middle, stop = (int(self._end(p)) for p in (position - 1, position, self.length))
         places = np.arange(start, stop) & (self._values.shape[1] - 1)
         sizes = np.diff(self._end(np.arange(position - 1, self.length + 1)))
@@ -128,26 +128,26 @@ class QuantileArrays(Positions):
             self._codes = np.zeros(self._values.shape, np.int64)
         self.groups = max(self.groups, groups)
 
-    def _asked(self, firsts: Longs, lasts: Longs, groups: Longs | None) -> list[Longs]:
+    def _window_group_pairs(self, firsts: Int64Array, lasts: Int64Array, groups: Int64Array | None) -> list[Int64Array]:
         """Windows and groups as pairs."""
-        starts, stops = self._within(firsts, lasts)
+        starts, stops = self._check_windows(firsts, lasts)
         if groups is not None:
-            return paired(starts, stops, self._known(groups))
+            return broadcast(starts, stops, self._check_groups(groups))
         starts, stops = (np.repeat(each, self.groups) for each in (starts, stops))
         return [starts, stops, np.tile(np.arange(self.groups), len(starts) // self.groups)]
 
-    def _sizes(self, firsts: Longs, lasts: Longs, groups: Longs) -> Longs:
+    def _sizes(self, firsts: Int64Array, lasts: Int64Array, groups: Int64Array) -> Int64Array:
         if self._codes.size:
-            counted: Longs = kernels.quantile_sizes(*self._tables(), firsts, lasts, groups)
+            counted: Int64Array = kernels.quantile_sizes(*self._tables(), firsts, lasts, groups)
             return counted
         return self._end(lasts) - self._end(firsts - 1)
 
-    def _end(self, position: int | Longs) -> Longs:
+    def _end(self, position: int | Int64Array) -> Int64Array:
         """How many values there are up to a position."""
-        held: Longs = self._ends[position & (len(self._ends) - 1)]
+        held: Int64Array = self._ends[position & (len(self._ends) - 1)]
         return held
 
-    def _tables(self) -> tuple[Longs, Longs, Longs]:
+    def _tables(self) -> tuple[Int64Array, Int64Array, Int64Array]:
         return self._values, self._codes, self._ends
 
     def _skip(self, count: int) -> None:
@@ -159,18 +159,18 @@ class QuantileArrays(Positions):
     def _make_room(self, positions: int, values: int) -> None:
         """For so many positions and values at the least. Neither circle has been overwritten in part before."""
         if positions + 1 > len(self._ends):
-            ends = np.zeros(rooms(positions + 1), np.int64)
+            ends = np.zeros(capacity_for(positions + 1), np.int64)
             ends[: len(self._ends)] = self._ends
             self._ends = ends
         levels, size = self._values.shape
         if values > size or positions.bit_length() > levels:
-            places = np.arange(int(self._end(self.forgotten)), int(self._end(self.length)))
-            shape = max(positions.bit_length(), levels), max(rooms(max(values, 1)), size)
-            self._values = _moved(self._values, places, shape)
-            self._codes = _moved(self._codes, places, shape) if self._codes.size else self._codes
+            places = np.arange(int(self._end(self.forgotten_until)), int(self._end(self.length)))
+            shape = max(positions.bit_length(), levels), max(capacity_for(max(values, 1)), size)
+            self._values = _move_to_larger(self._values, places, shape)
+            self._codes = _move_to_larger(self._codes, places, shape) if self._codes.size else self._codes
 
 
-def _moved(table: Longs, places: Longs, shape: tuple[int, int]) -> Longs:
+def _move_to_larger(table: Int64Array, places: Int64Array, shape: tuple[int, int]) -> Int64Array:
     """The same values, each at its place in a larger circle."""
     larger, levels = np.zeros(shape, np.int64), len(table)
     larger[:levels, places & (shape[1] - 1)] = table[:, places & (table.shape[1] - 1)]
@@ -192,12 +192,12 @@ def shares_of(phi: Phi) -> tuple[Any, Any]:
     return (above, below) if below.max(initial=1) < _SMALL else (above.astype(object), below.astype(object))
 
 
-def ranks(sizes: Longs, above: Any, below: Any) -> Longs:
+def ranks(sizes: Int64Array, above: Any, below: Any) -> Int64Array:
     """floor(phi * N), at least one, exactly: for each of some sizes, with its own phi or one for all.
 
     >>> ranks(np.array([100, 2]), *shares_of(Fraction("0.29"))).tolist()
     [29, 1]
     """
     whole, rest = sizes // below, sizes % below
-    found: Longs = np.maximum(above * whole + above * rest // below, 1).astype(np.int64, copy=False)
+    found: Int64Array = np.maximum(above * whole + above * rest // below, 1).astype(np.int64, copy=False)
     return found

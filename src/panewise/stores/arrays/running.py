@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from panewise import kernels
-from panewise.aggregate import Columns, Fused, Longs, Words
-from panewise.stores.arrays.base import ArrayStore, plain
-from panewise.stores.arrays.tables import blank, flat, fold, lengthened, pieces, rooms, scanned, widened
+from panewise.aggregate import StateArrays, FusedOperation, Int64Array, StateWords
+from panewise.stores.arrays.base import ArrayStore, contiguous
+from panewise.stores.arrays.tables import identity_table, flatten, fold_into, lengthen_rows, pieces, capacity_for, scan_rows, widen_rows
 
 _HALF = 2**63
 
@@ -23,19 +23,19 @@ class RunningArrays(ArrayStore):
     requires = "states that can be subtracted without loss"
     update_cost, lookup_cost = "O(1)", "O(1)"
 
-    def __init__(self, column: Columns, reach: int, groups: int = 1) -> None:
+    def __init__(self, column: StateArrays, reach: int, groups: int = 1) -> None:
         super().__init__(column, reach, groups)
-        self._hold(blank(column, 1, groups))
+        self._set_totals(identity_table(column, 1, groups))
 
     @classmethod
-    def accepts(cls, column: Columns) -> bool:
+    def accepts(cls, column: StateArrays) -> bool:
         return column.exact and super().accepts(column)
 
-    def one(self, first: int, last: int, group: int = 0) -> tuple[Any, ...]:
+    def lookup_one(self, first: int, last: int, group: int = 0) -> tuple[Any, ...]:
         if not self._views:
-            return super().one(first, last, group)
-        if not (self.forgotten < first <= last + 1 <= self.length + 1 and 0 <= group < self.groups):
-            self._must_have(first, last, group)
+            return super().lookup_one(first, last, group)
+        if not (self.forgotten_until < first <= last + 1 <= self.length + 1 and 0 <= group < self.groups):
+            self._check_window(first, last, group)
         mask, room = self._mask, self.room
         newer, older = (last & mask) * room + group, ((first - 1) & mask) * room + group
         gained = [view[newer] - view[older] for view in self._views]
@@ -45,15 +45,15 @@ class RunningArrays(ArrayStore):
                 return tuple([(number + _HALF) % (2 * _HALF) - _HALF for number in gained])
         return tuple(gained)
 
-    def _append(self, rows: Words, count: int) -> None:
+    def _append(self, rows: StateWords, count: int) -> None:
         self._make_room(min(self.length + count, self.reach) + 1)
-        if self.column.fused is Fused.ADDED:
+        if self.column.fused is FusedOperation.ADDED:
             for word, fresh in zip(self._totals, rows, strict=True):
-                kernels.interval_run(word, plain(fresh), self.length)
+                kernels.interval_run(word, contiguous(fresh), self.length)
             return
-        totals = scanned(self.column, rows)
+        totals = scan_rows(self.column, rows)
         before = tuple(word[self.length & self._mask] for word in self._totals)
-        fold(self.column, totals, slice(None), before)
+        fold_into(self.column, totals, slice(None), before)
         for start, row, some in pieces(self.length + 1, self.length + 1 + count, self._mask + 1):
             offset = start - self.length - 1
             for word, total in zip(self._totals, totals, strict=True):
@@ -68,31 +68,31 @@ class RunningArrays(ArrayStore):
     def _make_room(self, rows: int) -> None:
         if rows > self._mask + 1:
             # Nothing has been overwritten yet: a row stands where its number says.
-            self._hold(lengthened(self.column, self._totals, rooms(rows)))
+            self._set_totals(lengthen_rows(self.column, self._totals, capacity_for(rows)))
 
-    def _hold(self, totals: Words) -> None:
+    def _set_totals(self, totals: StateWords) -> None:
         """Keep other tables of totals."""
         self._totals, self._mask = totals, len(totals[0]) - 1
         # For single lookups: a view gives one number several times faster than an array.
-        self._views = [word.reshape(-1).data for word in totals] if self.column.fused is Fused.ADDED else []
+        self._views = [word.reshape(-1).data for word in totals] if self.column.fused is FusedOperation.ADDED else []
 
-    def _pairs(self, firsts: Longs, lasts: Longs, groups: Longs) -> Words:
-        if self.column.fused is Fused.ADDED:
+    def _lookup_pairs(self, firsts: Int64Array, lasts: Int64Array, groups: Int64Array) -> StateWords:
+        if self.column.fused is FusedOperation.ADDED:
             return tuple(kernels.interval_differences(word, firsts, lasts, groups) for word in self._totals)
         newer, older = lasts & self._mask, (firsts - 1) & self._mask
         return self.column.invert(*(tuple(w[rows, groups] for w in self._totals) for rows in (newer, older)))
 
-    def _every(self, firsts: Longs, lasts: Longs) -> Words:
+    def _lookup_all_groups(self, firsts: Int64Array, lasts: Int64Array) -> StateWords:
         newer, older = lasts & self._mask, (firsts - 1) & self._mask
         held = [tuple(word[rows, : self.groups] for word in self._totals) for rows in (newer, older)]
-        return self.column.invert(*map(flat, held))
+        return self.column.invert(*map(flatten, held))
 
-    def _revise(self, position: int, row: Words) -> None:
+    def _revise(self, position: int, row: StateWords) -> None:
         for _, start, count in pieces(position, self.length + 1, self._mask + 1):
-            fold(self.column, self._totals, slice(start, start + count), row)
+            fold_into(self.column, self._totals, slice(start, start + count), row)
 
     def _widen(self) -> None:
-        self._hold(widened(self.column, self._totals, self.room))
+        self._set_totals(widen_rows(self.column, self._totals, self.room))
 
-    def _tables(self) -> list[Words]:
+    def _tables(self) -> list[StateWords]:
         return [self._totals]
