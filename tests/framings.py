@@ -9,9 +9,9 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from panewise.aggregate import CountAll, Sum
-from panewise.algebra.framing import BoundaryFrames, DeltaFrames, Frame, ReachFrames
+from panewise.core.scalar import Scalar
+from panewise.frame.frame import BoundaryFrames, DeltaFrames, Frame, ReachFrames
 from panewise.reference.framing import FrameResult, GroupItem, find_frames
-from panewise.scalar import Scalar
 
 CONDITION = Scalar("condition", (), pa.bool_())
 VALUE = Scalar("value", (), pa.int64())

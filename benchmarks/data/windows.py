@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from panewise.slicing import WindowShape
+from panewise.plan.rules.group_windows import WindowShape
 
 #: Range and slide of each level, finest first.
 Levels: TypeAlias = Sequence[tuple[int, int]]

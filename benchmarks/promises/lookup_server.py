@@ -22,7 +22,7 @@ import pyarrow as pa
 
 import panewise as pw
 from benchmarks.harness.figure import Figure, Finding, Points, Row
-from panewise.engine.pane_log import PaneCollector
+from panewise.engine.state.pane_log import PaneCollector
 from panewise.runtime.pane_log import Header, PaneLog
 
 HALF, MOST, PROMISED = "p50", "p99", "promised p99"

@@ -15,8 +15,8 @@ import panewise as pw
 from benchmarks.harness.draw import number
 from benchmarks.harness.figure import Figure, Finding, Points, Row
 from panewise.aggregate import Int64Array
-from panewise.engine import archive
-from panewise.plan.lookup_choice import IndexChoice
+from panewise.engine.lookups import archive
+from panewise.plan.rules.choose_index import IndexChoice
 from panewise.stores.indexes import RecomputeIndex
 
 CHOSEN, MERGING = "as the planner chooses", "panes merged anew"
@@ -46,7 +46,7 @@ def measure(settings: Settings) -> Iterator[Row]:
         for series in (CHOSEN, MERGING):
             with pytest.MonkeyPatch.context() as patch:
                 if series == MERGING:
-                    patch.setattr(archive, "chosen", lambda *_: IndexChoice(RecomputeIndex, "the baseline"))
+                    patch.setattr(archive, "choose_index", lambda *_: IndexChoice(RecomputeIndex, "the baseline"))
                 engine = pw.Engine(pool, keep=2 * settings.panes)
                 engine.feed("S", table)
                 engine.advance()

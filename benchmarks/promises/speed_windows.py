@@ -14,7 +14,7 @@ from benchmarks.harness.figure import Row
 from benchmarks.harness.ticking import Run, all_memory
 from benchmarks.harness.timing import timed
 from benchmarks.promises.speed_rows import BESIDE, OURS, middle
-from panewise.slicing import WindowShape, GroupingPolicy, WindowManager
+from panewise.plan.rules.group_windows import GroupingPolicy, WindowManager, WindowShape
 
 T = TypeVar("T")
 

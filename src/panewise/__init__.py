@@ -7,31 +7,31 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from panewise.errors import PackageProblem, PanewiseError, PanewiseWarning
-from panewise.hosting import use_host
+from panewise.core.errors import PackageProblem, PanewiseError, PanewiseWarning
+from panewise.core.hosting import use_host
 
 if TYPE_CHECKING:
     from panewise import reference, window
-    from panewise.accounting import Accounting, Outcome
-    from panewise.algebra.framing_function import register_framing
+    from panewise.core.accounting import Accounting, Outcome
+    from panewise.core.schema import Stream, StreamSchema
     from panewise.engine import Engine, Pool
+    from panewise.frame.functions import register_framing
     from panewise.runtime.local import execute, run
-    from panewise.schema import Stream, StreamSchema
     from panewise.scripts import Script, script
 
 __version__ = "0.1.0"
 
 #: Where names live; the others are modules of their own.
 _HOMES = {
-    "Accounting": "panewise.accounting",
+    "Accounting": "panewise.core.accounting",
     "Engine": "panewise.engine",
-    "Outcome": "panewise.accounting",
+    "Outcome": "panewise.core.accounting",
     "Pool": "panewise.engine",
     "Script": "panewise.scripts",
-    "Stream": "panewise.schema",
-    "StreamSchema": "panewise.schema",
+    "Stream": "panewise.core.schema",
+    "StreamSchema": "panewise.core.schema",
     "execute": "panewise.runtime.local",
-    "register_framing": "panewise.algebra.framing_function",
+    "register_framing": "panewise.frame.functions",
     "run": "panewise.runtime.local",
     "script": "panewise.scripts",
 }

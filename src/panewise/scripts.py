@@ -8,13 +8,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from panewise.accounting import Outcome
-from panewise.errors import require_extra
-from panewise.lang import BoundScript
+from panewise.core.accounting import Outcome
+from panewise.core.errors import require_extra
+from panewise.core.schema import StreamSchema
+from panewise.cql import BoundScript
 from panewise.plan import explain
 from panewise.runtime.local import HOST
-from panewise.runtime.local.script import answer, bind, describe_inferred_columns, shared_pool, read_text
-from panewise.schema import StreamSchema
+from panewise.runtime.local.script import answer, bind, describe_inferred_columns, read_text, shared_pool
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,7 +46,9 @@ class Script:
     def explain(self) -> str:
         """How every query is understood, and what the queries share, with reasons."""
         understood = [explain(query.name, query.query) for query in self.bound.queries.values()]
-        return "\n\n".join([*describe_inferred_columns(self.bound), *understood, shared_pool(self.bound, HOST).explain()])
+        return "\n\n".join(
+            [*describe_inferred_columns(self.bound), *understood, shared_pool(self.bound, HOST).explain()]
+        )
 
     def run(self, *, boundary: str | None = None, until: int | str | datetime | None = None) -> dict[str, Outcome]:
         """Answer every query over the files that its streams name, in this process, as `panewise run` does.

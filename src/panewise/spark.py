@@ -1,6 +1,6 @@
 """`pw.spark`: bounded DataFrames (`batch`) and streaming ones (`stream`), for those who have PySpark."""
 
-from panewise.errors import require_extra
+from panewise.core.errors import require_extra
 
 with require_extra("spark", "panewise.spark"):
     from panewise.runtime.spark import Metrics, Pipeline, batch, declared, local_session, source, stream

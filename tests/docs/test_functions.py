@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from panewise.lang.functions import FUNCTIONS, ScalarFunction
+from panewise.cql.functions import FUNCTIONS, ScalarFunction
 
 PAGE = Path(__file__).parents[2] / "docs" / "functions.md"
 MARK = "<!-- the list: written by tests/docs/test_functions.py -->\n"

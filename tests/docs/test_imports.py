@@ -43,5 +43,5 @@ def test_a_page_imports_public_modules_only(page: Path) -> None:
 
 def test_an_internal_import_would_be_seen(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("```python\nimport panewise as pw\nfrom panewise.lang import bind_script\n```\n")
-    assert imports_of(page) == ["panewise", "panewise.lang"]
+    page.write_text("```python\nimport panewise as pw\nfrom panewise.cql import bind_script\n```\n")
+    assert imports_of(page) == ["panewise", "panewise.cql"]

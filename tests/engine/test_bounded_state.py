@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
-from panewise.engine.time_family import TimeFamily
+from panewise.engine.panes.time_family import TimeFamily
 
 RATE, HOUR = 200, 3600
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.int64()), ("v", pa.int64())])

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
+from panewise.core.errors import StateProblem
 from panewise.engine import Engine
-from panewise.engine.parts import StateParts, read_parts
-from panewise.engine.sealed import seal_table, unseal_table
-from panewise.engine.snapshot import FORMAT, serialize_tree, deserialize_tree
-from panewise.errors import StateProblem
+from panewise.engine.state.parts import StateParts, read_parts
+from panewise.engine.state.sealed import seal_table, unseal_table
+from panewise.engine.state.snapshot import FORMAT, deserialize_tree, serialize_tree
 from panewise.runtime.checkpoint import Checkpoint
 from tests.mutations import mutations
 

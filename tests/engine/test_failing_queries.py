@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
-from panewise.errors import QueryProblem
+from panewise.core.errors import QueryProblem
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
 BIG = 2**62

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
+from panewise.core.errors import BindProblem
 from panewise.engine.frames import FrameQuery
-from panewise.errors import BindProblem
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("j", pa.string()), ("v", pa.int64())])
 BATCH = 1000

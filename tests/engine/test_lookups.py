@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
-from panewise.engine import sieve
-from panewise.errors import BindProblem, PanewiseError, SchemaProblem, StateProblem, TimeProblem
+from panewise.core.errors import BindProblem, PanewiseError, SchemaProblem, StateProblem, TimeProblem
+from panewise.engine.lookups import having_index
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
 SUMS = "SELECT k, SUM(v) AS s, COUNT(*) AS n FROM S [RANGE 10 SLIDE 5] GROUP BY k"
@@ -191,7 +191,7 @@ def test_a_collective_index_leaves_nobody_out(
     having: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Limits that hosts round, and sums beyond 2^61 (found by review)."""
-    monkeypatch.setattr(sieve, "WORTHWHILE", 1)
+    monkeypatch.setattr(having_index, "MIN_LOOKUPS", 1)
     big = 10**17
     columns = [[1, 2, 3, 4], ["a", "b", "c", "d"], [big, big - 1, 3 * 10**18, 5], [0.1, 0.3, 0.1, 0.7]]
     rows = pa.table([pa.array(c, f.type) for c, f in zip(columns, WIDE, strict=True)], schema=WIDE)
@@ -209,7 +209,7 @@ def test_a_collective_index_leaves_nobody_out(
 
 def test_an_empty_window_passes_a_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
     """EMIT EMPTY: a collective index knows nothing of windows without items (found by review)."""
-    monkeypatch.setattr(sieve, "WORTHWHILE", 1)
+    monkeypatch.setattr(having_index, "MIN_LOOKUPS", 1)
     pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, time="t", delay=2)})
     pool.register("all", "SELECT COUNT(*) AS n FROM S [RANGE 5 SLIDE 1]")
     running = pw.Engine(pool, keep=100)

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
+from panewise.core.errors import StateProblem
 from panewise.engine import Engine
-from panewise.engine.parts import StateChange, StateParts, part_names, read_note, read_parts
-from panewise.errors import StateProblem
+from panewise.engine.state.parts import StateChange, StateParts, part_names, read_note, read_parts
 
 SCHEMA = pw.StreamSchema(pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64())]), time="t", delay=0)
 KEYS = 600

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
-from panewise.engine.time_family import TimeFamily
-from panewise.slicing import WindowRole
+from panewise.engine.panes.time_family import TimeFamily
+from panewise.plan.rules.group_windows import WindowRole
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.int64()), ("v", pa.int64())])
 EXPLAINED = Path(__file__).parent / "explained.txt"

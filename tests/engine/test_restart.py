@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
-from panewise.engine import snapshot
-from panewise.errors import StateProblem
+from panewise.core.errors import StateProblem
+from panewise.engine.state import snapshot
 
 QUERIES = {
     "sliding": "SELECT k, SUM(v) AS s, MAX(v) AS m, FIRST(v) AS f, LAST(w) AS l, AVG(x) AS a "

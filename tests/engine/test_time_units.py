@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
-from panewise.errors import SchemaProblem, TimeProblem
+from panewise.core.errors import SchemaProblem, TimeProblem
 
 UNITS = ("s", "ms", "us", "ns")
 #: Around 1970, and in our days.

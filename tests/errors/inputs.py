@@ -8,9 +8,9 @@ import pyarrow as pa
 
 import panewise as pw
 from panewise import window
-from panewise.lang import bind_query
+from panewise.core.time import Domain, Duration, Instant
+from panewise.cql import bind_query
 from panewise.runtime.local import HOST
-from panewise.time import Domain, Duration, Instant
 
 #: Integer time.
 S = pa.table(

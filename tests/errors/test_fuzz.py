@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panewise.errors import PanewiseError
-from panewise.lang import bind_query, bind_script
+from panewise.core.errors import PanewiseError
+from panewise.cql import bind_query, bind_script
 from panewise.runtime.local import HOST, run
 from tests.errors.inputs import STREAMS
 

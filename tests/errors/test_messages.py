@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
+from panewise.core.errors import PanewiseError
+from panewise.cql import bind_script
 from panewise.engine import Pool
-from panewise.errors import PanewiseError
-from panewise.lang import bind_script
 from panewise.runtime.local import HOST, run
 from tests.errors.inputs import NAMES, STREAMS
 

@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import panewise as pw
-from panewise.errors import PanewiseError
+from panewise.core.errors import PanewiseError
 
 GOLDENS = Path(__file__).parents[2].parent / "shared" / "goldens"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import TokenType, exp, parse_one
 
-from panewise.lang.dialect import CQL, canonical
+from panewise.cql.dialect import CQL, canonical
 
 
 def test_tokens_carry_offsets() -> None:

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
-from panewise.errors import PanewiseError, TimeProblem
-from panewise.lang import parse_query, render
-from panewise.time import UNITS, Domain, Duration
+from panewise.core.errors import PanewiseError, TimeProblem
+from panewise.core.time import UNITS, Domain, Duration
+from panewise.cql import parse_query, render
 
 FIVE_MINUTES = ["5 MINUTES", "5 minute", "5 min", "5 mins", "5min", "'5 minutes'", "'5min'", "'5' MINUTES", "300s"]
 FIVE_MINUTES += ["300 sec", "300 secs", "INTERVAL '5' MINUTE", "INTERVAL '5 minutes'", "INTERVAL 5 MINUTES", "300000ms"]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from panewise.aggregate import AGGREGATES
-from panewise.errors import SyntaxProblem
-from panewise.lang import parse_query
-from panewise.lang.habits import ADDED_COLUMNS, FUNCTIONS, HABITS, Habit
+from panewise.core.errors import SyntaxProblem
+from panewise.cql import parse_query
+from panewise.cql.habits import ADDED_COLUMNS, FUNCTIONS, HABITS, Habit
 
 CASES = (Path(__file__).parents[1] / "errors" / "cases" / "habits.query.txt").read_text()
 ADVICE = re.findall(r"^.*; write (\w* ?\[[^.\]]*\])", CASES, re.MULTILINE)

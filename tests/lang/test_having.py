@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
-from panewise.errors import BindProblem
+from panewise.core.errors import BindProblem
 from panewise.runtime.local import HOST
 
 ROWS = pa.table({"t": [1, 2, 3], "k": [1, 1, 2], "v": [10, 20, 1], "n": [5, 5, 5]})

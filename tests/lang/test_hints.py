@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
-from panewise.errors import PanewiseWarning
-from panewise.lang import bind_script
+from panewise.core.errors import PanewiseWarning
+from panewise.cql import bind_script
 from panewise.runtime.local import HOST
 
 EVENTS = pa.table({"ts": pa.array([0, 60_000_000, 7_200_000_000], pa.timestamp("us", "UTC")), "k": ["a", "b", "a"]})

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
-from panewise.lang import inline_columns, parse_query, render, translate_scalar
-from panewise.lang.quoting import name_text, string_text
+from panewise.cql import inline_columns, parse_query, render, translate_scalar
+from panewise.cql.quoting import name_text, string_text
 
 HOSTS = pa.table(
     {

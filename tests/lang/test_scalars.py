@@ -8,16 +8,16 @@ from __future__ import annotations
 import math
 import re
 from datetime import date
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import panewise as pw
-from panewise.lang.functions import FUNCTIONS, INSTEAD
+from panewise.core.scalar import Scalar
+from panewise.cql.functions import FUNCTIONS, INSTEAD
 from panewise.runtime.local import HOST
-from panewise.scalar import Scalar
 from tests.meaning.examples import S
 
 ROWS = pa.table(
@@ -31,6 +31,11 @@ ROWS = pa.table(
         "S": [{"a": {"b": 7}}, {"a": {"b": 8}}, None],
     }
 )
+
+
+#: The largest decimal of its type: the sum of two has more digits than there is room for, and is rounded.
+WIDEST = "CAST('99999999999999999999.999999999999999999' AS DECIMAL(38, 18))"
+DIGITS = Context(prec=38)
 
 
 def value(text: str) -> tuple[Any, pa.DataType]:
@@ -72,6 +77,8 @@ def test_a_cast_to_a_whole_number_cuts_digits_off() -> None:
         ("1.0/3", Decimal("0.333333"), pa.decimal128(7, 6)),
         ("1/4", 0.25, pa.float64()),
         ("2 * 1.50", Decimal("3.00"), pa.decimal128(5, 2)),
+        (f"{WIDEST} + {WIDEST}", Decimal("2E20").quantize(Decimal("1E-17"), context=DIGITS), pa.decimal128(38, 17)),
+        (f"-{WIDEST} - {WIDEST}", Decimal("-2E20").quantize(Decimal("1E-17"), context=DIGITS), pa.decimal128(38, 17)),
         ("7 DIV 2", 3, pa.int64()),
         ("-7 % 3", -1, pa.int32()),
         ("PMOD(-7, 3)", 2, pa.int32()),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import panewise as pw
-from panewise.errors import SyntaxProblem
-from panewise.lang import bind_script, parse_query
+from panewise.core.errors import SyntaxProblem
+from panewise.cql import bind_script, parse_query
 from panewise.runtime.local import HOST
 
 

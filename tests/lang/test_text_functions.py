@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
-from panewise.errors import BindProblem
+from panewise.core.errors import BindProblem
 
 ONE = pa.table({"t": [1], "s": ["Hello"]})
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
-from panewise.errors import PanewiseError
-from panewise.lang import bind_query, bind_script, parse_query, parse_script
-from panewise.lang.bounds import MAX_CHARACTERS, MAX_DEPTH, MAX_OPERATORS, MAX_SELECTS, MAX_WORDS
+from panewise.core.errors import PanewiseError
+from panewise.cql import bind_query, bind_script, parse_query, parse_script
+from panewise.cql.limits import MAX_CHARACTERS, MAX_DEPTH, MAX_OPERATORS, MAX_SELECTS, MAX_WORDS
 from panewise.runtime.local import HOST
 
 STREAMS = {"S": pw.StreamSchema(pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64())]), "t", 0)}
@@ -67,7 +67,13 @@ def test_a_statement_beyond_a_bound_is_refused_by_it(message: str, text: str) ->
 
 @pytest.mark.parametrize(
     ("kind", "count"),
-    [("parentheses", MAX_DEPTH - 1), ("functions", MAX_DEPTH - 1), ("cases", MAX_DEPTH - 1), ("additions", 60), ("unions", 60)],
+    [
+        ("parentheses", MAX_DEPTH - 1),
+        ("functions", MAX_DEPTH - 1),
+        ("cases", MAX_DEPTH - 1),
+        ("additions", 60),
+        ("unions", 60),
+    ],
 )
 def test_a_statement_within_the_bounds_is_read(kind: str, count: int) -> None:
     bind_query(TEXTS[kind](count), STREAMS, HOST.describe)
@@ -96,7 +102,9 @@ def views_over(view: str, count: int) -> str:
 @pytest.mark.parametrize("view", [DOUBLED, UNITED, CHAINED], ids=["joined", "united", "chained"])
 def test_views_that_read_each_other_are_refused_before_they_are_written_out(view: str) -> None:
     start = time.process_time()
-    with pytest.raises(PanewiseError, match=f"views written out the query has more than {MAX_SELECTS} SELECTs") as caught:
+    with pytest.raises(
+        PanewiseError, match=f"views written out the query has more than {MAX_SELECTS} SELECTs"
+    ) as caught:
         bind_script(views_over(view, 150), HOST.describe)
     assert time.process_time() - start < 10
     assert caught.value.place is not None

@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panewise.aggregate import AGGREGATES, Aggregate, Invertible, Quantile, Sum, pairs
-from panewise.errors import AggregateProblem
-from panewise.values import to_arrow
+from panewise.core.errors import AggregateProblem
+from panewise.core.values import to_arrow
 
 from .strategies import ARGUMENTS
 

@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panewise.aggregate import Count, First, Items, Max, Median, ObjectStates, Quantile, Sum
-from panewise.engine import archive as archives
-from panewise.engine.archive import Archive
-from panewise.errors import StateProblem
-from panewise.plan.lookup_choice import IndexChoice, LookupUsage, choose_index
+from panewise.core.errors import StateProblem
+from panewise.core.time import Domain
+from panewise.engine.lookups import archive as archives
+from panewise.engine.lookups.archive import Archive
+from panewise.plan.rules.choose_index import IndexChoice, LookupUsage, choose_index
 from panewise.stores.dense import BaseArrayIndex, LandmarkIndex, RunningIndex
-from panewise.stores.indexes import PaneIndex, RecomputeIndex, BaseIntervalIndex
+from panewise.stores.indexes import BaseIntervalIndex, PaneIndex, RecomputeIndex
 from panewise.stores.pane import Pane
 from panewise.stores.ranked import QuantileIndex
-from panewise.time import Domain
 
 pytestmark = pytest.mark.slow
 
@@ -74,14 +74,18 @@ def answers(archive: Archive, questions: list[Question], groups: tuple[int, ...]
 def played(steps: list[Cell | list[Question]], keep: int | None, kind: type[PaneIndex]) -> list[Any]:
     """What an archive answers whose indexes are all of one kind, where laws allow it."""
 
-    def forced(column: Any, usage: LookupUsage, panes: int, cells: int, current: IndexChoice | None = None) -> IndexChoice:
+    def forced(
+        column: Any, usage: LookupUsage, panes: int, cells: int, current: IndexChoice | None = None
+    ) -> IndexChoice:
         if isinstance(column, ObjectStates):
-            return IndexChoice(kind if kind.__name__ in ("Merging", "Tree") else QuantileIndex, "it is tested")
+            return IndexChoice(
+                kind if kind.__name__ in ("RecomputeIndex", "BaseIntervalIndex") else QuantileIndex, "it is tested"
+            )
         return IndexChoice(kind if kind is not RunningIndex or column.exact else BaseArrayIndex, "it is tested")
 
     archive, found = Archive(COLUMNS, keep), []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(archives, "chosen", forced)
+        patch.setattr(archives, "choose_index", forced)
         for step in steps:
             if isinstance(step, Cell):
                 archive.take(pane(step))

@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panewise import kernels
-from panewise.aggregate import Aggregate, StateArrays, Count, Items, Int64Array, Max, Quantile, Sum, StateWords
-from panewise.errors import AggregateProblem, PlanProblem
+from panewise.aggregate import Aggregate, Count, Int64Array, Items, Max, Quantile, StateArrays, StateWords, Sum
+from panewise.core.errors import AggregateProblem, PlanProblem
+from panewise.core.values import normalize_float, to_arrow
 from panewise.kernels import compiled, intervals, quantiles
 from panewise.stores import BaseIntervals
 from panewise.stores.arrays import ARRAY_STORES, ArrayStore, BaseArrays, LandmarkArrays, QuantileArrays, RunningArrays
 from panewise.stores.arrays.quantiles import ranks, shares_of
-from panewise.values import normalize_float, to_arrow
 
 from .test_aggregates import VARIANTS, alike
 from .test_stores import VALUES

@@ -21,14 +21,15 @@ from pyarrow import feather
 
 import panewise as pw
 from panewise import kernels
-from panewise.aggregate import Items, Int64Array, Max, Sum, StateWords
-from panewise.aggregate.columns.numbering import IntegerCodes
-from panewise.engine import grouping, keys, open_panes
-from panewise.errors import BindProblem
+from panewise.aggregate import Int64Array, Items, Max, StateWords, Sum
+from panewise.aggregate.states.numbering import IntegerCodes
+from panewise.core.errors import BindProblem
+from panewise.engine import keys
+from panewise.engine.panes import grouping, open_panes
 from panewise.kernels import compiled, plain
-from panewise.slicing import WindowShape, WindowGroup
+from panewise.plan.rules.group_windows import WindowGroup, WindowShape
+from panewise.stores.chain import MIN_POSITION, StairChain
 from panewise.stores.pane import Pane
-from panewise.stores.stairs import MIN_POSITION, StairChain
 
 from .strategies import (
     BOUNDARIES,
@@ -232,7 +233,7 @@ def test_housekeeping_changes_nothing(
     """Limits that only large streams meet, made small: blocks of rows, parts of a pane, groups to be forgotten."""
     wanted = alone(query.cql, split(s, cuts), s.schema, delay, boundary)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keys, "FEW", 1)
+        patch.setattr(keys, "FEW_KEYS", 1)
         patch.setattr(grouping, "SMALLEST_BLOCK", 1)
         patch.setattr(grouping, "LARGEST_BLOCK", 2)
         patch.setattr(open_panes, "MANY_PARTS", 2)
@@ -469,7 +470,9 @@ class Shape:
 @st.composite
 def shapes(draw: st.DrawFn) -> Shape:
     """Of frames as a pool has them."""
-    frames = draw(st.lists(st.builds(WindowShape, st.integers(1, 40), st.sampled_from([1, 2, 3, 4, 6, 8, 12])), min_size=1))
+    frames = draw(
+        st.lists(st.builds(WindowShape, st.integers(1, 40), st.sampled_from([1, 2, 3, 4, 6, 8, 12])), min_size=1)
+    )
     group = WindowGroup(0, frames[:4])
     return Shape(group.ranges, group.granules)
 
@@ -662,7 +665,7 @@ def test_kernels_that_number_agree(rows: list[Row], base: int, width: int, table
 @settings(max_examples=60)
 @given(st.lists(st.integers(0, 9)))
 def test_kernels_that_order_agree(codes: list[int]) -> None:
-    found = [twin.bucketed(np.array(codes, np.int64), 10).tolist() for twin in (compiled, plain)]
+    found = [twin.bucket_order(np.array(codes, np.int64), 10).tolist() for twin in (compiled, plain)]
     assert found[0] == found[1]
 
 

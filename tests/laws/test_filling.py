@@ -51,7 +51,7 @@ SEVERAL = st.sampled_from(["SUM(b.v) AS s, COUNT(c.v) AS n", "MAX(c.v) AS m, MAX
 @pytest.fixture(scope="module", autouse=True)
 def forgetful() -> Iterator[None]:
     """Keys of which nothing is remembered are forgotten at once."""
-    with patch.object(keys, "FEW", 0):
+    with patch.object(keys, "FEW_KEYS", 0):
         yield
 
 

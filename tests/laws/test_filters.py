@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from panewise import kernels
 from panewise.filters import CICount, CISum, Exact, Filter, MaxIndex, MinIndex
 from panewise.filters.base import Int64Array
-from panewise.kernels import KERNELS, levels, peaks, running
+from panewise.kernels import KERNELS, levels, running
+from panewise.kernels import max_index as peaks
 from panewise.reference.substreams import Element, aggregates
 
 pytestmark = pytest.mark.slow

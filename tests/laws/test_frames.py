@@ -14,9 +14,9 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import panewise as pw
+from panewise.core.errors import BindProblem, PanewiseError, QueryProblem, SchemaProblem, WindowProblem
 from panewise.engine import keys
 from panewise.engine.frames import FrameQuery
-from panewise.errors import BindProblem, PanewiseError, QueryProblem, SchemaProblem, WindowProblem
 from tests.spark.shards import Shards
 
 from .test_engine import CUTS, Ask, Event, same, split
@@ -29,7 +29,7 @@ SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64()), ("
 @pytest.fixture(scope="module", autouse=True)
 def forgetful() -> Iterator[None]:
     """Keys of which nothing is remembered are forgotten at once."""
-    with patch.object(keys, "FEW", 0):
+    with patch.object(keys, "FEW_KEYS", 0):
         yield
 
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panewise.errors import PlanProblem
-from panewise.slicing import WindowShape, WindowGroup, GroupingPolicy, WindowRole, WindowManager
-from panewise.slicing.cost import cost_of, merge_stairs, least_merged_cost
+from panewise.core.errors import PlanProblem
+from panewise.plan.rules.group_windows import GroupingPolicy, WindowGroup, WindowManager, WindowRole, WindowShape
+from panewise.plan.rules.group_windows.cost import cost_of, least_merged_cost, merge_stairs
 
 # Few different slides, so that many divide each other and many do not; some lengths of a timestamp's size.
 SMALL = st.builds(WindowShape, st.integers(1, 40), st.integers(1, 16))
@@ -141,7 +141,9 @@ def test_subsume_is_algorithm_1(pool: list[WindowShape]) -> None:
 
 
 @given(POLICIES, POOLS, st.data())
-def test_the_order_of_the_pool_does_not_matter(policy: GroupingPolicy, pool: list[WindowShape], data: st.DataObject) -> None:
+def test_the_order_of_the_pool_does_not_matter(
+    policy: GroupingPolicy, pool: list[WindowShape], data: st.DataObject
+) -> None:
     one, other = WindowManager(policy, pool), WindowManager(policy, data.draw(st.permutations(pool)))
     assert [group.shapes for group in one.groups] == [group.shapes for group in other.groups]
 
@@ -234,7 +236,9 @@ def test_every_window_is_in_one_lawful_group_at_all_times(
 
 @settings(max_examples=100)
 @given(POLICIES, POOLS, CHANGES)
-def test_no_number_is_given_twice(policy: GroupingPolicy, pool: list[WindowShape], changes: list[tuple[WindowShape, bool]]) -> None:
+def test_no_number_is_given_twice(
+    policy: GroupingPolicy, pool: list[WindowShape], changes: list[tuple[WindowShape, bool]]
+) -> None:
     manager = WindowManager(policy, pool)
     alive = set(homes(manager).values())
     ever = alive

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
-from panewise.aggregate import AGGREGATES, StateArrays, Positional
-from panewise.engine import archive
-from panewise.plan.lookup_choice import IndexChoice, LookupUsage
+from panewise.aggregate import AGGREGATES, Positional, StateArrays
+from panewise.engine.lookups import archive
+from panewise.plan.rules.choose_index import IndexChoice, LookupUsage
 from panewise.stores.arrays import BaseArrays
 from panewise.stores.dense import BaseArrayIndex, LandmarkIndex, RunningIndex
-from panewise.stores.indexes import PaneIndex, RecomputeIndex, BaseIntervalIndex
+from panewise.stores.indexes import BaseIntervalIndex, PaneIndex, RecomputeIndex
 from panewise.stores.ranked import QuantileIndex
 
 from .strategies import BOUNDARIES, table
@@ -83,10 +83,15 @@ STEPS = st.lists(
 def forced(index: type[PaneIndex]) -> Any:
     """A planner that takes one index wherever the laws of states allow it."""
 
-    def chosen(column: StateArrays, usage: LookupUsage, panes: int, cells: int, current: IndexChoice | None = None) -> IndexChoice:
+    def chosen(
+        column: StateArrays, usage: LookupUsage, panes: int, cells: int, current: IndexChoice | None = None
+    ) -> IndexChoice:
         numbers = not any(word.dtype.hasobject for word in column.identity(0)) and BaseArrays.accepts(column)
         allowed = {QuantileIndex: QuantileIndex.accepts(column), RunningIndex: numbers and column.exact}
-        return IndexChoice(index if allowed.get(index, index in (RecomputeIndex, BaseIntervalIndex) or numbers) else BaseIntervalIndex, "forced")
+        return IndexChoice(
+            index if allowed.get(index, index in (RecomputeIndex, BaseIntervalIndex) or numbers) else BaseIntervalIndex,
+            "forced",
+        )
 
     return chosen
 
@@ -133,11 +138,13 @@ def test_every_aggregate_is_looked_up() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("index", [RecomputeIndex, BaseIntervalIndex, QuantileIndex, RunningIndex, BaseArrayIndex, LandmarkIndex])
+@pytest.mark.parametrize(
+    "index", [RecomputeIndex, BaseIntervalIndex, QuantileIndex, RunningIndex, BaseArrayIndex, LandmarkIndex]
+)
 def test_lookups_between_anything_say_what_the_reference_says(
     index: type[PaneIndex], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archive, "chosen", forced(index))
+    monkeypatch.setattr(archive, "choose_index", forced(index))
 
     @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
     @given(STEPS, BOUNDARIES, st.sampled_from([0, 5]))
@@ -155,7 +162,7 @@ def test_a_median_counts_rows_that_are_not_kept_yet(
 ) -> None:
     """The values of kept panes were reduced to their middle before those of open ones were added."""
     if index is not None:
-        monkeypatch.setattr(archive, "chosen", forced(index))
+        monkeypatch.setattr(archive, "choose_index", forced(index))
     made = pw.Pool({"S": pw.StreamSchema(table([]).schema, time="t", delay=delay)})
     made.register("q", asked((call,), "[RANGE 6 SLIDE 6]"))
     engine = pw.Engine(made, keep=100, grain=1)

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
-from panewise.engine import sieve
-from panewise.errors import StateProblem
+from panewise.core.errors import StateProblem
+from panewise.engine.lookups import having_index
 
 from .strategies import BOUNDARIES, Count, Slide, table
 from .test_engine import same
@@ -99,7 +99,7 @@ def _pool(boundary: str, delay: int) -> pw.Pool:
 @pytest.fixture(autouse=True)
 def eager_sieves(monkeypatch: pytest.MonkeyPatch) -> None:
     """HAVING is answered by collective indexes from the first lookup on."""
-    monkeypatch.setattr(sieve, "WORTHWHILE", 1)
+    monkeypatch.setattr(having_index, "MIN_LOOKUPS", 1)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

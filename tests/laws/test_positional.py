@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
-from panewise.aggregate import AgedCount, AgedSum, Recurring, LevelView
-from panewise.aggregate.columns import occurrences
-from panewise.aggregate.columns.base import Items
-from panewise.errors import PanewiseError
+from panewise.aggregate import AgedCount, AgedSum, LevelView, Recurring
+from panewise.aggregate.states import occurrences
+from panewise.aggregate.states.base import Items
+from panewise.core.errors import PanewiseError
 
 from .strategies import BOUNDARIES
 from .test_engine import Ask, Event, Join, played, same
@@ -170,7 +170,7 @@ def test_every_position_of_a_window_lies_in_one_tier(at: int, text: str, data: s
 @pytest.mark.parametrize("call", ["RECURRING(v)", "RECURRING_COUNTS(v)"])
 def test_values_that_are_gone_are_forgotten(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lexicon most of whose values no window holds is followed by another; answers do not change."""
-    monkeypatch.setattr(occurrences, "FEW", 16)
+    monkeypatch.setattr(occurrences, "SMALL_DICTIONARY", 16)
     rows = [(t, "a", t // 3 * 10 + n, None, None) for t in range(240) for n in (0, 0, 1, t % 4)]
     cql = f"SELECT {call} AS r FROM S [RANGES 12, 6, 3 SLIDES 3, 2, 1]"
     s = table(rows)

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from panewise import kernels
-from panewise.aggregate import Items, RegrIntercept, RegrR2, RegrSlope, StateWords, states_at, put
-from panewise.aggregate.columns.regression import AnchoredLineStates, FloatLineStates, IntegerLineStates
-from panewise.kernels import moments, powers
+from panewise.aggregate import Items, RegrIntercept, RegrR2, RegrSlope, StateWords, put, states_at
+from panewise.aggregate.states.regression import AnchoredLineStates, FloatLineStates, IntegerLineStates
+from panewise.kernels import regression_float as moments
+from panewise.kernels import regression_int as powers
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +56,11 @@ def allowed(kind: type, points: list[tuple[Any, Any]], unit: int) -> tuple[Fract
         far_x, far_y = max(map(abs, xs)), max(map(abs, ys))
     mean = sum(xs, Fraction(0)) / len(xs)
     variance = sum(((x - mean) ** 2 for x in xs), Fraction(0)) / len(xs)
-    slope = len(points) ** 2 * Fraction(1, 2**98) * far_x * far_y / variance if kind is not IntegerLineStates else Fraction(0)
+    slope = (
+        len(points) ** 2 * Fraction(1, 2**98) * far_x * far_y / variance
+        if kind is not IntegerLineStates
+        else Fraction(0)
+    )
     return slope, (slope + Fraction(1, 2**98) * far_y / (far_x or 1)) * max(map(abs, xs)) + far_y * Fraction(1, 2**98)
 
 
@@ -144,7 +149,7 @@ def test_both_twins_of_the_kernels_say_the_same(far: int, data: st.DataObject) -
         if not far:
             twin.power_whole_near(slots, xs, ys, -4, near)
         with np.errstate(over="ignore"):
-            heads, sums = twin.power_anchored(words, np.zeros(3, np.uint8), np.zeros((0, 0)))
+            heads, sums = twin.power_moments(words, np.zeros(3, np.uint8), np.zeros((0, 0)))
         lines = kernels if twin is kernels else moments
         found.append((*heads, sums, words, near, lines.line_slopes(heads, sums, 1.0), lines.line_fits(heads, sums)))
     for compiled, plain in zip(*found, strict=True):

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
-from panewise.engine.relational import operators
+from panewise.engine.rows.operators import base as operators
 from tests.laws.test_engine import same
 from tests.spark.shards import Shards
 
@@ -221,7 +221,7 @@ def pieces(table: pa.Table, cuts: Sequence[int]) -> list[pa.Table]:
 @pytest.fixture(autouse=True, scope="module")
 def forgetful() -> Iterator[None]:
     """Keys are forgotten as soon as may be."""
-    with patch.object(operators, "FEW", 0):
+    with patch.object(operators, "FEW_KEYS", 0):
         yield
 
 

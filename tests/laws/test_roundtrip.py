@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 import panewise as pw
 from panewise.algebra import default_host
-from panewise.lang import parse_query, parse_script, render
-from panewise.lang.dialect import canonical, parse_scalar
-from panewise.lang.frame_parser import CHOICES, SCHEMES, SPANS
-from panewise.lang.frame_syntax import (
+from panewise.core.time import UNITS, Boundary, Duration
+from panewise.cql import parse_query, parse_script, render
+from panewise.cql.clauses.frame_parser import CHOICES, SCHEMES, SPANS
+from panewise.cql.clauses.frame_syntax import (
     BetweenSyntax,
+    BoundarySyntax,
     CustomSyntax,
     DeltaSyntax,
     DensitySyntax,
-    BoundarySyntax,
     FrameClause,
     KindSyntax,
     LengthSyntax,
@@ -26,22 +26,22 @@ from panewise.lang.frame_syntax import (
     TrendSyntax,
     WhileSyntax,
 )
-from panewise.lang.syntax import (
+from panewise.cql.dialect import canonical, parse_scalar
+from panewise.cql.syntax import (
     Body,
-    WindowClause,
     CreateQuery,
     CreateStream,
     CreateView,
     CumulateClause,
     Expr,
-    SelectItem,
+    FromItem,
     LandmarkClause,
     NowClause,
     QuerySyntax,
     RangeClause,
-    FromItem,
     RowsClause,
     ScriptSyntax,
+    SelectItem,
     SelectSyntax,
     SessionClause,
     SetBoundary,
@@ -49,8 +49,8 @@ from panewise.lang.syntax import (
     Statement,
     VaryingClause,
     WhereClause,
+    WindowClause,
 )
-from panewise.time import UNITS, Boundary, Duration
 
 from .strategies import SCHEMA, WINDOWS, Spec
 

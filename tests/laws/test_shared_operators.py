@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
-from panewise.engine.relational.joined import JoinOperator
-from panewise.engine.relational.memberships import SharedJoin
-from panewise.engine.relational.part import OperatorGraph
-from panewise.engine.relational.stairs import SharedDistinct
+from panewise.engine.rows.operator_graph import OperatorGraph
+from panewise.engine.rows.operators.join import JoinOperator
+from panewise.engine.rows.operators.shared_distinct import SharedDistinct
+from panewise.engine.rows.operators.shared_join import SharedJoin
 from tests.laws.test_engine import same
 from tests.laws.test_relations import BOUNDARIES, SCHEMA, known, pieces, rows
 from tests.spark.shards import Shards

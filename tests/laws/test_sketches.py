@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import panewise as pw
 from panewise.aggregate import ApproxDistinct, Items, TopK
-from panewise.values import to_python
+from panewise.core.values import to_python
 
 pytestmark = pytest.mark.slow
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panewise.aggregate import AGGREGATES, Aggregate, Avg, Count, First, Max, Quantile, RegrSlope, Sum, VarPop
-from panewise.errors import PlanProblem
-from panewise.plan.store_choice import choose_store, is_subtractable
+from panewise.core.errors import PlanProblem
+from panewise.plan.rules.choose_store import choose_store, is_subtractable
 from panewise.stores import (
     STORES,
     BaseIntervals,

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
-from panewise.time import Boundary, Instant
+from panewise.core.time import Boundary, Instant
 from panewise.window import Contents, Cumulate, Landmark, LogicalWindow, MultiGranular, Rows, Sliding, Window
 
 from .strategies import (

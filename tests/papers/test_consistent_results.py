@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
-from panewise.errors import WindowProblem
-from panewise.time import Boundary, Instant, Ticks
+from panewise.core.errors import WindowProblem
+from panewise.core.time import Boundary, Instant, Ticks
 from panewise.window import (
     NOW,
     Contents,

@@ -14,8 +14,8 @@ import pytest
 
 import panewise as pw
 from panewise.algebra import default_host, pattern
-from panewise.schema import StreamSchema
-from panewise.time import Boundary
+from panewise.core.schema import StreamSchema
+from panewise.core.time import Boundary
 from panewise.window import Pattern
 
 SCHEMA = pa.schema([("t", pa.int64()), ("i", pa.int64()), ("k", pa.string()), ("v", pa.int64())])

@@ -17,7 +17,7 @@ import pytest
 
 import panewise as pw
 from panewise.algebra import default_host, pattern
-from panewise.schema import StreamSchema
+from panewise.core.schema import StreamSchema
 from panewise.window import Pattern
 
 Row = dict[str, Any]

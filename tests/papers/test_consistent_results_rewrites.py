@@ -31,9 +31,9 @@ from panewise.algebra import (
     default_host,
 )
 from panewise.algebra.tree import Column
-from panewise.scalar import Scalar, column
-from panewise.schema import StreamSchema
-from panewise.time import Domain, Instant
+from panewise.core.scalar import Scalar, column
+from panewise.core.schema import StreamSchema
+from panewise.core.time import Domain, Instant
 from panewise.window import NOW, Cumulate, Landmark, Predicate, Rows, Sliding, Window, tumbling
 
 SCHEMA = pa.schema([("t", pa.int64()), ("i", pa.int64()), ("k", pa.string()), ("v", pa.int64())])

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panewise.algebra.framing import (
+from panewise.frame.frame import (
     BoundaryFrames,
-    Saturation,
     DeltaFrames,
     DensityFrames,
     Direction,
     Frame,
     FrameLength,
+    Saturation,
     Scheme,
     Span,
     TrendFrames,
@@ -108,7 +108,13 @@ def test_one_item_must_satisfy_a_further_condition() -> None:
 
 def test_no_items_no_frames() -> None:
     """4.1: an empty stream has no possible frames."""
-    for kind in (THRESHOLD, DeltaFrames(VALUE, 1), total(">", 1), DensityFrames(2, 5), TrendFrames(VALUE, Direction.FLAT)):
+    for kind in (
+        THRESHOLD,
+        DeltaFrames(VALUE, 1),
+        total(">", 1),
+        DensityFrames(2, 5),
+        TrendFrames(VALUE, Direction.FLAT),
+    ):
         assert find_frames(Frame(kind), []) == find_frames(Frame(kind, span=Span.MAXIMUM), []) == []
 
 
@@ -239,7 +245,14 @@ def test_a_boundary_belongs_to_what_is_above_it() -> None:
     """4.3, boundary frames: crossing in either direction segments, and so does crossing several at once."""
     items = series(8, 9, 10, 19, 9, 35, -1, 0)
     assert places(Frame(BoundaryFrames(VALUE, 10)), items) == [(0, 1), (2, 3), (4, 4), (5, 5), (6, 6), (7, 7)]
-    assert places(Frame(BoundaryFrames(VALUE, None, (0.0, 10.0))), items) == [(0, 1), (2, 3), (4, 4), (5, 5), (6, 6), (7, 7)]
+    assert places(Frame(BoundaryFrames(VALUE, None, (0.0, 10.0))), items) == [
+        (0, 1),
+        (2, 3),
+        (4, 4),
+        (5, 5),
+        (6, 6),
+        (7, 7),
+    ]
 
 
 def test_infinite_values_lie_beyond_all_boundaries_and_not_apart_from_themselves() -> None:

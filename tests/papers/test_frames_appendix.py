@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panewise.algebra.framing import (
+from panewise.core.errors import BindProblem, SchemaProblem, WindowProblem
+from panewise.frame.frame import (
     BetweenFrames,
     BoundaryFrames,
-    Saturation,
     CustomFrames,
     DeltaFrames,
     DensityFrames,
@@ -22,16 +22,16 @@ from panewise.algebra.framing import (
     Frame,
     FrameLength,
     Missing,
-    StartPolicy,
+    Saturation,
     Schedule,
     Scheme,
     Span,
+    StartPolicy,
     TrendFrames,
     WhileFrames,
 )
-from panewise.algebra.framing_function import register_framing
-from panewise.algebra.scan import scan_chance
-from panewise.errors import BindProblem, SchemaProblem, WindowProblem
+from panewise.frame.functions import register_framing
+from panewise.frame.scan import scan_chance
 from panewise.reference.framing import FrameResult, GroupItem, find_frames, merge_duplicates
 from tests.framing_functions import Alternating
 from tests.framings import (
@@ -60,7 +60,9 @@ RISING = TrendFrames(VALUE, Direction.RISING)
 
 
 @drawn
-@given(st.one_of(st.tuples(st.just(THRESHOLD), truths), st.tuples(st.sampled_from([RISING, DensityFrames(3, 6)]), numbers)))
+@given(
+    st.one_of(st.tuples(st.just(THRESHOLD), truths), st.tuples(st.sampled_from([RISING, DensityFrames(3, 6)]), numbers))
+)
 def test_maximal_frames_are_disjoint(case: tuple[Any, list[GroupItem]]) -> None:
     """Appendix A: maximal intervals that overlapped could be united, so there are none."""
     kind, items = case
@@ -118,7 +120,12 @@ def test_what_each_policy_gives_up(line: str) -> None:
 
 def test_unknown_neither_starts_nor_ends() -> None:
     """Appendix A: of what is unknown nobody can say that it holds."""
-    items = [GroupItem(0, (None, None)), GroupItem(1, (True, None)), GroupItem(2, (None, None)), GroupItem(3, (None, True))]
+    items = [
+        GroupItem(0, (None, None)),
+        GroupItem(1, (True, None)),
+        GroupItem(2, (None, None)),
+        GroupItem(3, (None, True)),
+    ]
     assert extents(between(StartPolicy.CLOSE), items) == [(1, 3)]
 
 
@@ -392,7 +399,9 @@ def test_groups_have_frames_of_their_own() -> None:
 
 def test_five_high_loss_reports_are_one_frame() -> None:
     """Appendix F: with at least 3 reports, 5 in a row are one frame and not three of length 3."""
-    assert rows(find_frames(Frame(THRESHOLD, least=FrameLength(3, rows=True)), reports("FTTTTTF"))) == [(1, 1, 5, 5, 0, True)]
+    assert rows(find_frames(Frame(THRESHOLD, least=FrameLength(3, rows=True)), reports("FTTTTTF"))) == [
+        (1, 1, 5, 5, 0, True)
+    ]
 
 
 def test_a_long_frame_is_told_in_fragments() -> None:

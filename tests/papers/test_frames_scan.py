@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from panewise.algebra.scan import scan_chance
+from panewise.frame.scan import scan_chance
 
 
 def quiet_pairs(mean: float, windows: float) -> float:

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
-from panewise.errors import PanewiseError, WindowProblem
-from panewise.time import Boundary, Instant
+from panewise.core.errors import PanewiseError, WindowProblem
+from panewise.core.time import Boundary, Instant
 from panewise.window import Contents, MultiGranular, Pattern, Sliding
 
 some = settings(max_examples=60, deadline=None, derandomize=True)

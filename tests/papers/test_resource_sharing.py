@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 import panewise as pw
 from panewise.aggregate import AGGREGATES, Aggregate, Avg, Count, Invertible, Max, Median, Min, Quantile, Sum
 from panewise.algebra import Query
-from panewise.errors import AggregateProblem, WindowProblem
-from panewise.lang import bind_script
+from panewise.core.errors import AggregateProblem, WindowProblem
+from panewise.core.time import Boundary
+from panewise.cql import bind_script
 from panewise.runtime.local import HOST
-from panewise.time import Boundary
 from panewise.window import Contents, historical, historical_rows
 
 some = settings(max_examples=60, deadline=None, derandomize=True)

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panewise.aggregate import StateArrays, Items, Int64Array, Sum, StateWords
+from panewise.aggregate import Int64Array, Items, StateArrays, StateWords, Sum
 from panewise.stores.arrays import ArrayStore, BaseArrays, LandmarkArrays, QuantileArrays, RunningArrays
 from panewise.stores.landmark_intervals import SPREAD, partition_widths
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panewise.errors import AggregateProblem, PlanProblem, TimeProblem
+from panewise.core.errors import AggregateProblem, PlanProblem, TimeProblem
 from panewise.filters import CICount, CISum, Exact, Filter, MaxIndex
 from panewise.filters.base import Int64Array
 from panewise.filters.levels import epsilon_below_of, epsilon_of

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
-from panewise.time import Boundary
+from panewise.core.time import Boundary
 from panewise.window import Contents, Sliding
 
 some = settings(max_examples=100, deadline=None, derandomize=True)

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from panewise.errors import PlanProblem, WindowProblem
-from panewise.slicing import WindowShape, WindowGroup, GroupingPolicy, WindowRole, WindowManager
+from panewise.core.errors import PlanProblem, WindowProblem
+from panewise.plan.rules.group_windows import GroupingPolicy, WindowGroup, WindowManager, WindowRole, WindowShape
 
 #: Figure 7 as far as the text tells it. Ranges and slides that it does not give are chosen to agree with what it says.
 D, U, V, Z = WindowShape(6, 2), WindowShape(6, 4), WindowShape(24, 8), WindowShape(32, 4)

@@ -9,7 +9,7 @@ import os
 from importlib.resources import files
 from pathlib import Path
 
-from panewise.lang import bind_script
+from panewise.cql import bind_script
 from panewise.plan import explain
 from panewise.runtime.local import HOST
 

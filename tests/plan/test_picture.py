@@ -7,11 +7,20 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from panewise.plan.picture import COLOURS, LISTED_GROUPS, picture
-from panewise.slicing import WindowShape, GroupingPolicy, WindowRole, WindowManager
-from panewise.time import Domain
+from panewise.core.time import Domain
+from panewise.plan.explain.picture import COLOURS, LISTED_GROUPS, picture
+from panewise.plan.rules.group_windows import GroupingPolicy, WindowManager, WindowRole, WindowShape
 
-SMALL = WindowManager.subsume([WindowShape(6, 2), WindowShape(6, 4), WindowShape(24, 8), WindowShape(9, 3), WindowShape(18, 3), WindowShape(32, 4)])
+SMALL = WindowManager.subsume(
+    [
+        WindowShape(6, 2),
+        WindowShape(6, 4),
+        WindowShape(24, 8),
+        WindowShape(9, 3),
+        WindowShape(18, 3),
+        WindowShape(32, 4),
+    ]
+)
 LARGE = WindowManager.subsume(WindowShape(size, slide) for slide in range(7, 40) for size in range(slide, 90, 9))
 
 

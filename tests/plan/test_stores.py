@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panewise.aggregate import Aggregate, Avg, Count, First, Max, Min, Quantile, RegrSlope, Sum, VarPop
-from panewise.errors import PlanProblem
+from panewise.core.errors import PlanProblem
 from panewise.plan import choose_store
 from panewise.stores import STORES, BaseIntervals, LookupKind, Recompute, RunningIntervals
 from panewise.stores.base_intervals import cover

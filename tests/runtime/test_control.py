@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from panewise.errors import StateProblem
+from panewise.core.errors import StateProblem
 from panewise.runtime.checkpoint import Checkpoint
 from panewise.runtime.control import ControlLog, command_fault
 from panewise.runtime.spark.shard import order_messages

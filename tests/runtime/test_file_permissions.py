@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
+from panewise.runtime.atomic_files import clear_drafts, create_atomic, draft_path, private_folder, write_atomic
 from panewise.runtime.checkpoint import Checkpoint
 from panewise.runtime.local.files import write
-from panewise.runtime.whole import clear_drafts, create_atomic, draft_path, private_folder, write_atomic
 
 
 @contextmanager

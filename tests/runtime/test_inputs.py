@@ -16,8 +16,8 @@ import pyarrow.parquet
 import pytest
 
 import panewise as pw
-from panewise.decoding import decode_table
-from panewise.lang import bind_script
+from panewise.core.decoding import decode_table
+from panewise.cql import bind_script
 from panewise.runtime.local import HOST
 from panewise.runtime.local.files import read
 
@@ -254,7 +254,7 @@ def test_far_away_clocks_are_rejected() -> None:
 
 def test_a_whole_tree_may_be_given_instead_of_text() -> None:
     from panewise.algebra import Column, Emit, Query, Source, Windowed
-    from panewise.time import Domain
+    from panewise.core.time import Domain
     from panewise.window import Varying
 
     source = Source("S", "S", (Column("S.t", pa.int64()),), "S.t")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from panewise.errors import StateProblem
+from panewise.core.errors import StateProblem
 from panewise.runtime import lease as module
 from panewise.runtime.checkpoint import Checkpoint
 from panewise.runtime.lease import Fence, Lease
@@ -64,7 +64,9 @@ def test_a_killed_owner_is_followed_without_waiting(tmp_path: Path) -> None:
         process.send_signal(signal.SIGKILL)
         # Also as a zombie, whom nobody has waited for.
         ending = time.monotonic() + 10
-        while process.returncode is None and module._process_start(process.pid) is not None and time.monotonic() < ending:
+        while (
+            process.returncode is None and module._process_start(process.pid) is not None and time.monotonic() < ending
+        ):
             time.sleep(0.01)
         lease = Lease(tmp_path)
         lease.acquire()
@@ -92,7 +94,7 @@ def test_one_process_does_not_own_it_twice_but_may_give_it_on(tmp_path: Path) ->
 
 
 def test_an_owner_on_another_machine_is_listened_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BEAT", 0.05)
+    monkeypatch.setattr(module, "HEARTBEAT_INTERVAL", 0.05)
     alive = Lease(tmp_path)
     alive.acquire()
     moved(tmp_path)
@@ -105,11 +107,11 @@ def test_an_owner_on_another_machine_is_listened_for(tmp_path: Path, monkeypatch
 def test_an_owner_on_another_machine_that_is_silent_is_fenced_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "BEAT", 0.05)
-    monkeypatch.setattr(module, "SILENCE", 0.4)
+    monkeypatch.setattr(module, "HEARTBEAT_INTERVAL", 0.05)
+    monkeypatch.setattr(module, "HEARTBEAT_TIMEOUT", 0.4)
     stuck = Lease(tmp_path)
     with monkeypatch.context() as paused:
-        paused.setattr(Lease, "_beat", lambda *_: None)
+        paused.setattr(Lease, "_write_heartbeats", lambda *_: None)
         stuck.acquire()
     moved(tmp_path)
     # What it says of the time does not matter, only that it says nothing more.

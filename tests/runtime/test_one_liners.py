@@ -17,9 +17,9 @@ from typer.testing import CliRunner, Result
 
 import panewise as pw
 from panewise.cli.app import app
-from panewise.errors import PanewiseError
+from panewise.core.errors import PanewiseError
+from panewise.core.schema import StreamSchema
 from panewise.runtime.local.files import read
-from panewise.schema import StreamSchema
 
 ROWS = """ts,station,temperature
 2026-01-31T07:00:01Z,x,20.5

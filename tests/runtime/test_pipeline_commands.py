@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import panewise as pw
 from panewise.cli.app import app
 from panewise.cli.controlling import absolute_address, results_of
-from panewise.errors import PanewiseError
+from panewise.core.errors import PanewiseError
 from panewise.runtime.checkpoint import Checkpoint
 from panewise.runtime.dead_letters import DeadLetter
 

@@ -21,8 +21,8 @@ from matplotlib.collections import LineCollection, PolyCollection
 import panewise as pw
 from panewise.cli import main
 from panewise.cli.plotting import levels, panel
+from panewise.core.time import Domain
 from panewise.plot import DPI, HEIGHT, WIDTH, Floats, Panel, Series, Times, encoded, figure
-from panewise.time import Domain
 
 FIXED = "SELECT AVG(v) AS v FROM S [RANGE 10 SLIDE 10]"
 ROWS = pa.table(

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from panewise.cli.preflight import refuse_start
+from panewise.core.errors import SourceProblem, StateProblem
+from panewise.cql import BoundScript
 from panewise.engine import Pool
-from panewise.errors import SourceProblem, StateProblem
-from panewise.lang import BoundScript
 from panewise.runtime.checkpoint import Checkpoint
 from panewise.runtime.local import HOST
 from panewise.runtime.local.script import load

@@ -17,7 +17,7 @@ import pyarrow.csv
 import pytest
 
 import panewise as pw
-from panewise.errors import SchemaProblem
+from panewise.core.errors import SchemaProblem
 from tests.laws.test_engine import same
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"

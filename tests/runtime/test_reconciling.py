@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from panewise.runtime.control import ControlLog, script_changes
-from panewise.runtime.dead_letters import DeadLetterFolder, DeadLetter
+from panewise.runtime.dead_letters import DeadLetter, DeadLetterFolder
 
 
 def register(name: str, text: str, scripted: bool = True) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 import panewise as pw
-from panewise.errors import BindProblem, PackageProblem, SourceProblem, SyntaxProblem
+from panewise.core.errors import BindProblem, PackageProblem, SourceProblem, SyntaxProblem
 
 TRADES = pa.table({"t": [1, 2, 5, 9], "symbol": ["a", "b", "a", "b"], "price": [10.0, 7.0, 12.0, 8.0]})
 SELECT = "SELECT symbol, MAX(price) AS high FROM trades [RANGE 6 SLIDE 3] GROUP BY symbol"

@@ -10,8 +10,8 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from panewise.errors import BindProblem, PanewiseError
-from panewise.lang import parse_script, render
+from panewise.core.errors import BindProblem, PanewiseError
+from panewise.cql import parse_script, render
 from panewise.runtime.local import HOST
 from panewise.runtime.local.script import answer, describe_inferred_columns, load, shared_pool
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
-from panewise.errors import SourceProblem
+from panewise.core.errors import SourceProblem
 from panewise.runtime.local.files import read
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("v", pa.int64())])

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 import panewise as pw
-from panewise.engine.pane_log import PaneCollector
+from panewise.engine.state.pane_log import PaneCollector
 from panewise.runtime.pane_log import Header, PaneLog
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64())])

@@ -20,9 +20,9 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
-from panewise.errors import LimitExceeded
+from panewise.core.errors import LimitExceeded
+from panewise.core.scalar import Scalar
 from panewise.runtime.local.sandbox import Sandbox
-from panewise.scalar import Scalar
 from panewise.serve import Limits
 from panewise.serve import connections as rules
 
@@ -225,7 +225,7 @@ def _memory(process: int) -> int:
 @pytest.fixture
 def impatient(many: Writer, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Callable[[], socket.socket]]]:
     """A server with little room that waits for half a second; and somebody who connects to it."""
-    monkeypatch.setattr(rules, "CONNECTIONS", 40)
+    monkeypatch.setattr(rules, "MAX_CONNECTIONS", 40)
     monkeypatch.setattr(rules.Connections.__init__, "__defaults__", (0.5,))
     with pw.serve.LookupServer(many.folder) as server, ExitStack() as clients:
         port = int(server.url.rpartition(":")[2])

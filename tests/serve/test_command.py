@@ -13,8 +13,8 @@ from rich.console import Console
 
 import panewise as pw
 from panewise.cli.output import Output
-from panewise.cli.serving import show_lookup, serve_logs, read_token
-from panewise.errors import PanewiseError, SourceProblem
+from panewise.cli.serving import read_token, serve_logs, show_lookup
+from panewise.core.errors import PanewiseError, SourceProblem
 
 from .logs import QUERY, TOKEN, Writer, ask, ordered
 from .test_faults import free_port, serving

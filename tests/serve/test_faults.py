@@ -180,7 +180,7 @@ def test_a_header_that_is_replaced_is_told_by_health(folder: Path) -> None:
 
 def test_a_log_that_cannot_be_looked_at_is_told_by_health(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file system that hangs: the server goes on with what it has, says so, and can be stopped."""
-    monkeypatch.setattr("panewise.serve.app.STUCK", 0.2)
+    monkeypatch.setattr("panewise.serve.app.STUCK_SECONDS", 0.2)
     Writer(folder).write(rows(0, 40))
     hanging = threading.Event()
     with pw.serve.LookupServer(folder, poll=0.02) as server:

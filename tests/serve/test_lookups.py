@@ -13,7 +13,7 @@ import pytest
 import panewise as pw
 from panewise.runtime.json_text import json_rows
 from panewise.serve.encoding import ARROW
-from panewise.serve.pages import MIN_REQUESTS
+from panewise.serve.page_cache import MIN_REQUESTS
 
 from .logs import SCHEMA, TOKEN, Writer, ask, ordered, rows
 

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
+from panewise.core.errors import BindProblem, PanewiseError, SourceProblem, StateProblem
+from panewise.cql import bind_script
 from panewise.engine.keys import Keys
-from panewise.engine.pane_log import PaneLogFormat, PaneCollector
-from panewise.engine.pane_lookups import PaneLookups
+from panewise.engine.lookups.pane_lookups import PaneLookups
 from panewise.engine.pool import RegisteredQuery
-from panewise.errors import BindProblem, PanewiseError, SourceProblem, StateProblem
-from panewise.lang import bind_script
+from panewise.engine.state.pane_log import PaneCollector, PaneLogFormat
 from panewise.runtime.local import HOST
 from panewise.runtime.local.script import answer
 from panewise.runtime.pane_log import HEADER, Header, PaneLog, log_of, rows_of

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import panewise as pw
-from panewise.errors import PanewiseError, SourceProblem, StateProblem
+from panewise.core.errors import PanewiseError, SourceProblem, StateProblem
 from panewise.serve import Limits
 
 from .logs import QUERY, TOKEN, Writer, ask

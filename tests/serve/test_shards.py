@@ -7,10 +7,10 @@ import json
 import pyarrow as pa
 
 import panewise as pw
-from panewise.engine.sealed import unseal_table
+from panewise.engine.state.sealed import unseal_table
 from panewise.runtime.pane_log import rows_of
-from panewise.runtime.spark.course import Channel, RunContext
-from panewise.runtime.spark.shard import Shard, state_change, order_messages, restore_shard, process_messages
+from panewise.runtime.spark.run_context import Channel, RunContext
+from panewise.runtime.spark.shard import Shard, order_messages, process_messages, restore_shard, state_change
 from tests.spark.shards import Shards
 
 from .logs import QUERY, SCHEMA, rows
@@ -51,6 +51,10 @@ def test_a_batch_that_is_done_again_logs_the_same_panes() -> None:
 
 
 def panes(shard: Shard, course: RunContext, label: int, sent: list[tuple[int, bytes]]) -> pa.Table:
-    said = (payload for frame in process_messages(shard, course, label, order_messages(sent)) for payload in frame["payload"])
+    said = (
+        payload
+        for frame in process_messages(shard, course, label, order_messages(sent))
+        for payload in frame["payload"]
+    )
     found = [unseal_table(payload, "what a shard says", "") for payload in said]
     return pa.concat_tables([course.channels[0].schema.empty_table(), *found])

@@ -13,8 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from panewise.lang.coercion import common_type
-from panewise.lang.data_types import (
+from panewise.core.schema import is_number, type_name
+from panewise.cql.coercion import common_type
+from panewise.cql.data_types import (
     BINARY,
     BOOLEAN,
     DATE,
@@ -30,10 +31,9 @@ from panewise.lang.data_types import (
     is_array,
     is_moment,
 )
-from panewise.lang.functions import FUNCTIONS, ScalarFunction
-from panewise.lang.functions.casts import is_castable
-from panewise.lang.functions.kinds import ATOMS
-from panewise.schema import is_number, type_name
+from panewise.cql.functions import FUNCTIONS, ScalarFunction
+from panewise.cql.functions.casts import is_castable
+from panewise.cql.functions.kinds import ATOMS
 
 #: How many rows of a case are tried, where its arguments allow for more.
 ROWS = 40

@@ -11,14 +11,21 @@ from unittest.mock import patch
 import pyarrow as pa
 
 import panewise as pw
-from panewise.accounting import Accounting
-from panewise.engine.sealed import unseal_table
+from panewise.core.accounting import Accounting
+from panewise.core.scalar import Scalar
+from panewise.engine.state.sealed import unseal_table
 from panewise.runtime.local import HOST
-from panewise.runtime.spark import slicing as slicing_module
-from panewise.runtime.spark.course import Channel, RunContext, result_schemas
-from panewise.runtime.spark.shard import STATUS_CHANNEL, Shard, state_change, order_messages, restore_shard, process_messages
-from panewise.runtime.spark.slicing import SlicingStage
-from panewise.scalar import Scalar
+from panewise.runtime.spark.run_context import Channel, RunContext, result_schemas
+from panewise.runtime.spark.shard import (
+    STATUS_CHANNEL,
+    Shard,
+    order_messages,
+    process_messages,
+    restore_shard,
+    state_change,
+)
+from panewise.runtime.spark.transfer import slice as slicing_module
+from panewise.runtime.spark.transfer.slice import SlicingStage
 
 
 @dataclass
@@ -61,7 +68,7 @@ class Shards:
 
     def sliced(self, stream: str, rows: pa.Table, batch: int, partition: int = 0) -> list[tuple[int, int, bytes]]:
         """What a task that reads some rows sends: shards, places and messages."""
-        with patch.object(slicing_module, "whereabouts", return_value=(batch, partition)):
+        with patch.object(slicing_module, "task_position", return_value=(batch, partition)):
             return list(self._sliced(stream, rows))
 
     @staticmethod
@@ -88,7 +95,8 @@ class Shards:
         self.course = replace(self.course, suspensions=suspensions)
         kept = zip(self.heads, self.kept, strict=True)
         self.shards = [
-            restore_shard(self.course, head, store.get) if head else Shard(self.course.build_engine()) for head, store in kept
+            restore_shard(self.course, head, store.get) if head else Shard(self.course.build_engine())
+            for head, store in kept
         ]
 
     def results(self, name: str) -> pa.Table:
@@ -124,7 +132,9 @@ class Shards:
         entry = self.entry(self._numbers, commands)
         names = list(self.said)
         for number in range(self.count):
-            for frame in process_messages(self.shards[number], self.course, number, order_messages([entry, *sent[number]])):
+            for frame in process_messages(
+                self.shards[number], self.course, number, order_messages([entry, *sent[number]])
+            ):
                 for channel, payload in zip(frame["channel"], frame["payload"], strict=True):
                     assert channel != STATUS_CHANNEL
                     self.said[names[channel]].append(unseal_table(payload, "what a shard says", ""))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from panewise.lang.data_types import BINARY, BOOLEAN, DAYS, MONTHS, SPAN, STRING, is_array
+from panewise.cql.data_types import BINARY, BOOLEAN, DAYS, MONTHS, SPAN, STRING, is_array
 from panewise.runtime.spark.types import spark_type
 
 

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import panewise as pw
-from panewise.accounting import Accounting
+from panewise.core.accounting import Accounting
 from panewise.runtime.checkpoint import Checkpoint
 from panewise.runtime.spark.metrics import COUNTED_COLUMNS, ProgressListener
-from panewise.runtime.spark.wants import FilterCombinations, count_by_pane
+from panewise.runtime.spark.transfer.row_filters import FilterCombinations, count_by_pane
 
 from .shards import Shards
 
@@ -108,7 +108,9 @@ def test_combinations_of_filters_are_numbered(passing: list[list[bool]], ends: l
 def heard(listener: ProgressListener, batch: int, **said: Any) -> None:
     row = dict.fromkeys(COUNTED_COLUMNS, 0) | {"mark": None} | said
     observed = {"panewise": SimpleNamespace(asDict=lambda: row)}
-    listener.record_progress(SimpleNamespace(batchId=batch, timestamp="now", durationMs={"x": 1}, observedMetrics=observed))
+    listener.record_progress(
+        SimpleNamespace(batchId=batch, timestamp="now", durationMs={"x": 1}, observedMetrics=observed)
+    )
 
 
 @pytest.mark.parametrize("damage", ["cut", "gone", "foreign"])

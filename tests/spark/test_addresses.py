@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import panewise as pw
-from panewise.errors import SourceProblem
+from panewise.core.errors import SourceProblem
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import panewise as pw
-from panewise.errors import BindProblem, SchemaProblem
+from panewise.core.errors import BindProblem, SchemaProblem
 
 from .streams import QUERIES, plain, pooled, stream
 

@@ -18,9 +18,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import panewise as pw
-from panewise.errors import PanewiseError, SourceProblem, StateProblem
+from panewise.core.errors import PanewiseError, SourceProblem, StateProblem
 from panewise.runtime.checkpoint import Checkpoint
-from panewise.runtime.spark.labels import labels_of
+from panewise.runtime.spark.transfer.shard_numbers import labels_of
 
 from .streams import parts, plain, pooled, reader, stream, written
 

@@ -14,10 +14,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import panewise as pw
-from panewise.errors import BindProblem, SourceProblem, StateProblem
+from panewise.core.errors import BindProblem, SourceProblem, StateProblem
 from panewise.runtime.checkpoint import Checkpoint
 from panewise.runtime.control import ControlLog
-from panewise.runtime.spark.outlets import SinkRouting
+from panewise.runtime.spark.sink_routing import SinkRouting
 
 from .streams import parts, plain, pooled, reader, stream, written
 

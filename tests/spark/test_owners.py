@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import panewise as pw
-from panewise.errors import StateProblem
+from panewise.core.errors import StateProblem
 
 from . import victim
 from .streams import parts, plain, pooled, reader, stream, written

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import panewise as pw
-from panewise.errors import BindProblem, StateProblem
+from panewise.core.errors import BindProblem, StateProblem
 from panewise.runtime.pane_log import PaneLog, rows_of
 from panewise.serve.encoding import ARROW
 from tests.serve.logs import ask

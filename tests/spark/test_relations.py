@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import panewise as pw
-from panewise.lang import bind_script
+from panewise.cql import bind_script
 from panewise.runtime.local import HOST
 from panewise.runtime.spark.script import script_pool
 

@@ -20,11 +20,11 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from panewise.errors import PanewiseError
-from panewise.lang import inline_columns
-from panewise.lang.data_types import exchange_type
+from panewise.core.errors import PanewiseError
+from panewise.core.scalar import Scalar
+from panewise.cql import inline_columns
+from panewise.cql.data_types import exchange_type
 from panewise.runtime.local import HOST
-from panewise.scalar import Scalar
 
 from .scalar_cases import Case, cases
 from .spark_literals import spark_literal

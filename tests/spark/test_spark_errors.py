@@ -28,5 +28,7 @@ def test_what_may_not_be_written_is_not_said_to_be_damaged(words: str, said: str
 def test_a_file_that_cannot_be_read_is_known_by_its_path() -> None:
     words = "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///in/a%20b.parquet. SQLSTATE: KD001"
     assert unreadable_file(Exception(words)) == "/in/a b.parquet"
-    assert str(explain_failure(Exception(words))).startswith("the file /in/a b.parquet cannot be read; repair or remove it")
+    assert str(explain_failure(Exception(words))).startswith(
+        "the file /in/a b.parquet cannot be read; repair or remove it"
+    )
     assert unreadable_file(Exception("No space left on device")) is None

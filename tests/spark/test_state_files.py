@@ -13,14 +13,20 @@ import pyarrow.compute as pc
 import pytest
 
 import panewise as pw
-from panewise.engine.parts import part_names
-from panewise.engine.sealed import unseal_table
-from panewise.errors import StateProblem
+from panewise.core.errors import StateProblem
+from panewise.engine.state.parts import part_names
+from panewise.engine.state.sealed import unseal_table
 from panewise.runtime.lease import Fence, Lease
-from panewise.runtime.spark.course import RunContext
 from panewise.runtime.spark.metrics import COUNTED_COLUMNS
-from panewise.runtime.spark.shard import STATUS_CHANNEL, SHARD_CACHE
-from panewise.runtime.spark.state_files import REPLAYABLE_BATCHES, BatchCommands, ShardFolder, FileStateStage, last_batch
+from panewise.runtime.spark.run_context import RunContext
+from panewise.runtime.spark.shard import SHARD_CACHE, STATUS_CHANNEL
+from panewise.runtime.spark.state_files import (
+    REPLAYABLE_BATCHES,
+    BatchCommands,
+    FileStateStage,
+    ShardFolder,
+    last_batch,
+)
 
 from .shards import Shards
 from .streams import parts, plain, stream

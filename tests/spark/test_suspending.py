@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import panewise as pw
-from panewise.errors import BindProblem, StateProblem
-from panewise.runtime.spark.drafts import plan_transfer
+from panewise.core.errors import BindProblem, StateProblem
 from panewise.runtime.spark.failures import failing_queries
-from panewise.runtime.spark.native import plan_native_panes
+from panewise.runtime.spark.transfer.native import plan_native_panes
+from panewise.runtime.spark.transfer.plan import plan_transfer
 
 from .shards import Shards
 from .streams import parts, plain, pooled, reader, written

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar, cast
 import numba
 import numpy as np
 
-from panewise.aggregate import StateArrays, Int64Array, StateWords
+from panewise.aggregate import Int64Array, StateArrays, StateWords
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from benchmarks.harness.figure import Figure, Finding, Points, Row
 from benchmarks.harness.timing import rate
-from panewise.aggregate import Max, Sum, StateWords
+from panewise.aggregate import Max, StateWords, Sum
 from panewise.stores.arrays import ArrayStore, BaseArrays, LandmarkArrays, QuantileArrays, RunningArrays
 
 START = 1000

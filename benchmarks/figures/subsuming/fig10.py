@@ -9,7 +9,7 @@ from statistics import median
 from benchmarks.data.windows import CLASSES, random_frames
 from benchmarks.harness.figure import Figure, Finding, Points, Row
 from benchmarks.harness.timing import timed
-from panewise.slicing import WindowShape, GroupingPolicy, WindowManager
+from panewise.plan.rules.group_windows import GroupingPolicy, WindowManager, WindowShape
 
 
 @dataclass(frozen=True)

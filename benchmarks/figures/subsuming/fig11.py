@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from benchmarks.data.windows import CLASSES, LONGEST, random_frames
 from benchmarks.harness.figure import Figure, Finding, Points, Row
 from benchmarks.harness.ticking import Run
-from panewise.slicing import WindowShape, GroupingPolicy, WindowManager
+from panewise.plan.rules.group_windows import GroupingPolicy, WindowManager, WindowShape
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,29 @@
 from panewise.aggregate.aged import AgedAvg, AgedCount, AgedSum
 from panewise.aggregate.average import Avg
 from panewise.aggregate.base import AGGREGATES, Aggregate, Invertible, Laws
-from panewise.aggregate.columns import StateArrays, FusedOperation, Items, Int64Array, ObjectStates, StateWords, bytes_of, concat_states, states_at, put, runs
 from panewise.aggregate.count import Count, CountAll
 from panewise.aggregate.count_distinct import CountDistinct
-from panewise.aggregate.ends import First, Last
-from panewise.aggregate.extremes import Max, Min
+from panewise.aggregate.first_last import First, Last
+from panewise.aggregate.min_max import Max, Min
 from panewise.aggregate.positional import Positional
 from panewise.aggregate.quantile import Median, Quantile
 from panewise.aggregate.recurring import Recurring, RecurringCounts
 from panewise.aggregate.regression import RegrForecast, RegrIntercept, RegrR2, RegrSlope
 from panewise.aggregate.sketches import ApproxDistinct, TopK
-from panewise.aggregate.total import Sum
+from panewise.aggregate.states import (
+    FusedOperation,
+    Int64Array,
+    Items,
+    ObjectStates,
+    StateArrays,
+    StateWords,
+    bytes_of,
+    concat_states,
+    put,
+    runs,
+    states_at,
+)
+from panewise.aggregate.sum import Sum
 from panewise.aggregate.variance import StddevPop, StddevSamp, VarPop, VarSamp
 from panewise.aggregate.view import LevelView
 
@@ -25,17 +37,17 @@ __all__ = [
     "Aggregate",
     "ApproxDistinct",
     "Avg",
-    "StateArrays",
     "Count",
     "CountAll",
     "CountDistinct",
     "First",
     "FusedOperation",
+    "Int64Array",
     "Invertible",
     "Items",
     "Last",
     "Laws",
-    "Int64Array",
+    "LevelView",
     "Max",
     "Median",
     "Min",
@@ -48,17 +60,17 @@ __all__ = [
     "RegrIntercept",
     "RegrR2",
     "RegrSlope",
+    "StateArrays",
+    "StateWords",
     "StddevPop",
     "StddevSamp",
     "Sum",
     "TopK",
     "VarPop",
     "VarSamp",
-    "LevelView",
-    "StateWords",
     "bytes_of",
     "concat_states",
-    "states_at",
     "put",
     "runs",
+    "states_at",
 ]

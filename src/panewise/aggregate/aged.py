@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from panewise.aggregate.base import Invertible, Laws, numeric_type
-from panewise.aggregate.columns.aged import AgedCountStates, AgedAvgStates, AgedSumStates
 from panewise.aggregate.positional import Positional
-from panewise.aggregate.total import nearest_double
+from panewise.aggregate.states.aged import AgedAvgStates, AgedCountStates, AgedSumStates
+from panewise.aggregate.sum import nearest_double
 from panewise.aggregate.view import LevelView
-from panewise.errors import AggregateProblem, TimeProblem
-from panewise.time import Domain, Duration
+from panewise.core.errors import AggregateProblem, TimeProblem
+from panewise.core.time import Domain, Duration
 
 #: How many values, the sum of the finite ones, and how many NaN, infinities and minus infinities.
 State = tuple[int, Fraction, int, int, int]

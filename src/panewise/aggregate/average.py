@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from panewise.aggregate import pairs
 from panewise.aggregate.base import numeric_type
-from panewise.aggregate.columns import StateArrays, ObjectStates
-from panewise.aggregate.columns.sums import FloatAvgStates, IntegerAvgStates
-from panewise.aggregate.total import State, Sum, is_int64, exact_sum, float_sum
+from panewise.aggregate.states import ObjectStates, StateArrays
+from panewise.aggregate.states.sums import FloatAvgStates, IntegerAvgStates
+from panewise.aggregate.sum import State, Sum, exact_sum, float_sum, is_int64
 
 
 class Avg(Sum):

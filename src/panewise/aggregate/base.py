@@ -13,10 +13,10 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import pyarrow as pa
 
-from panewise.aggregate.columns import StateArrays, ObjectStates
-from panewise.aggregate.columns.objects import fold_values
-from panewise.errors import AggregateProblem
-from panewise.schema import type_name
+from panewise.aggregate.states import ObjectStates, StateArrays
+from panewise.aggregate.states.objects import fold_values
+from panewise.core.errors import AggregateProblem
+from panewise.core.schema import type_name
 
 S = TypeVar("S")
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from panewise.aggregate.base import Invertible, Laws
-from panewise.aggregate.columns import StateArrays
-from panewise.aggregate.columns.counts import CountStates
+from panewise.aggregate.states import StateArrays
+from panewise.aggregate.states.counts import CountStates
 
 
 class Count(Invertible[int]):

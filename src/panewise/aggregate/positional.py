@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from panewise.aggregate.base import Aggregate, S
-from panewise.aggregate.columns.positional import PositionalStates
+from panewise.aggregate.states.positional import PositionalStates
 from panewise.aggregate.view import SINGLE_GRANULE, LevelView
-from panewise.time import Domain
+from panewise.core.time import Domain
 
 
 class Positional(Aggregate[S]):

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from panewise.aggregate.base import numeric_type, orderable_type
 from panewise.aggregate.multiset import Multiset, sort_values
-from panewise.errors import AggregateProblem
+from panewise.core.errors import AggregateProblem
 
 
 class Quantile(Multiset):

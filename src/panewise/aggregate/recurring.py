@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from panewise.aggregate.base import Laws, orderable_type
-from panewise.aggregate.columns.bitmaps import ValueBitmaps
-from panewise.aggregate.columns.tallies import ValueCounts
-from panewise.aggregate.multiset import Multiset, sort_values, order_key
+from panewise.aggregate.multiset import Multiset, order_key, sort_values
 from panewise.aggregate.positional import Positional
+from panewise.aggregate.states.bitmaps import ValueBitmaps
+from panewise.aggregate.states.value_counts import ValueCounts
 from panewise.aggregate.view import LevelView
-from panewise.errors import AggregateProblem
+from panewise.core.errors import AggregateProblem
 
 
 class Recurring(Positional["frozenset[Any]"]):

@@ -14,15 +14,30 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from panewise.aggregate.base import Aggregate, Invertible, Laws, numeric_type
-from panewise.aggregate.columns import StateArrays
-from panewise.aggregate.columns.regression import AnchoredLineStates, LineProperty, ForecastStates, LineRequest, FloatLineStates, IntegerLineStates, is_whole
-from panewise.aggregate.lines import Line, is_finite, fit_line, as_fraction
+from panewise.aggregate.lines import Line, as_fraction, fit_line, is_finite
 from panewise.aggregate.positional import Positional
-from panewise.aggregate.series import DurationLiteral, SeriesLine, SeriesForecast, SeriesIntercept, SeriesR2, SeriesSlope
-from panewise.aggregate.total import nearest_double
+from panewise.aggregate.series import (
+    DurationLiteral,
+    SeriesForecast,
+    SeriesIntercept,
+    SeriesLine,
+    SeriesR2,
+    SeriesSlope,
+)
+from panewise.aggregate.states import StateArrays
+from panewise.aggregate.states.regression import (
+    AnchoredLineStates,
+    FloatLineStates,
+    ForecastStates,
+    IntegerLineStates,
+    LineProperty,
+    LineRequest,
+    is_whole,
+)
+from panewise.aggregate.sum import nearest_double
 from panewise.aggregate.view import LevelView
-from panewise.schema import tick_size
-from panewise.time import UNITS, Domain
+from panewise.core.schema import tick_size
+from panewise.core.time import UNITS, Domain
 
 #: Count, sums of x, y, x*x, x*y and y*y over finite points, and how many points were not finite.
 State = tuple[int, Fraction, Fraction, Fraction, Fraction, Fraction, int]
@@ -175,7 +190,9 @@ class RegrForecast(Positional[State], Regression):
 
     def state_arrays(self) -> ForecastStates:
         question = self._line_request()
-        return ForecastStates(IntegerLineStates(question) if is_whole(self.types[0]) else FloatLineStates(question), self.ahead.ticks)
+        return ForecastStates(
+            IntegerLineStates(question) if is_whole(self.types[0]) else FloatLineStates(question), self.ahead.ticks
+        )
 
     def _answer_from(self, found: Line) -> Fraction:
         return found.value(Fraction(self.ahead.ticks, self.unit))

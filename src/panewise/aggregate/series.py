@@ -15,14 +15,14 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from panewise.aggregate.base import Laws, numeric_type
-from panewise.aggregate.columns.regression import LineProperty, LineRequest
-from panewise.aggregate.columns.series import SeriesStates
-from panewise.aggregate.lines import Line, is_finite, fit_line, as_fraction
+from panewise.aggregate.lines import Line, as_fraction, fit_line, is_finite
 from panewise.aggregate.positional import Positional
-from panewise.aggregate.total import nearest_double
+from panewise.aggregate.states.regression import LineProperty, LineRequest
+from panewise.aggregate.states.series import SeriesStates
+from panewise.aggregate.sum import nearest_double
 from panewise.aggregate.view import LevelView
-from panewise.errors import AggregateProblem, TimeProblem
-from panewise.time import UNITS, Domain, Duration
+from panewise.core.errors import AggregateProblem, TimeProblem
+from panewise.core.time import UNITS, Domain, Duration
 
 #: How many items of one instant, the sum of the finite ones, and how many are not finite.
 State = tuple[int, Fraction, int]

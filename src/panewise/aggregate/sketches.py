@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from panewise.aggregate.base import Aggregate, Laws, orderable_type
-from panewise.aggregate.columns import StateArrays
-from panewise.aggregate.columns.sketches import SketchStates
 from panewise.aggregate.multiset import order_key
-from panewise.errors import AggregateProblem, require_extra
-from panewise.values import normalize_float
+from panewise.aggregate.states import StateArrays
+from panewise.aggregate.states.sketches import SketchStates
+from panewise.core.errors import AggregateProblem, require_extra
+from panewise.core.values import normalize_float
 
 
 class SketchAggregate(Aggregate[bytes]):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from panewise.aggregate.base import Invertible, Laws, numeric_type
-from panewise.aggregate.total import nearest_double
+from panewise.aggregate.sum import nearest_double
 
 #: Count, sum and sum of squares of the finite values, and how many were not finite.
 State = tuple[int, Fraction, Fraction, int]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from panewise.time import Domain
+from panewise.core.time import Domain
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ __all__ = [
     "Unary",
     "Union",
     "Windowed",
-    "known_expiry",
     "default_host",
+    "known_expiry",
     "pattern",
 ]

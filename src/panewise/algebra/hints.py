@@ -6,9 +6,9 @@ import re
 
 import pyarrow as pa
 
-from panewise.algebra.added import renamed_columns_hint
+from panewise.algebra.result_columns import renamed_columns_hint
 from panewise.algebra.tree import Emit, Group, Project, Query, Source
-from panewise.time import UNITS
+from panewise.core.time import UNITS
 from panewise.window import Landmark
 
 

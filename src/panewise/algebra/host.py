@@ -12,9 +12,9 @@ from typing import Protocol
 import pyarrow as pa
 
 from panewise.algebra.tree import Query
-from panewise.hosting import host_in_use
-from panewise.scalar import Scalar
-from panewise.schema import StreamSchema
+from panewise.core.hosting import host_in_use
+from panewise.core.scalar import Scalar
+from panewise.core.schema import StreamSchema
 
 
 class Host(Protocol):

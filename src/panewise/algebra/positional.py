@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, cast
 
-from panewise.aggregate import Positional, LevelView
+from panewise.aggregate import LevelView, Positional
 from panewise.algebra.tree import Call, Derived, Group, Node, Project, Query, Select, Source, Windowed
-from panewise.time import Domain
+from panewise.core.time import Domain
 from panewise.window import MultiGranular, Sliding, Window
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from panewise.algebra.tree import Distinct, Join, Node, Project, Select, Union, Windowed
-from panewise.scalar import Scalar, column
+from panewise.core.scalar import Scalar, column
 from panewise.window import Landmark, Predicate, Sliding, Window
 
 

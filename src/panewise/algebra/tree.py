@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 
 from panewise.aggregate import Aggregate
-from panewise.algebra.framing import Frame
-from panewise.errors import Place
-from panewise.scalar import Scalar
-from panewise.time import Domain
+from panewise.core.errors import Place
+from panewise.core.scalar import Scalar
+from panewise.core.time import Domain
+from panewise.frame.frame import Frame
 from panewise.window import Window
 
 

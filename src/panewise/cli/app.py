@@ -15,7 +15,7 @@ from rich.markup import escape
 
 from panewise import __version__
 from panewise.cli.output import Output
-from panewise.errors import PanewiseError
+from panewise.core.errors import PanewiseError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -208,7 +208,7 @@ def serve(
     poll: Annotated[float, typer.Option(help="Seconds between looks at the logs.", min=0.01)] = 0.5,
 ) -> None:
     """Answer lookups over HTTP from the panes that pipelines have finished."""
-    from panewise.cli.serving import serve_logs, read_token
+    from panewise.cli.serving import read_token, serve_logs
 
     serve_logs(console, logs, host, port, read_token(token_file), keep, poll)
 
@@ -226,7 +226,7 @@ def lookup(
     token_file: TokenFileOption = None,
 ) -> None:
     """Look up any window of a query whose panes are logged, with a server or without."""
-    from panewise.cli.serving import show_lookup, read_token
+    from panewise.cli.serving import read_token, show_lookup
 
     show_lookup(console, place, query, at or [], window, key or [], output, read_token(token_file))
 

@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from panewise.cli.output import Output, write_result
 from panewise.cli.show import show_result
-from panewise.errors import BindProblem, SourceProblem, did_you_mean
+from panewise.core.errors import BindProblem, SourceProblem, did_you_mean
 from panewise.runtime.checkpoint import Checkpoint, PipelinePlan
 from panewise.runtime.control import QueryRecord
 from panewise.runtime.results import ResultFiles
@@ -66,7 +66,12 @@ def _refuse_early(plan: PipelinePlan, checkpoint: Checkpoint, op: str, arguments
         known = {other: query for other, query in known.items() if not query.revoked}
     if name not in known and not asked:
         raise BindProblem(f"there is no query {name!r}", fix=did_you_mean(name, known or ["panewise register"]))
-    if op == "resume" and name in known and known[name].is_active and checkpoint.dead_letters.sink_suspension(name) is None:
+    if (
+        op == "resume"
+        and name in known
+        and known[name].is_active
+        and checkpoint.dead_letters.sink_suspension(name) is None
+    ):
         raise BindProblem(f"query {name!r} is not suspended", fix="there is nothing to resume")
 
 

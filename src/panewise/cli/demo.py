@@ -20,7 +20,7 @@ from rich.text import Text
 
 from panewise.cli.network import connections
 from panewise.cli.show import result_table
-from panewise.lang import BoundScript
+from panewise.cql import BoundScript
 from panewise.runtime.local import HOST
 from panewise.runtime.local.script import answer, load, shared_pool
 

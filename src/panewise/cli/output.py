@@ -8,7 +8,7 @@ from enum import StrEnum
 from io import BytesIO
 from typing import TYPE_CHECKING
 
-from panewise.errors import BindProblem, SourceProblem, did_you_mean
+from panewise.core.errors import BindProblem, SourceProblem, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,9 +16,9 @@ from rich.markup import escape
 from panewise.cli.output import Output, choose_queries, write_results
 from panewise.cli.preflight import refuse_start
 from panewise.cli.show import result_table, show_result
-from panewise.cli.watching import NewResults, show_start, log_to_console, watch
-from panewise.errors import BindProblem, StateProblem
-from panewise.lang import BoundScript
+from panewise.cli.watching import NewResults, log_to_console, show_start, watch
+from panewise.core.errors import BindProblem, StateProblem
+from panewise.cql import BoundScript
 from panewise.runtime.local import HOST
 from panewise.runtime.local.script import load
 

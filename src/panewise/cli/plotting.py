@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from panewise.errors import BindProblem, SchemaProblem, SourceProblem, did_you_mean, require_extra
+from panewise.core.errors import BindProblem, SchemaProblem, SourceProblem, did_you_mean, require_extra
+from panewise.core.schema import Stream, ticks_of, type_name
+from panewise.core.time import MAX_TICK, MIN_TICK, Domain
 from panewise.runtime.local import run
 from panewise.runtime.local.files import read_undeclared
-from panewise.schema import Stream, ticks_of, type_name
-from panewise.time import MIN_TICK, MAX_TICK, Domain
 
 if TYPE_CHECKING:
     from panewise.plot import Panel, Series

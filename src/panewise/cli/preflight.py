@@ -11,9 +11,9 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
+from panewise.core.errors import SourceProblem, StateProblem
+from panewise.cql import BoundScript
 from panewise.engine import Pool
-from panewise.errors import SourceProblem, StateProblem
-from panewise.lang import BoundScript
 from panewise.runtime.checkpoint import Checkpoint
 
 #: What a checkpoint may hold before there is a plan: what a start that failed has left.

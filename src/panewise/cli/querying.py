@@ -11,10 +11,10 @@ from rich.markup import escape
 
 from panewise.cli.output import Output, write_result
 from panewise.cli.show import show_result
-from panewise.errors import SchemaProblem, did_you_mean
+from panewise.core.errors import SchemaProblem, did_you_mean
+from panewise.core.schema import Stream
 from panewise.runtime.local import run
 from panewise.runtime.local.files import read_undeclared
-from panewise.schema import Stream
 
 #: Integers that are called so are taken for time where nothing looks more like it.
 TIME_NAMES = ("t", "ts", "time", "timestamp")

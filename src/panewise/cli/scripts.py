@@ -9,13 +9,20 @@ from rich.markup import escape
 
 from panewise.cli.output import Output, choose_queries, write_results
 from panewise.cli.show import show_account, show_answer
+from panewise.core.errors import PanewiseError
+from panewise.cql import BoundScript
 from panewise.engine import Pool
 from panewise.engine.pool import plan_or_refusal
-from panewise.errors import PanewiseError
-from panewise.lang import BoundScript
 from panewise.plan import explain
 from panewise.runtime.local import HOST
-from panewise.runtime.local.script import answer, draw_window_groups, describe_inferred_columns, load, load_with_problems, shared_pool
+from panewise.runtime.local.script import (
+    answer,
+    describe_inferred_columns,
+    draw_window_groups,
+    load,
+    load_with_problems,
+    shared_pool,
+)
 
 
 def run_locally(
@@ -70,7 +77,9 @@ def check_script(console: Console, errors: Console, path: Path) -> bool:
     for problem in problems:
         errors.print(f"{escape(f'{path}: {problem}')}", highlight=False, soft_wrap=True)
     if not problems:
-        console.print(f"ok: {_count_text(len(script.streams), 'stream')}, {_count_text(len(script.queries), 'query', 'queries')}")
+        console.print(
+            f"ok: {_count_text(len(script.streams), 'stream')}, {_count_text(len(script.queries), 'query', 'queries')}"
+        )
     return not problems
 
 

@@ -18,13 +18,13 @@ from rich.markup import escape
 from panewise import serve
 from panewise.cli.output import Output, write_result
 from panewise.cli.show import result_table
-from panewise.errors import PanewiseError, SourceProblem
+from panewise.core.errors import PanewiseError, SourceProblem
 from panewise.runtime.json_text import json_bytes
-from panewise.runtime.tailing import LogReaders
-from panewise.serve.asking import LookupRequest, ResolvedLookup
+from panewise.runtime.log_readers import LogReaders
 from panewise.serve.effort import RequestBudget
 from panewise.serve.encoding import ARROW
 from panewise.serve.limits import Limits
+from panewise.serve.requests import LookupRequest, ResolvedLookup
 
 #: The environment variable that holds the token, so that no list of processes shows it.
 TOKEN_VARIABLE = "PANEWISE_TOKEN"

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from panewise.accounting import Outcome
+from panewise.core.accounting import Outcome
 from panewise.runtime.local.script import QueryAnswer
 
 

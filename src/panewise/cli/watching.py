@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from panewise.lang import BoundScript
+from panewise.cql import BoundScript
 from panewise.runtime.checkpoint import Checkpoint
 from panewise.runtime.results import ResultFiles
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from panewise.errors import Failure, PanewiseError, QueryProblem
+from panewise.core.errors import Failure, PanewiseError, QueryProblem
 
 
 def first_failing(count: int, attempt: Callable[[int, int], object]) -> int:

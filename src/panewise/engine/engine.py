@@ -9,30 +9,30 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from panewise.accounting import Accounting
 from panewise.algebra import Host
-from panewise.engine.emission import Emission, QueryOutput
-from panewise.engine.engine_lookups import EngineLookups
-from panewise.engine.family import Family
-from panewise.engine.founding import create_family
-from panewise.engine.grouping import FamilyKey, family_key
+from panewise.core.accounting import Accounting
+from panewise.core.errors import Failure, QueryProblem, SchemaProblem, StateProblem, did_you_mean
+from panewise.core.time import Ticks
 from panewise.engine.intake import NO_MARK, Arrivals, Intake
 from panewise.engine.lateness import Ledger
-from panewise.engine.lookups import InstantLike, parse_instant
+from panewise.engine.lookups.engine_lookups import EngineLookups
+from panewise.engine.lookups.lookups import InstantLike, parse_instant
+from panewise.engine.lookups.pane_source import KeyValues
+from panewise.engine.lookups.retention import Lengths, Retention, parse_retention
+from panewise.engine.outputs import Emission, QueryOutput
+from panewise.engine.panes.choose_family import create_family
+from panewise.engine.panes.family import Family
+from panewise.engine.panes.grouping import FamilyKey, family_key
+from panewise.engine.panes.slicer import read_parcel
+from panewise.engine.panes.time_family import TimeFamily
 from panewise.engine.pool import Pool, RegisteredQuery
-from panewise.engine.relational import RowEngine, RowInputKey
-from panewise.engine.report import Reporter, ReportedRows
-from panewise.engine.retention import Lengths, Retention, parse_retention
-from panewise.engine.shelf import KeyValues
-from panewise.engine.slicer import read_parcel
-from panewise.engine.snapshot import Tree, pack_state, unpack_state
-from panewise.engine.time_family import TimeFamily
-from panewise.errors import Failure, QueryProblem, SchemaProblem, StateProblem, did_you_mean
-from panewise.plan import PanePlan, FramePlan, RowPlan
-from panewise.plan.kinship import SharedOperators
-from panewise.slicing import WindowManager
-from panewise.stores.stairs import MIN_POSITION
-from panewise.time import Ticks
+from panewise.engine.report import ReportedRows, Reporter
+from panewise.engine.rows import RowEngine, RowInputKey
+from panewise.engine.state.snapshot import Tree, pack_state, unpack_state
+from panewise.plan import FramePlan, PanePlan, RowPlan
+from panewise.plan.rules.group_windows import WindowManager
+from panewise.plan.rules.share_operators import SharedOperators
+from panewise.stores.chain import MIN_POSITION
 
 
 class Engine:
@@ -91,7 +91,9 @@ class Engine:
         by_query = {name: len(late) for name, late in ledger.late_by_query().items()}
         self.intake(stream).count(len(arrivals) + rejected, rejected, len(lost), len(ledger.partly_late), by_query)
 
-    def ingest(self, stream: str, batch: Any, only: FamilyKey | RowInputKey | None = None) -> tuple[Arrivals, int, Ledger]:
+    def ingest(
+        self, stream: str, batch: Any, only: FamilyKey | RowInputKey | None = None
+    ) -> tuple[Arrivals, int, Ledger]:
         """Take rows in without counting them: how they arrived, how many were rejected, and what became of late ones.
 
         With `only`, the rows are for one family or one home alone.
@@ -106,7 +108,13 @@ class Engine:
                 self._anchor(stream, int(on_time.min()))
             inflow = only if isinstance(only, RowInputKey) else None
             readings = self._row_engine.read(stream, arrivals, inflow) if inflow or only is None else []
-            families = [] if isinstance(only, RowInputKey) else self._families_of(stream) if only is None else self.families_at(only)
+            families = (
+                []
+                if isinstance(only, RowInputKey)
+                else self._families_of(stream)
+                if only is None
+                else self.families_at(only)
+            )
             # Whatever can fail comes first, so that nobody takes rows in that another query fails on.
             entering = [(family, found) for family in families if (found := family.read(arrivals))]
             for family, found in entering:
@@ -192,7 +200,8 @@ class Engine:
         query: str,
         at: InstantLike | Sequence[InstantLike] | Ticks | None = None,
         keys: KeyValues | None = None,
-        between: tuple[InstantLike | Sequence[InstantLike] | Ticks, InstantLike | Sequence[InstantLike] | Ticks] | None = None,
+        between: tuple[InstantLike | Sequence[InstantLike] | Ticks, InstantLike | Sequence[InstantLike] | Ticks]
+        | None = None,
     ) -> pa.Table:
         """The state of a query at an instant, or at many, from all rows so far: a registered query or ad-hoc text.
 

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from panewise.accounting import Accounting
 from panewise.aggregate import Int64Array
-from panewise.errors import SchemaProblem
-from panewise.schema import StreamSchema, as_table, ticks_of, type_name
+from panewise.core.accounting import Accounting
+from panewise.core.errors import SchemaProblem
+from panewise.core.schema import StreamSchema, as_table, ticks_of, type_name
 
 #: The watermark before anything has been seen.
 NO_MARK = int(np.iinfo(np.int64).min)

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.aggregate import Int64Array
-from panewise.aggregate.columns.numbering import IntegerCodes, ValueCodes
-from panewise.engine.snapshot import StatePart, append_only_parts, remember_name
+from panewise.aggregate.states.numbering import IntegerCodes, ValueCodes
+from panewise.engine.state.snapshot import StatePart, append_only_parts, remember_name
 
 #: So few groups are not worth forgetting.
 FEW_KEYS = 1024
@@ -84,7 +84,11 @@ class Keys:
     def state(self) -> list[StatePart]:
         """All keys in the order of their codes."""
         names = [str(number) for number in range(len(self.types))]
-        return append_only_parts(self, len(self), lambda codes: pa.table(self.take(codes), names=names)) if self.types else []
+        return (
+            append_only_parts(self, len(self), lambda codes: pa.table(self.take(codes), names=names))
+            if self.types
+            else []
+        )
 
     def restore(self, tables: Sequence[pa.Table]) -> None:
         """Take over what `state` gave."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from panewise.aggregate import Int64Array
-from panewise.time import Boundary
+from panewise.core.time import Boundary
 from panewise.window import FOREVER, LogicalWindow, Varying
 
 Flags = npt.NDArray[np.bool_]
@@ -26,7 +26,12 @@ class Verdict:
 
 
 def late_verdict(
-    window: LogicalWindow, boundary: Boundary, order: Int64Array, times: Int64Array, visible: Int64Array, patience: int = 0
+    window: LogicalWindow,
+    boundary: Boundary,
+    order: Int64Array,
+    times: Int64Array,
+    visible: Int64Array,
+    patience: int = 0,
 ) -> Verdict:
     """The verdict of one window; rows are visible from an instant on, or as much earlier as it may be revised."""
     enter, leave = presence(window, times, boundary)
@@ -75,7 +80,10 @@ class Ledger:
 
 
 def _wholly_late(verdicts: Sequence[Verdict]) -> Int64Array:
-    wanted, seen = _flagged_rows([(v.order, v.wanted) for v in verdicts]), _flagged_rows([(v.order, v.seen) for v in verdicts])
+    wanted, seen = (
+        _flagged_rows([(v.order, v.wanted) for v in verdicts]),
+        _flagged_rows([(v.order, v.seen) for v in verdicts]),
+    )
     return np.setdiff1d(wanted, seen, assume_unique=True)
 
 

@@ -12,26 +12,26 @@ import pyarrow as pa
 
 from panewise.algebra import Host, Query, default_host
 from panewise.algebra.hints import hints
+from panewise.core.errors import BindProblem, PanewiseError, PanewiseWarning, SchemaProblem, StateProblem, did_you_mean
+from panewise.core.schema import StreamSchema
+from panewise.core.time import Boundary
 from panewise.engine.purge import Purge
-from panewise.errors import BindProblem, PanewiseError, PanewiseWarning, SchemaProblem, StateProblem, did_you_mean
 from panewise.plan import (
-    PanePlan,
     FamilyPlan,
     FramePlan,
+    PanePlan,
     RowPlan,
     WindowPlan,
-    plan_panes,
     explain_pool,
+    picture,
     plan_families,
     plan_frames,
-    picture,
+    plan_panes,
     plan_rows,
 )
-from panewise.plan.bounds import unbounded_keys_reason, unbounded_state_reason
-from panewise.plan.kinship import SharedOperators, shared_operators
-from panewise.schema import StreamSchema
-from panewise.slicing import WindowGroup, GroupingPolicy, WindowManager
-from panewise.time import Boundary
+from panewise.plan.rules.bound_state import unbounded_keys_reason, unbounded_state_reason
+from panewise.plan.rules.group_windows import GroupingPolicy, WindowGroup, WindowManager
+from panewise.plan.rules.share_operators import SharedOperators, shared_operators
 from panewise.window import Rows
 
 
@@ -139,7 +139,9 @@ class Pool:
     def families(self) -> list[FamilyPlan]:
         """Queries by the panes they share; as they run, where an engine runs them."""
         plans = {name: s.plan for name, s in self.queries.items() if isinstance(s.plan, PanePlan)}
-        return plan_families(plans, self.policy, lambda family: next((x.managers(family) for x in self.listeners), None))
+        return plan_families(
+            plans, self.policy, lambda family: next((x.managers(family) for x in self.listeners), None)
+        )
 
     def explain(self) -> str:
         """Families, groups, seeds, enclosing and piggybacked windows, stairs, stores and bounds, with reasons."""

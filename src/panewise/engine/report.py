@@ -15,16 +15,16 @@ import pyarrow as pa
 
 from panewise.aggregate import Int64Array
 from panewise.algebra import Emit
+from panewise.core.errors import Failure, PanewiseError, QueryProblem
+from panewise.core.values import to_arrow, to_python
 from panewise.engine.blame import find_failures
-from panewise.engine.family import Family, Member
-from panewise.engine.feeds import Chunk
-from panewise.engine.lowering import GroupRows, lower_chunks, locate_overflow
-from panewise.engine.rowwise import apply_steps
-from panewise.engine.snapshot import Tree
-from panewise.errors import Failure, PanewiseError, QueryProblem
+from panewise.engine.panes.family import Family, Member
+from panewise.engine.panes.lowering import GroupRows, locate_overflow, lower_chunks
+from panewise.engine.panes.subscriptions import Chunk
+from panewise.engine.row_steps import apply_steps
+from panewise.engine.state.snapshot import Tree
 from panewise.plan import PanePlan
-from panewise.plan.explain import call_text
-from panewise.values import to_arrow, to_python
+from panewise.plan.explain.query import call_text
 from panewise.window import Rows, Session, Window
 
 

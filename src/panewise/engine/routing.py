@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from panewise.aggregate import Int64Array
-from panewise.aggregate.columns.longs import fits_int64, to_longs
-from panewise.engine.codec import to_text
-from panewise.values import to_python
+from panewise.aggregate.states.integers import fits_int64, to_longs
+from panewise.core.values import to_python
+from panewise.engine.state.codec import to_text
 
 _HashArray = npt.NDArray[np.uint64]
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from panewise.errors import AggregateProblem, PlanProblem, TimeProblem
+from panewise.core.errors import AggregateProblem, PlanProblem, TimeProblem
 
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -154,7 +154,9 @@ def _limits(thresholds: npt.NDArray[Any], below: bool) -> tuple[Int64Array, Flag
         return np.where(impossible, 0, nearest - 1 if below else nearest + 1), impossible
     found = [_limit(threshold, below) for threshold in thresholds.tolist()]
     limits = [min(max(limit, NO_TIME), _LAST_TIME) for limit in found]
-    return np.array(limits, np.int64), np.array([limit < NO_TIME if below else limit > _LAST_TIME for limit in found], bool)
+    return np.array(limits, np.int64), np.array(
+        [limit < NO_TIME if below else limit > _LAST_TIME for limit in found], bool
+    )
 
 
 def _limit(threshold: Any, below: bool) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from panewise import kernels
-from panewise.errors import AggregateProblem
+from panewise.core.errors import AggregateProblem
 from panewise.filters.base import Int64Array
 from panewise.filters.levels import MAX_TOTAL, LevelIndex
 

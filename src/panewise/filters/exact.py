@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from panewise.filters.base import LookupAnswers, Filter, Int64Array
+from panewise.filters.base import Filter, Int64Array, LookupAnswers
 from panewise.filters.levels import LevelIndex, least_of
 from panewise.filters.running import RunningTotals
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from panewise import kernels
-from panewise.filters.base import LookupAnswers, Filter, Int64Array
+from panewise.filters.base import Filter, Int64Array, LookupAnswers
 
 _ROOM = 64
 

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from panewise import kernels
-from panewise.errors import PlanProblem
-from panewise.filters.base import NO_TIME, LookupAnswers, Filter, Int64Array
+from panewise.core.errors import PlanProblem
+from panewise.filters.base import NO_TIME, Filter, Int64Array, LookupAnswers
 
 #: For each lookup where its codes begin and end and where its doubts do, all codes, and the places of doubtful ones.
 Candidates: TypeAlias = tuple[Int64Array, npt.NDArray[np.int32], npt.NDArray[np.int32]]

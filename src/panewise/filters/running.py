@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from panewise import kernels
-from panewise.filters.base import NO_TIME, LookupAnswers, Int64Array
+from panewise.filters.base import NO_TIME, Int64Array, LookupAnswers
 from panewise.filters.levels import Candidates
 from panewise.kernels.rings import FIELDS, NEXT, OLDEST, ROOM, START
 
@@ -82,7 +82,9 @@ class RunningTotals:
         sums = np.zeros(len(pool) if self._summed else 0, np.int64)
         self._move(codes, ends - rooms, rooms, pool, sums)
 
-    def _move(self, codes: Int64Array, starts: Int64Array, rooms: Int64Array, pool: Int64Array, sums: Int64Array) -> None:
+    def _move(
+        self, codes: Int64Array, starts: Int64Array, rooms: Int64Array, pool: Int64Array, sums: Int64Array
+    ) -> None:
         """The elements of some substreams to other rings, all others being there already."""
         _, source = self._places(codes, self._known[codes, START], self._known[codes, ROOM])
         _, target = self._places(codes, starts, rooms)

@@ -25,7 +25,7 @@ KERNELS = (
     "take_greatest_floats",
     "take_latest",
     "line_points",
-    "line_joined",
+    "line_combine",
     "line_slopes",
     "line_values",
     "line_fits",
@@ -35,10 +35,10 @@ KERNELS = (
     "power_whole_near",
     "power_real",
     "power_real_near",
-    "power_joined",
-    "power_anchored",
-    "bucketed",
-    "meet",
+    "power_add",
+    "power_moments",
+    "bucket_order",
+    "overlap_join",
     "frame_flags",
     "frame_reports",
     "frame_labels",
@@ -72,14 +72,14 @@ KERNELS = (
 
 #: Where kernels live whose one text serves both twins, by the first word of their names; the others are in `plain`.
 KERNEL_MODULES = {
-    "frame": "framing",
+    "frame": "frames",
     "interval": "intervals",
     "level": "levels",
     "running": "running",
-    "peak": "peaks",
+    "peak": "max_index",
     "quantile": "quantiles",
-    "line": "moments",
-    "power": "powers",
+    "line": "regression_float",
+    "power": "regression_int",
 }
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from panewise.kernels import framing, intervals, levels, moments, peaks, powers, quantiles, running
+from panewise.kernels import frames as framing
+from panewise.kernels import intervals, levels, quantiles, running
+from panewise.kernels import max_index as peaks
+from panewise.kernels import regression_float as moments
+from panewise.kernels import regression_int as powers
 from panewise.kernels.compiling import compile_kernel
-from panewise.kernels.plain import UInt8Array, Chain, Float64Array, Flags, Int64Array, Table
+from panewise.kernels.plain import Chain, Flags, Float64Array, Int64Array, Table, UInt8Array
 
 _BODY = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 _INFINITY, _NAN = np.int64(0x7FF0_0000_0000_0000), np.int64(0x7FF8_0000_0000_0000)
@@ -49,7 +53,9 @@ def table_codes(values: Int64Array, base: int, table: Int64Array) -> tuple[Int64
 
 
 @compile_kernel
-def hash_codes(values: Int64Array, table: Table, uniques: Int64Array, known: int, codes: Int64Array, start: int) -> tuple[int, int]:
+def hash_codes(
+    values: Int64Array, table: Table, uniques: Int64Array, known: int, codes: Int64Array, start: int
+) -> tuple[int, int]:
     keys, numbers = table
     mask = len(keys) - 1
     limit = len(keys) // 2
@@ -111,7 +117,9 @@ def _two_sum(a: float, b: float) -> tuple[float, float]:
 
 
 @compile_kernel
-def add_pairs(high: Float64Array, low: Float64Array, more: Float64Array, rest: Float64Array) -> tuple[Float64Array, Float64Array]:
+def add_pairs(
+    high: Float64Array, low: Float64Array, more: Float64Array, rest: Float64Array
+) -> tuple[Float64Array, Float64Array]:
     highs, lows = np.empty(len(high)), np.empty(len(high))
     for i in range(len(high)):
         total, error = _two_sum(high[i], more[i])
@@ -146,7 +154,13 @@ def take_greatest_floats(slots: Int64Array, bits: Int64Array, flip: int, out: In
 
 
 @compile_kernel
-def take_latest(slots: Int64Array, times: Int64Array, order: Int64Array, rows: Int64Array, out: tuple[Int64Array, Int64Array, Int64Array]) -> None:
+def take_latest(
+    slots: Int64Array,
+    times: Int64Array,
+    order: Int64Array,
+    rows: Int64Array,
+    out: tuple[Int64Array, Int64Array, Int64Array],
+) -> None:
     best_time, best_order, best_row = out
     for i in range(len(slots)):
         slot = slots[i]

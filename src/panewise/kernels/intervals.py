@@ -99,7 +99,9 @@ def interval_sums_of_all(tree: Int64Array, firsts: Int64Array, lasts: Int64Array
     return out
 
 
-def interval_greatest(tree: Int64Array, seen: Flags, firsts: Int64Array, lasts: Int64Array, groups: Int64Array) -> tuple[Int64Array, Flags]:
+def interval_greatest(
+    tree: Int64Array, seen: Flags, firsts: Int64Array, lasts: Int64Array, groups: Int64Array
+) -> tuple[Int64Array, Flags]:
     """The greatest value over each window of one group, and whether there is any."""
     flat, width, all_sizes = tree.reshape(-1), np.uint64(tree.shape[1]), np.uint64(tree.shape[0] >> 1)
     out, found = np.empty(len(firsts), np.int64), np.empty(len(firsts), np.bool_)
@@ -131,7 +133,9 @@ def _any(seen: Flags, low: int, high: int, group: int) -> bool:
     return found
 
 
-def interval_greatest_of_all(tree: Int64Array, seen: Flags, firsts: Int64Array, lasts: Int64Array, groups: int) -> tuple[Int64Array, Flags]:
+def interval_greatest_of_all(
+    tree: Int64Array, seen: Flags, firsts: Int64Array, lasts: Int64Array, groups: int
+) -> tuple[Int64Array, Flags]:
     """The greatest values over each window of the first so many groups, window by window."""
     out, found = np.full(len(firsts) * groups, _LEAST, np.int64), np.zeros(len(firsts) * groups, np.bool_)
     for i in range(len(firsts)):

@@ -70,7 +70,15 @@ def _note(state: Stamps, sizes: int, code: int) -> None:
 
 
 def level_count(
-    codes: Int64Array, times: Int64Array, start: int, counts: Int64Array, state: Stamps, rows: int, p: int, before: int, work: Int64Array
+    codes: Int64Array,
+    times: Int64Array,
+    start: int,
+    counts: Int64Array,
+    state: Stamps,
+    rows: int,
+    p: int,
+    before: int,
+    work: Int64Array,
 ) -> int:
     """Take elements in, from place `start` on; stops where a timestamp later than `before` needs one more level.
 
@@ -237,7 +245,9 @@ def _gather(state: Stamps, rows: tuple[Any, Any, Any], words: Int64Array, near: 
 
 
 @register_jitable
-def _emit(near: Near, count: int, cut: int, below: bool, out: Int32Array, total: Any, doubtful: Int32Array, doubts: Any) -> Any:
+def _emit(
+    near: Near, count: int, cut: int, below: bool, out: Int32Array, total: Any, doubtful: Int32Array, doubts: Any
+) -> Any:
     """Answer one lookup from the candidates near by, after `total` answers, of which so many are doubtful; both then.
 
     All are written and those are counted that hold: there is no branch to be guessed wrong.

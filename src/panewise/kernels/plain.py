@@ -35,7 +35,9 @@ def table_codes(values: Int64Array, base: int, table: Int64Array) -> tuple[Int64
     return codes, bool((codes >= 0).all())
 
 
-def hash_codes(values: Int64Array, table: Table, uniques: Int64Array, known: int, codes: Int64Array, start: int) -> tuple[int, int]:
+def hash_codes(
+    values: Int64Array, table: Table, uniques: Int64Array, known: int, codes: Int64Array, start: int
+) -> tuple[int, int]:
     """Number different values in the order in which they appear, from place `start` on.
 
     Fills `codes`, and `uniques` with the value of each code. Stops when the table is half full; returns how many
@@ -91,7 +93,9 @@ def add_floats(slots: Int64Array, values: Float64Array, high: Float64Array, low:
             odd[slot] |= 1 if np.isnan(value) else 2 if value > 0 else 4
 
 
-def add_pairs(high: Float64Array, low: Float64Array, more: Float64Array, rest: Float64Array) -> tuple[Float64Array, Float64Array]:
+def add_pairs(
+    high: Float64Array, low: Float64Array, more: Float64Array, rest: Float64Array
+) -> tuple[Float64Array, Float64Array]:
     """The sums of compensated pairs, as pairs. An overflow stays infinite instead of turning into NaN."""
     total, error = two_sum(high, more)
     small, lost = two_sum(low, rest)
@@ -122,7 +126,13 @@ def take_greatest_floats(slots: Int64Array, bits: Int64Array, flip: int, out: In
     take_greatest(slots, (plain ^ ((plain >> 63) & _BODY)) ^ flip, out, seen)
 
 
-def take_latest(slots: Int64Array, times: Int64Array, order: Int64Array, rows: Int64Array, out: tuple[Int64Array, Int64Array, Int64Array]) -> None:
+def take_latest(
+    slots: Int64Array,
+    times: Int64Array,
+    order: Int64Array,
+    rows: Int64Array,
+    out: tuple[Int64Array, Int64Array, Int64Array],
+) -> None:
     """For each slot the row with the greatest (time, order); `out` holds that time, order and row."""
     best_time, best_order, best_row = out
     for i in np.lexsort((order, times)):

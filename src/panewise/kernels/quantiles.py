@@ -55,7 +55,9 @@ def _merge(values: Int64Array, codes: Int64Array, level: int, left: int, middle:
             right += 1
 
 
-def quantile_sizes(values: Int64Array, codes: Int64Array, ends: Int64Array, firsts: Int64Array, lasts: Int64Array, groups: Int64Array) -> Int64Array:
+def quantile_sizes(
+    values: Int64Array, codes: Int64Array, ends: Int64Array, firsts: Int64Array, lasts: Int64Array, groups: Int64Array
+) -> Int64Array:
     """How many values each window of one group has."""
     runs, out = np.empty((3, 128), np.int64), np.empty(len(firsts), np.int64)
     for i in range(len(firsts)):
@@ -64,7 +66,13 @@ def quantile_sizes(values: Int64Array, codes: Int64Array, ends: Int64Array, firs
 
 
 def quantile_select(
-    values: Int64Array, codes: Int64Array, ends: Int64Array, firsts: Int64Array, lasts: Int64Array, groups: Int64Array, ranks: Int64Array
+    values: Int64Array,
+    codes: Int64Array,
+    ends: Int64Array,
+    firsts: Int64Array,
+    lasts: Int64Array,
+    groups: Int64Array,
+    ranks: Int64Array,
 ) -> tuple[Int64Array, Flags]:
     """The element at a rank, counted from one, of each window of one group, and whether there is one."""
     out, found = np.zeros(len(firsts), np.int64), np.zeros(len(firsts), np.bool_)
@@ -77,7 +85,9 @@ def quantile_select(
 
 
 @register_jitable
-def _cover(values: Int64Array, codes: Int64Array, ends: Int64Array, first: int, last: int, group: int, runs: Int64Array) -> tuple[int, int]:
+def _cover(
+    values: Int64Array, codes: Int64Array, ends: Int64Array, first: int, last: int, group: int, runs: Int64Array
+) -> tuple[int, int]:
     """The sorted runs of a window, as rows of level, start and stop; how many there are, and how many values."""
     low, high, level, count, total = first - 1, last, 0, 0, 0
     mask = len(ends) - 1

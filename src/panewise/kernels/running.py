@@ -16,7 +16,9 @@ from panewise.kernels.plain import Int64Array
 from panewise.kernels.rings import NEXT, OLDEST, ROOM, START, TOTAL, Rings
 
 
-def running_append(codes: Int64Array, times: Int64Array, values: Int64Array, start: int, rings: Rings, before: int) -> int:
+def running_append(
+    codes: Int64Array, times: Int64Array, values: Int64Array, start: int, rings: Rings, before: int
+) -> int:
     """Add elements from place `start` on; stops where a ring is full of elements later than `before`."""
     pool, sums, known = rings
     for i in range(start, len(codes)):
@@ -61,7 +63,13 @@ def _sums_to(rings: Rings, code: int, cut: int, least: int) -> Any:
 
 
 def running_confirm(
-    rings: Rings, parts: Int64Array, codes: Int32Array, doubtful: Int32Array, cuts: Int64Array, least: Int64Array, below: bool
+    rings: Rings,
+    parts: Int64Array,
+    codes: Int32Array,
+    doubtful: Int32Array,
+    cuts: Int64Array,
+    least: Int64Array,
+    below: bool,
 ) -> tuple[Int64Array, Int64Array]:
     """Of the candidates of each lookup (see `level_lookup`) those that are right, in the order of lookups.
 

@@ -1,39 +1,48 @@
 """Decisions about queries, each with its reason."""
 
-from panewise.plan.aggregation import PanePlan, RowStep, plan_panes, time_span
-from panewise.plan.explain import explain
-from panewise.plan.explain_pool import explain_pool
-from panewise.plan.families import FamilyPlan, WindowPlan, plan_edges, window_edges, plan_families, shape_of, window_managers, sliding_window
-from panewise.plan.framing import FramePlan, plan_frames
-from panewise.plan.picture import picture
-from panewise.plan.relation import RowPlan, plan_rows
-from panewise.plan.slices import slicing_refusal
-from panewise.plan.storage import row_store, storage
-from panewise.plan.store_choice import StoreChoice, choose_store
+from panewise.plan.explain.picture import picture
+from panewise.plan.explain.pool import explain_pool
+from panewise.plan.explain.query import explain
+from panewise.plan.explain.storage import row_store, storage
+from panewise.plan.frame_plan import FramePlan, plan_frames
+from panewise.plan.pane_plan import PanePlan, RowStep, plan_panes, time_span
+from panewise.plan.row_plan import RowPlan, plan_rows
+from panewise.plan.rules.choose_store import StoreChoice, choose_store
+from panewise.plan.rules.share_panes import (
+    FamilyPlan,
+    WindowPlan,
+    plan_edges,
+    plan_families,
+    shape_of,
+    sliding_window,
+    window_edges,
+    window_managers,
+)
+from panewise.plan.rules.slice_early import slicing_refusal
 
 __all__ = [
-    "PanePlan",
     "FamilyPlan",
     "FramePlan",
+    "PanePlan",
     "RowPlan",
     "RowStep",
     "StoreChoice",
     "WindowPlan",
-    "plan_panes",
     "choose_store",
-    "plan_edges",
-    "window_edges",
     "explain",
     "explain_pool",
-    "plan_families",
-    "shape_of",
-    "plan_frames",
-    "window_managers",
     "picture",
+    "plan_edges",
+    "plan_families",
+    "plan_frames",
+    "plan_panes",
     "plan_rows",
     "row_store",
-    "sliding_window",
-    "time_span",
-    "storage",
+    "shape_of",
     "slicing_refusal",
+    "sliding_window",
+    "storage",
+    "time_span",
+    "window_edges",
+    "window_managers",
 ]

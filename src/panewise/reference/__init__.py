@@ -14,21 +14,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from panewise.accounting import Accounting, Outcome
 from panewise.algebra import Derived, Host, Query, Source, Windowed, default_host
-from panewise.errors import BindProblem, SchemaProblem
+from panewise.core.accounting import Accounting, Outcome
+from panewise.core.errors import BindProblem, SchemaProblem
+from panewise.core.schema import Stream, StreamSchema, as_stream
+from panewise.core.time import Boundary, Instant
 from panewise.reference.account import Answered, account_stream
 from panewise.reference.emit import Progress, Result, emit_results, time_type, to_table
 from panewise.reference.evaluate import Evaluation, view_function
 from panewise.reference.framings import framing_table, late_arrivals
 from panewise.reference.history import Arrival, History, Row, read_arrivals
 from panewise.reference.lookup import lookup_table
-from panewise.reference.moments import Moment, split_levels, moments, replace_windows
-from panewise.schema import Stream, StreamSchema, as_stream
-from panewise.time import Boundary, Instant
+from panewise.reference.moments import Moment, moments, replace_windows, split_levels
 from panewise.window import Contents, Window
 
-__all__ = ["Accounting", "Outcome", "execute", "lookup", "run", "bind_inputs"]
+__all__ = ["Accounting", "Outcome", "bind_inputs", "execute", "lookup", "run"]
 
 
 def run(

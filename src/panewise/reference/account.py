@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from panewise.accounting import Accounting
 from panewise.algebra import Query, Source, Windowed
+from panewise.core.accounting import Accounting
+from panewise.core.time import Boundary, Ticks
 from panewise.reference.evaluate import Evaluation
 from panewise.reference.history import Arrival, History
 from panewise.reference.moments import Moment
-from panewise.time import Boundary, Ticks
 from panewise.window import FOREVER, Session
 
 
@@ -80,7 +80,10 @@ def _seen_and_wanted(
             part.visible(node.window, moment.at, boundary, moment.admitted),
             np.arange(upto, dtype=np.int64),
         )
-        yield _arrivals_in_window(part, node, seen, moment.at, boundary), _arrivals_in_window(part, node, everything, moment.at, boundary)
+        yield (
+            _arrivals_in_window(part, node, seen, moment.at, boundary),
+            _arrivals_in_window(part, node, everything, moment.at, boundary),
+        )
 
 
 def _arrivals_in_window(part: History, node: Windowed, places: Ticks, at: int, boundary: Boundary) -> list[int]:

@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from panewise.algebra import Emit, Query, known_expiry
-from panewise.algebra.added import combine_columns
+from panewise.algebra.result_columns import combine_columns
+from panewise.core.time import Domain
+from panewise.core.values import to_arrow
 from panewise.reference.evaluate import Bag, Evaluation
 from panewise.reference.history import Row
 from panewise.reference.moments import Moment
-from panewise.time import Domain
-from panewise.values import to_arrow
 from panewise.window import MultiGranular
 
 #: Moments evaluated together: enough to spare the host many small calls, few enough to keep memory flat.
@@ -104,7 +104,9 @@ def to_table(query: Query, results: list[Result], time_type: pa.DataType) -> pa.
     return pa.table(list(columns.values()), names=list(columns))
 
 
-def _added_columns(query: Query, results: list[Result], time_type: pa.DataType) -> dict[str, tuple[list[Any], pa.DataType]]:
+def _added_columns(
+    query: Query, results: list[Result], time_type: pa.DataType
+) -> dict[str, tuple[list[Any], pa.DataType]]:
     added: dict[str, tuple[list[Any], pa.DataType]] = {}
     if query.emit is Emit.RSTREAM and query.periodic:
         added["w_start"] = [r.moment.start for r in results], time_type
@@ -122,7 +124,9 @@ def _added_columns(query: Query, results: list[Result], time_type: pa.DataType) 
     return added
 
 
-def _expiry_columns(query: Query, results: list[Result], time_type: pa.DataType) -> dict[str, tuple[list[Any], pa.DataType]]:
+def _expiry_columns(
+    query: Query, results: list[Result], time_type: pa.DataType
+) -> dict[str, tuple[list[Any], pa.DataType]]:
     """Columns for when a result leaves, where that is known beforehand; a join of counted windows has two orders."""
     added: dict[str, tuple[list[Any], pa.DataType]] = {}
     by_time, orders = known_expiry(query.root)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Positional, LevelView
+from panewise.aggregate import LevelView, Positional
 from panewise.algebra import (
     Call,
     Derived,
@@ -32,12 +32,12 @@ from panewise.algebra import (
     Windowed,
 )
 from panewise.algebra.positional import views
-from panewise.errors import BindProblem
+from panewise.core.errors import BindProblem
+from panewise.core.scalar import Scalar
+from panewise.core.time import Boundary, Ticks
+from panewise.core.values import normalize_float, to_arrow, to_python
 from panewise.reference.history import History, Row, merge_histories
 from panewise.reference.moments import Moment
-from panewise.scalar import Scalar
-from panewise.time import Boundary, Ticks
-from panewise.values import normalize_float, to_arrow, to_python
 from panewise.window import Predicate, Session
 
 Bag = list[Row]

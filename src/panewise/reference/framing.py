@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from panewise.algebra.framing import Frame, FrameLength, Span, TrendFrames
-from panewise.errors import SchemaProblem
+from panewise.core.errors import SchemaProblem
+from panewise.frame.frame import Frame, FrameLength, Span, TrendFrames
 from panewise.reference.items import GroupItem, merge_duplicates
 from panewise.reference.stretches import Stretch, missing_between, stretches
 
@@ -139,7 +139,9 @@ def _fragments(frame: Frame, items: Sequence[GroupItem], whole: FrameResult) -> 
     return told
 
 
-def _is_reported(frame: Frame, items: Sequence[GroupItem], every: FrameLength, told: list[FrameResult], so_far: FrameResult) -> bool:
+def _is_reported(
+    frame: Frame, items: Sequence[GroupItem], every: FrameLength, told: list[FrameResult], so_far: FrameResult
+) -> bool:
     if not told:
         return _qualifies(frame, items, so_far)
     return so_far.length(every) - told[-1].length(every) >= every.amount

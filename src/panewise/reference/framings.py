@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.algebra import Filled, Framed, Group, Node, Project, Query, Select
-from panewise.algebra.added import combine_columns
+from panewise.algebra.result_columns import combine_columns
 from panewise.algebra.tree import inputs_of
+from panewise.core.values import to_arrow
 from panewise.reference.evaluate import Bag, Evaluation, aggregate_rows
 from panewise.reference.framing import FrameResult, GroupItem, find_frames, merge_duplicates
 from panewise.reference.history import NO_MARK, History, Row
-from panewise.values import to_arrow
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,9 @@ def _group_bags(node: Group, frames: list[FrameBag], evaluation: Evaluation) -> 
     if filled is None or len(filled.fillings) == 1:
         bags = _bags(node.child, frames, evaluation)
         return [_group_rows(node, each, bag) for each, bag in zip(frames, bags, strict=True)]
-    own = {call: _bags(node.child, frames, evaluation, filled.fillings_of(inputs_of(node, call))[0]) for call in node.calls}
+    own = {
+        call: _bags(node.child, frames, evaluation, filled.fillings_of(inputs_of(node, call))[0]) for call in node.calls
+    }
     names = [column.name for column in node.child.columns]
     return [
         [Row(each.key + tuple(aggregate_rows(call, names, own[call][n]) for call in node.calls), each.found.end)]
@@ -161,7 +163,9 @@ def _group_rows(node: Group, filled: FrameBag, bag: Bag) -> Bag:
     ]
 
 
-def _added_columns(node: Framed, found: list[FrameResult], instants: pa.DataType) -> dict[str, tuple[list[Any], pa.DataType]]:
+def _added_columns(
+    node: Framed, found: list[FrameResult], instants: pa.DataType
+) -> dict[str, tuple[list[Any], pa.DataType]]:
     added: dict[str, tuple[list[Any], pa.DataType]] = {
         "frame_id": ([each.number for each in found], pa.int64()),
         "w_start": ([each.start for each in found], instants),

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from panewise.schema import Stream, ticks_of
-from panewise.time import Boundary, Ticks
-from panewise.values import to_python
+from panewise.core.schema import Stream, ticks_of
+from panewise.core.time import Boundary, Ticks
+from panewise.core.values import to_python
 from panewise.window import Contents, Flags, Session, Window
 
 NO_MARK = int(np.iinfo(np.int64).min)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from panewise.aggregate.total import exact_sum, float_sum
-from panewise.algebra.framing import Duplicates, Frame
-from panewise.errors import SchemaProblem
+from panewise.aggregate.sum import exact_sum, float_sum
+from panewise.core.errors import SchemaProblem
+from panewise.frame.frame import Duplicates, Frame
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,9 @@ def merge_duplicates(frame: Frame, items: Sequence[GroupItem]) -> list[tuple[Gro
     return found
 
 
-def _merge_one_time(duplicates: Duplicates, items: Sequence[GroupItem], places: list[int]) -> list[tuple[GroupItem, list[int]]]:
+def _merge_one_time(
+    duplicates: Duplicates, items: Sequence[GroupItem], places: list[int]
+) -> list[tuple[GroupItem, list[int]]]:
     match duplicates:
         case Duplicates.FIRST:
             places = places[:1]

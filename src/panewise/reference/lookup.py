@@ -13,14 +13,14 @@ from typing import Any
 import pyarrow as pa
 
 from panewise.algebra import Emit, Host, Query, Windowed, default_host
-from panewise.algebra.added import combine_columns
+from panewise.algebra.result_columns import combine_columns
+from panewise.core.schema import Stream
+from panewise.core.time import Boundary
+from panewise.core.values import to_arrow
 from panewise.reference.emit import Result, time_type
 from panewise.reference.evaluate import Evaluation, view_function
 from panewise.reference.history import History, read_arrivals
 from panewise.reference.moments import Moment, split_levels
-from panewise.schema import Stream
-from panewise.time import Boundary
-from panewise.values import to_arrow
 from panewise.window import MultiGranular
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from panewise.algebra import Emit, Except, Node, Query, Union, Windowed
-from panewise.errors import BindProblem
+from panewise.core.errors import BindProblem
+from panewise.core.time import Boundary, Ticks, grid_between
 from panewise.reference.history import History
-from panewise.time import Boundary, Ticks, grid_between
 from panewise.window import FOREVER, Contents, Landmark, MultiGranular, Pattern, Session, Window
 
 
@@ -138,7 +138,9 @@ def _change_instants(window: Window, part: History, boundary: Boundary) -> Ticks
 
 def _mixes_windows(node: Node) -> bool:
     """Whether rows of one window may stand alone: then an instant at which another is empty has something to tell."""
-    return isinstance(node, Union | Except) or (not isinstance(node, Windowed) and any(map(_mixes_windows, node.children)))
+    return isinstance(node, Union | Except) or (
+        not isinstance(node, Windowed) and any(map(_mixes_windows, node.children))
+    )
 
 
 def _never_empties(query: Query) -> bool:
@@ -150,7 +152,11 @@ def _never_empties(query: Query) -> bool:
 def _grid_points(query: Query, speakers: list[Windowed], parts: Parts, boundary: Boundary) -> set[Moment]:
     """All instants of the periodic windows, from the first change of any window to the next instant after the last."""
     told = [
-        (_instants_with_items(w.window, part, boundary) if w.window.periodic else _change_instants(w.window, part, boundary))
+        (
+            _instants_with_items(w.window, part, boundary)
+            if w.window.periodic
+            else _change_instants(w.window, part, boundary)
+        )
         for w in query.windows
         for part in parts(w).values()
     ]

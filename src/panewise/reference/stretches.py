@@ -13,24 +13,24 @@ from dataclasses import dataclass
 from itertools import combinations_with_replacement, pairwise, takewhile
 from typing import Any
 
-from panewise.algebra.framing import (
+from panewise.frame.frame import (
     BetweenFrames,
     BoundaryFrames,
-    Saturation,
     CustomFrames,
     DeltaFrames,
     DensityFrames,
     Direction,
     Frame,
     Missing,
-    StartPolicy,
     ReachFrames,
+    Saturation,
     Scheme,
+    StartPolicy,
     TrendFrames,
     WhileFrames,
 )
-from panewise.algebra.framing_function import FramingFunction, framing_function
-from panewise.algebra.scan import scan_chance
+from panewise.frame.functions import FramingFunction, framing_function
+from panewise.frame.scan import scan_chance
 from panewise.reference.items import GroupItem
 
 #: Whether the stretch from one place to another, both included, satisfies the local condition.
@@ -175,7 +175,9 @@ def _custom_stretches(function: FramingFunction, items: Sequence[GroupItem]) -> 
 # ---- kinds that divide the stream --------------------------------------------------------------------------------
 
 
-def _dividing_stretches(frame: Frame, kind: BoundaryFrames | DeltaFrames | ReachFrames, items: Sequence[GroupItem]) -> Iterator[Stretch]:
+def _dividing_stretches(
+    frame: Frame, kind: BoundaryFrames | DeltaFrames | ReachFrames, items: Sequence[GroupItem]
+) -> Iterator[Stretch]:
     every = frame.effective_scheme in (Scheme.UNCONSTRAINED, Scheme.ADVANCING) or (
         frame.effective_scheme is Scheme.COVER and frame.choice is Saturation.SATURATED
     )
@@ -209,7 +211,9 @@ def _keep_advancing(found: Iterator[Stretch]) -> Iterator[Stretch]:
             yield stretch
 
 
-def _chain_stretches(frame: Frame, kind: BoundaryFrames | DeltaFrames | ReachFrames, items: Sequence[GroupItem]) -> Iterator[Stretch]:
+def _chain_stretches(
+    frame: Frame, kind: BoundaryFrames | DeltaFrames | ReachFrames, items: Sequence[GroupItem]
+) -> Iterator[Stretch]:
     """Each frame decides where the next one begins."""
     start = 0
     while start < len(items):
@@ -240,7 +244,9 @@ def _condition(kind: BoundaryFrames | DeltaFrames | ReachFrames, items: Sequence
 
     match kind:
         case BoundaryFrames():
-            labels = {place: _label(kind, value) for place in range(len(items)) for value in numbers_between(place, place)}
+            labels = {
+                place: _label(kind, value) for place in range(len(items)) for value in numbers_between(place, place)
+            }
             return lambda first, last: (
                 first in labels and len({labels[p] for p in range(first, last + 1) if p in labels}) == 1
             )
@@ -248,7 +254,9 @@ def _condition(kind: BoundaryFrames | DeltaFrames | ReachFrames, items: Sequence
             closer = operator.lt if kind.open else operator.le
             return lambda first, last: (
                 bool(numbers_between(first, first))
-                and bool(closer(_distance(min(numbers_between(first, last)), max(numbers_between(first, last))), kind.limit))
+                and bool(
+                    closer(_distance(min(numbers_between(first, last)), max(numbers_between(first, last))), kind.limit)
+                )
             )
         case ReachFrames():
             values = values_between if kind.argument else lambda first, last: list(items[first : last + 1])

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from panewise.core.errors import StateProblem
 from panewise.engine import Pool
-from panewise.engine.snapshot import fingerprint
-from panewise.errors import StateProblem
+from panewise.engine.state.snapshot import fingerprint
+from panewise.runtime.atomic_files import clear_drafts, create_atomic
 from panewise.runtime.control import ControlLog
 from panewise.runtime.dead_letters import DeadLetterFolder
 from panewise.runtime.lease import Lease
-from panewise.runtime.whole import clear_drafts, create_atomic
 
 FORMAT = 2
 

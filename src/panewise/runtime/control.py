@@ -16,9 +16,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from panewise.errors import StateProblem
+from panewise.core.errors import StateProblem
+from panewise.runtime.atomic_files import clear_drafts, create_atomic, private_folder
 from panewise.runtime.dead_letters import DeadLetter
-from panewise.runtime.whole import clear_drafts, create_atomic, private_folder
 
 log = logging.getLogger("panewise.control")
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from panewise.errors import Failure
-from panewise.runtime.whole import create_atomic, private_folder, write_atomic
+from panewise.core.errors import Failure
+from panewise.runtime.atomic_files import create_atomic, private_folder, write_atomic
 
 
 def now() -> str:
@@ -73,7 +73,9 @@ class DeadLetterFolder:
     def sink_suspensions(self) -> dict[str, DeadLetter]:
         """All queries whose sinks are suspended."""
         homes = sorted(path.parent for path in self.folder.glob("*/sink.json"))
-        return {name: letter for home in homes if (letter := self.sink_suspension(name := unquote(home.name))) is not None}
+        return {
+            name: letter for home in homes if (letter := self.sink_suspension(name := unquote(home.name))) is not None
+        }
 
     def waiting_results(self, query: str) -> Path:
         """Where the results wait that the sinks of a query did not take."""

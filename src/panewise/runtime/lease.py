@@ -20,8 +20,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from panewise.errors import StateProblem
-from panewise.runtime.whole import create_atomic, private_folder
+from panewise.core.errors import StateProblem
+from panewise.runtime.atomic_files import create_atomic, private_folder
 
 log = logging.getLogger("panewise.lease")
 
@@ -125,8 +125,9 @@ class Lease:
         while True:
             last = max(_epochs(self.folder), default=0)
             if last and not self._is_abandoned(last):
+                owner = _read_owner(_owner_path(self.folder, last)) or "another one"
                 raise StateProblem(
-                    f"checkpoint '{self.checkpoint}' is in use by {_read_owner(_owner_path(self.folder, last)) or 'another one'}",
+                    f"checkpoint '{self.checkpoint}' is in use by {owner}",
                     fix="stop that pipeline first, or give this one a checkpoint of its own; "
                     "of a copy remove the folder 'owners'",
                 )

@@ -21,12 +21,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
+from panewise.core.errors import PanewiseError, Place, SourceProblem, StateProblem
 from panewise.engine import Pool
-from panewise.engine.pane_log import PaneLogFormat, logged_plan
 from panewise.engine.pool import RegisteredQuery
-from panewise.engine.snapshot import fingerprint
-from panewise.errors import PanewiseError, Place, SourceProblem, StateProblem
-from panewise.runtime.whole import clear_drafts, create_atomic, draft_path, private_folder, sync_folder, write_atomic
+from panewise.engine.state.pane_log import PaneLogFormat, logged_plan
+from panewise.engine.state.snapshot import fingerprint
+from panewise.runtime.atomic_files import (
+    clear_drafts,
+    create_atomic,
+    draft_path,
+    private_folder,
+    sync_folder,
+    write_atomic,
+)
 
 FORMAT = 2
 HEADER = "_panewise.json"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from panewise.errors import BindProblem, SourceProblem, did_you_mean
+from panewise.core.errors import BindProblem, SourceProblem, did_you_mean
 from panewise.runtime.checkpoint import Checkpoint
 
 if TYPE_CHECKING:

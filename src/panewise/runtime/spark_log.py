@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from panewise.errors import StateProblem
+from panewise.core.errors import StateProblem
 
 _VERSION = re.compile(r"v\d+")
 

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from panewise.errors import require_extra
+from panewise.core.errors import require_extra
 from panewise.serve.limits import Limits
 
 

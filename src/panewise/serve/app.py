@@ -14,17 +14,17 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 
-from panewise.errors import BindProblem, PanewiseError
+from panewise.core.errors import BindProblem, PanewiseError
 from panewise.runtime.json_text import json_bytes
-from panewise.runtime.tailing import LogReaders, UnknownQuery
-from panewise.serve.answering import LookupService, refuse_long
-from panewise.serve.asking import LookupRequest, query_info
+from panewise.runtime.log_readers import LogReaders, UnknownQuery
+from panewise.serve.answers import LookupService, refuse_long
 from panewise.serve.desk import LookupScheduler, run_in_thread
 from panewise.serve.encoding import ARROW, instant_value
-from panewise.serve.events import HEARTBEAT, EventStream, EventHub
+from panewise.serve.events import HEARTBEAT, EventHub, EventStream
 from panewise.serve.limits import Busy, Limits, TooLarge
-from panewise.serve.models import LookupResponse, Health, Lookup, Problem, Queries, QueryInfo, Registration
-from panewise.serve.pages import PageCache
+from panewise.serve.models import Health, Lookup, LookupResponse, Problem, Queries, QueryInfo, Registration
+from panewise.serve.page_cache import PageCache
+from panewise.serve.requests import LookupRequest, query_info
 
 log = logging.getLogger("panewise.serve")
 
@@ -32,8 +32,12 @@ log = logging.getLogger("panewise.serve")
 STUCK_SECONDS = 5.0
 
 NameParameter = Annotated[str, Path(min_length=1, max_length=200)]
-InstantsParameter = Annotated[list[str] | None, Query(max_length=100_000, description="Instants; the newest final one if none.")]
-WindowParameter = Annotated[str | None, Query(max_length=64, description="How far back, instead of the query's own window.")]
+InstantsParameter = Annotated[
+    list[str] | None, Query(max_length=100_000, description="Instants; the newest final one if none.")
+]
+WindowParameter = Annotated[
+    str | None, Query(max_length=64, description="How far back, instead of the query's own window.")
+]
 KeysParameter = Annotated[
     list[str] | None, Query(max_length=100_000, description="Groups; JSON lists where there are several keys.")
 ]
@@ -160,7 +164,9 @@ def _add_registration_routes(app: FastAPI, tails: LogReaders, desk: LookupSchedu
         tails.named[name] = text
         return _info_model(query_info(tails, name))
 
-    @app.delete("/queries/{name}", tags=["queries"], responses=_WRITE_RESPONSES, dependencies=_WRITE_TOKEN, status_code=204)
+    @app.delete(
+        "/queries/{name}", tags=["queries"], responses=_WRITE_RESPONSES, dependencies=_WRITE_TOKEN, status_code=204
+    )
     def revoke(name: NameParameter) -> None:
         """Let a query go that was registered here."""
         if tails.named.pop(_check_name(tails, name), None) is None:
@@ -173,7 +179,11 @@ def _add_registration_routes(app: FastAPI, tails: LogReaders, desk: LookupSchedu
 def _add_lookup_routes(app: FastAPI, tails: LogReaders, answering: LookupService) -> None:
     @app.get("/queries/{name}/lookup", tags=["lookups"], responses=_LOOKUP_RESPONSES)
     async def lookup(
-        request: Request, name: NameParameter, at: InstantsParameter = None, window: WindowParameter = None, key: KeysParameter = None
+        request: Request,
+        name: NameParameter,
+        at: InstantsParameter = None,
+        window: WindowParameter = None,
+        key: KeysParameter = None,
     ) -> Response:
         """A query at some instants, for some groups or all."""
         ask = LookupRequest(_check_name(tails, name), at or None, window, texts=key or None)
@@ -193,7 +203,9 @@ def _as_list(value: Any) -> Sequence[Any] | None:
 # ---- events --------------------------------------------------------------------------------------------------------
 
 
-def _add_event_route(app: FastAPI, tails: LogReaders, hub: EventHub, answering: LookupService, heartbeat: float) -> None:
+def _add_event_route(
+    app: FastAPI, tails: LogReaders, hub: EventHub, answering: LookupService, heartbeat: float
+) -> None:
     events: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 
     @app.get("/queries/{name}/events", tags=["lookups"], responses=_REFUSALS | events, response_class=Response)
@@ -262,7 +274,12 @@ def _status(problem: PanewiseError) -> int:
     return 422
 
 
-_STATUS: tuple[tuple[type[PanewiseError], int], ...] = ((UnknownQuery, 404), (NameTaken, 409), (TooLarge, 413), (Busy, 503))
+_STATUS: tuple[tuple[type[PanewiseError], int], ...] = (
+    (UnknownQuery, 404),
+    (NameTaken, 409),
+    (TooLarge, 413),
+    (Busy, 503),
+)
 
 
 def _problem_body(problem: PanewiseError) -> dict[str, Any]:

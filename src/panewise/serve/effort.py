@@ -8,10 +8,10 @@ from time import monotonic
 import pyarrow as pa
 
 from panewise.algebra import Host, Query
-from panewise.errors import LimitExceeded
+from panewise.core.errors import LimitExceeded
+from panewise.core.scalar import Scalar
+from panewise.core.schema import StreamSchema
 from panewise.runtime.local.sandbox import Sandbox
-from panewise.scalar import Scalar
-from panewise.schema import StreamSchema
 
 
 class RequestBudget:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from panewise.engine.sealed import table_buffer
+from panewise.core.time import Domain, instant_text
+from panewise.engine.state.sealed import table_buffer
 from panewise.runtime.json_text import json_bytes, json_rows
 from panewise.serve.limits import TooLarge
-from panewise.time import Domain, instant_text
 
 ARROW = "application/vnd.apache.arrow.stream"
 

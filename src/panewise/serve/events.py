@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from starlette.responses import Response
 
-from panewise.errors import BindProblem, PanewiseError
+from panewise.core.errors import BindProblem, PanewiseError
+from panewise.core.time import floor_to_grid
 from panewise.plan import PanePlan
-from panewise.runtime.tailing import LogReaders
+from panewise.runtime.log_readers import LogReaders
 from panewise.serve.desk import run_in_thread
 from panewise.serve.limits import Limits
-from panewise.time import floor_to_grid
 
 log = logging.getLogger("panewise.serve")
 

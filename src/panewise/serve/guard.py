@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from typing import Any
 
-from panewise.errors import PanewiseError
+from panewise.core.errors import PanewiseError
 from panewise.runtime.json_text import json_bytes
 
 Scope = MutableMapping[str, Any]

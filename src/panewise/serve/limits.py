@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from panewise.errors import PanewiseError
+from panewise.core.errors import PanewiseError
 
 
 class TooLarge(PanewiseError):

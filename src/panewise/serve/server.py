@@ -17,16 +17,16 @@ from typing import Any, cast
 
 import uvicorn
 
-from panewise.errors import PanewiseError, SourceProblem, StateProblem
+from panewise.core.errors import PanewiseError, SourceProblem, StateProblem
+from panewise.core.time import DurationLike
+from panewise.runtime.log_readers import LogReaders
 from panewise.runtime.signals import signals
-from panewise.runtime.tailing import LogReaders
 from panewise.serve.app import application
 from panewise.serve.connections import Connections, most_connections
 from panewise.serve.desk import LookupScheduler
 from panewise.serve.events import HEARTBEAT, EventHub
 from panewise.serve.guard import Guard, check_token
 from panewise.serve.limits import Limits
-from panewise.time import DurationLike
 
 #: Seconds that requests may still take once the server stops.
 GRACE_SECONDS = 5

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any, ClassVar, Generic, TypeVar
 
 from panewise.aggregate import Aggregate, Laws
-from panewise.errors import PlanProblem
+from panewise.core.errors import PlanProblem
 
 S = TypeVar("S")
 

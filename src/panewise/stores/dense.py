@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from panewise.aggregate import StateArrays, Int64Array, StateWords, put
+from panewise.aggregate import Int64Array, StateArrays, StateWords, put
 from panewise.stores.arrays import ArrayStore, BaseArrays, LandmarkArrays, RunningArrays
 from panewise.stores.indexes import PaneIndex
 from panewise.stores.pane import Pane, index_of

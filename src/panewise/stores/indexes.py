@@ -12,7 +12,7 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from panewise.aggregate import StateArrays, Int64Array, StateWords, states_at, put
+from panewise.aggregate import Int64Array, StateArrays, StateWords, put, states_at
 from panewise.stores.base_intervals import cover
 from panewise.stores.pane import Pane, merge_panes
 
@@ -34,7 +34,9 @@ class PaneIndex(ABC):
     def __init__(self, column: StateArrays, number: int, panes: Sequence[Pane]) -> None:
         self.column, self.number, self.panes = column, number, panes
 
-    def lookup(self, firsts: Int64Array, stops: Int64Array, codes: Int64Array, size: int, coming: PendingPanes = ()) -> StateWords:
+    def lookup(
+        self, firsts: Int64Array, stops: Int64Array, codes: Int64Array, size: int, coming: PendingPanes = ()
+    ) -> StateWords:
         """The states of some groups, ascending, over each run `panes[first:stop]`, one run after the other.
 
         `coming` belongs to runs too, but is not among the panes yet.

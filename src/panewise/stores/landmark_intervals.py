@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Generic, TypeVar
 
-from panewise.aggregate import Aggregate, Laws, Int64Array
-from panewise.errors import PlanProblem
+from panewise.aggregate import Aggregate, Int64Array, Laws
+from panewise.core.errors import PlanProblem
 from panewise.stores.base import LookupKind, Store
 from panewise.stores.ring import Ring
 

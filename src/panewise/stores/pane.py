@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from panewise.aggregate import StateArrays, Int64Array, StateWords, bytes_of, states_at, put
+from panewise.aggregate import Int64Array, StateArrays, StateWords, bytes_of, put, states_at
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,13 +9,13 @@ from functools import cached_property
 
 import numpy as np
 
-from panewise.aggregate import StateArrays, Int64Array, Median, ObjectStates, Quantile, StateWords
-from panewise.aggregate.columns.longs import fits_int64, from_longs, to_longs
+from panewise.aggregate import Int64Array, Median, ObjectStates, Quantile, StateArrays, StateWords
+from panewise.aggregate.states.integers import fits_int64, from_longs, to_longs
+from panewise.core.values import to_arrow, to_python
 from panewise.stores.arrays import QuantileArrays
 from panewise.stores.arrays.quantiles import ranks, shares_of
-from panewise.stores.indexes import PendingPanes, PaneIndex
+from panewise.stores.indexes import PaneIndex, PendingPanes
 from panewise.stores.pane import Pane
-from panewise.values import to_arrow, to_python
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +90,16 @@ class QuantileIndex(PaneIndex):
     def nbytes(self) -> int:
         return self._arrays.nbytes if self._arrays else 0
 
-    def lookup(self, firsts: Int64Array, stops: Int64Array, codes: Int64Array, size: int, coming: PendingPanes = ()) -> StateWords:
+    def lookup(
+        self, firsts: Int64Array, stops: Int64Array, codes: Int64Array, size: int, coming: PendingPanes = ()
+    ) -> StateWords:
         if not len(codes) or not len(firsts):
             return self.column.identity(0)
         arrays = self._catch_up(size)
         begins, ends = (np.repeat(each + self._gone, len(codes)) for each in (firsts + 1, stops))
-        both = QuantileWindows(arrays, begins, ends, np.tile(codes, len(firsts)), *self._pending_values(coming, codes, len(firsts)))
+        both = QuantileWindows(
+            arrays, begins, ends, np.tile(codes, len(firsts)), *self._pending_values(coming, codes, len(firsts))
+        )
         states = np.full(len(begins), None, object)
         for middle in self._deciding_ranks(both.sizes):
             values = to_python(from_longs(both.select(middle), both.sizes == 0, self.aggregate.types[0]))

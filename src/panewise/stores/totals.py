@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from panewise.aggregate import StateArrays, StateWords, bytes_of, states_at, put
+from panewise.aggregate import StateArrays, StateWords, bytes_of, put, states_at
 
 
 class PaneTotal:

@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import TypeVar
 
 from panewise.aggregate import Aggregate, Laws
-from panewise.errors import PlanProblem
+from panewise.core.errors import PlanProblem
 from panewise.stores.base import LookupKind, Store
 
 S = TypeVar("S")

@@ -12,8 +12,8 @@ from enum import IntEnum
 
 import numpy as np
 
-from panewise.errors import WindowProblem
-from panewise.time import MIN_TICK, MAX_TICK, Boundary, Domain, Ticks, ceil_to_grid, floor_to_grid
+from panewise.core.errors import WindowProblem
+from panewise.core.time import MAX_TICK, MIN_TICK, Boundary, Domain, Ticks, ceil_to_grid, floor_to_grid
 
 
 class Pattern(IntEnum):

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from panewise.errors import WindowProblem
-from panewise.time import (
-    MIN_TICK,
+from panewise.core.errors import WindowProblem
+from panewise.core.time import (
     MAX_TICK,
+    MIN_TICK,
     Boundary,
     Domain,
     Instant,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from panewise.errors import WindowProblem
-from panewise.time import Boundary, Domain, Ticks, duration_text
+from panewise.core.errors import WindowProblem
+from panewise.core.time import Boundary, Domain, Ticks, duration_text
 from panewise.window.base import Contents, Pattern, Window, unique_instants
 from panewise.window.sliding import Sliding
 

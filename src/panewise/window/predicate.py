@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from panewise.scalar import Scalar
-from panewise.time import Boundary, Domain, Ticks
+from panewise.core.scalar import Scalar
+from panewise.core.time import Boundary, Domain, Ticks
 from panewise.window.base import Contents, LogicalWindow, Pattern
 from panewise.window.landmark import Landmark
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from panewise.errors import WindowProblem
-from panewise.time import Boundary, Domain, Ticks
-from panewise.window.base import Contents, Pattern, Window, require_positive, unique_instants, require_whole
+from panewise.core.errors import WindowProblem
+from panewise.core.time import Boundary, Domain, Ticks
+from panewise.window.base import Contents, Pattern, Window, require_positive, require_whole, unique_instants
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from panewise.time import Boundary, Domain, Ticks, duration_text
+from panewise.core.time import Boundary, Domain, Ticks, duration_text
 from panewise.window.base import Contents, Pattern, Window, require_positive
 
 Flags: TypeAlias = npt.NDArray[np.bool_]

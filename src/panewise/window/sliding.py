@@ -9,9 +9,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from panewise.errors import WindowProblem
-from panewise.time import Boundary, Domain, Instant, Ticks, ceil_to_grid, duration_text, floor_to_grid, grid_between
-from panewise.window.base import Contents, LogicalWindow, Pattern, require_positive, unique_instants, require_whole
+from panewise.core.errors import WindowProblem
+from panewise.core.time import (
+    Boundary,
+    Domain,
+    Instant,
+    Ticks,
+    ceil_to_grid,
+    duration_text,
+    floor_to_grid,
+    grid_between,
+)
+from panewise.window.base import Contents, LogicalWindow, Pattern, require_positive, require_whole, unique_instants
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from panewise.errors import WindowProblem
-from panewise.time import Boundary, Domain, Ticks, duration_text, floor_to_grid, grid_between
+from panewise.core.errors import WindowProblem
+from panewise.core.time import Boundary, Domain, Ticks, duration_text, floor_to_grid, grid_between
 from panewise.window.base import Contents, LogicalWindow, Pattern, require_positive
 
 #: Extents in ticks at the given instants; must be a pure function, called with ascending instants.

@@ -1,5 +1,5 @@
 """Frames: windows that follow the data, followed row by row."""
 
-from panewise.engine.frames.part import FrameQuery, FrameBatch
+from panewise.engine.frames.query import FrameBatch, FrameQuery
 
-__all__ = ["FrameQuery", "FrameBatch"]
+__all__ = ["FrameBatch", "FrameQuery"]

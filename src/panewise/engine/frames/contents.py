@@ -7,17 +7,17 @@ from collections.abc import Collection
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import StateArrays, CountAll, Items, Int64Array, StateWords, concat_states, states_at, put, runs
-from panewise.aggregate.columns.counts import CountStates
+from panewise.aggregate import CountAll, Int64Array, Items, StateArrays, StateWords, concat_states, put, runs, states_at
+from panewise.aggregate.states.counts import CountStates
 from panewise.algebra import Host
 from panewise.engine.frames.framer import FrameAssignment
-from panewise.engine.frames.reported import FrameCells
-from panewise.engine.grouping import arrays_of
+from panewise.engine.frames.report import FrameCells
 from panewise.engine.keys import Keys
-from panewise.engine.open_panes import compact_slots
-from panewise.engine.rowwise import apply_steps
-from panewise.engine.snapshot import Tree, pane_tree, panes_from
-from panewise.plan.framing import FrameAggregation
+from panewise.engine.panes.grouping import arrays_of
+from panewise.engine.panes.open_panes import compact_slots
+from panewise.engine.row_steps import apply_steps
+from panewise.engine.state.snapshot import Tree, pane_tree, panes_from
+from panewise.plan.frame_plan import FrameAggregation
 from panewise.stores.pane import Pane, merge_panes
 
 
@@ -69,12 +69,16 @@ class FrameContents:
             pieces = pieces[inside]
         self._add(step, self._gather_cells(pieces, table, times, order, len(owners)), owners)
 
-    def cells_of(self, frames: Int64Array, table: pa.Table, times: Int64Array, order: Int64Array, size: int) -> FrameCells:
+    def cells_of(
+        self, frames: Int64Array, table: pa.Table, times: Int64Array, order: Int64Array, size: int
+    ) -> FrameCells:
         """What so many frames hold; `frames` says which one each row is in."""
         pane, width = self._gather_cells(frames, table, times, order, size), len(self.inner)
         return FrameCells(pane.codes // width, pane.codes % width, pane.states)
 
-    def _gather_cells(self, pieces: Int64Array, table: pa.Table, times: Int64Array, order: Int64Array, size: int) -> Pane:
+    def _gather_cells(
+        self, pieces: Int64Array, table: pa.Table, times: Int64Array, order: Int64Array, size: int
+    ) -> Pane:
         """The states of all cells of some pieces."""
         table, kept = apply_steps(self.between, table, self.host)
         if kept is not None:

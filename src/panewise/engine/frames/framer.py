@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from panewise import kernels
 from panewise.aggregate import Int64Array, runs
-from panewise.algebra.framing import Frame, FrameLength, Missing, Span, TrendFrames
+from panewise.core.time import MAX_TICK
+from panewise.engine.frames.kernel_runs import flags_of, run_finder_of
 from panewise.engine.frames.registers import Registers
-from panewise.engine.frames.reported import FrameBounds
-from panewise.engine.frames.runners import flags_of, run_finder_of
-from panewise.engine.snapshot import Tree
+from panewise.engine.frames.report import FrameBounds
+from panewise.engine.state.snapshot import Tree
+from panewise.frame.frame import Frame, FrameLength, Missing, Span, TrendFrames
 from panewise.kernels.frame_table import (
     AFTER,
     BEFORE,
@@ -30,7 +31,6 @@ from panewise.kernels.frame_table import (
     SOME,
     WHOLE,
 )
-from panewise.time import MAX_TICK
 
 Flags = npt.NDArray[np.bool_]
 #: Frames, a row each, with the fields of `kernels.framing`.
@@ -69,7 +69,9 @@ class Framer:
         self.open: Frames = np.zeros((0, FIELDS), np.int64)
         self._growth = _growth(frame)
 
-    def take(self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], groups: int) -> FrameAssignment:
+    def take(
+        self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], groups: int
+    ) -> FrameAssignment:
         """Let rows in, ordered by time in each of so many groups."""
         self.at.fit(groups)
         cut = self.run_finder.find_runs(codes, times, values, self.at, len(self.open))

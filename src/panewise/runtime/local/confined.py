@@ -12,11 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from panewise.engine.sealed import table_buffer
-from panewise.errors import PanewiseError, LimitExceeded
+from panewise.core.errors import LimitExceeded, PanewiseError
+from panewise.core.scalar import Scalar
+from panewise.engine.state.sealed import table_buffer
 from panewise.runtime.local.host import DuckDBHost
 from panewise.runtime.local.sandbox import read_frame, write_frame
-from panewise.scalar import Scalar
 
 #: Others go first.
 NICE = 10

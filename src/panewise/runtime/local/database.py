@@ -7,7 +7,7 @@ import re
 from importlib import import_module
 from typing import Any
 
-from panewise.errors import PanewiseError
+from panewise.core.errors import PanewiseError
 
 #: The environment variable that says how much memory DuckDB may use, and what it may use without.
 MEMORY_VARIABLE, DEFAULT_MEMORY = "PANEWISE_DUCKDB_MEMORY", "1GB"

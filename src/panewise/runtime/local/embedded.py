@@ -10,14 +10,14 @@ from typing import Any
 import pyarrow as pa
 
 from panewise import reference
-from panewise.accounting import Outcome, loss_report
 from panewise.algebra import Host, Query, default_host
 from panewise.algebra.hints import hints
+from panewise.core.accounting import Outcome, loss_report
+from panewise.core.errors import PanewiseWarning, QueryProblem
+from panewise.core.schema import Stream
+from panewise.core.time import Boundary
 from panewise.engine import Engine, Pool
 from panewise.engine.pool import plan_or_refusal
-from panewise.errors import PanewiseWarning, QueryProblem
-from panewise.schema import Stream
-from panewise.time import Boundary
 
 #: Rows fed at once: enough to be fast, few enough to tell progress.
 FEED_ROWS = 1_000_000

@@ -12,12 +12,12 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
 
-from panewise.decoding import decode_table
-from panewise.errors import SourceProblem
+from panewise.core.decoding import decode_table
+from panewise.core.errors import SourceProblem
+from panewise.core.schema import StreamSchema
+from panewise.runtime.atomic_files import clear_drafts, draft_path
 from panewise.runtime.json_text import json_bytes, json_rows
 from panewise.runtime.local.texts import csv_reason, read_times
-from panewise.runtime.whole import clear_drafts, draft_path
-from panewise.schema import StreamSchema
 
 _SUFFIX = {"parquet": ".parquet", "csv": ".csv", "json": ".json"}
 _SPARK_SCHEMES = ("kafka:", "delta:", "rate:")

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from panewise.algebra import Query
-from panewise.errors import BindProblem, LimitExceeded
-from panewise.lang import bind_query, translate_scalar
-from panewise.lang.data_types import MONTHS, spark_type, exchange_type
-from panewise.lang.functions import MACROS, MARK, TypedSql
+from panewise.core.errors import BindProblem, LimitExceeded
+from panewise.core.scalar import Scalar
+from panewise.core.schema import StreamSchema
+from panewise.cql import bind_query, translate_scalar
+from panewise.cql.data_types import MONTHS, exchange_type, spark_type
+from panewise.cql.functions import MACROS, MARK, TypedSql
 from panewise.runtime.local.database import MEMORY_VARIABLE, open_database
-from panewise.scalar import Scalar
-from panewise.schema import StreamSchema
 
 
 class DuckDBHost:
@@ -58,7 +58,9 @@ class DuckDBHost:
         try:
             result = self._select(found, table)
         except import_module("duckdb").OutOfMemoryException:
-            raise LimitExceeded("it takes too much memory", fix=f"compute less at once, or set {MEMORY_VARIABLE}") from None
+            raise LimitExceeded(
+                "it takes too much memory", fix=f"compute less at once, or set {MEMORY_VARIABLE}"
+            ) from None
         except import_module("duckdb").Error as problem:
             raise _explain_error(problem, self._failing_expression(found, table)) from None
         return [_to_declared_type(result.column(i), scalar.type) for i, scalar in enumerate(scalars)]

@@ -21,10 +21,10 @@ from typing import IO, Any
 import pyarrow as pa
 
 from panewise.algebra import Query
-from panewise.engine.sealed import table_buffer
-from panewise.errors import BindProblem, PanewiseError, LimitExceeded
-from panewise.scalar import Scalar
-from panewise.schema import StreamSchema
+from panewise.core.errors import BindProblem, LimitExceeded, PanewiseError
+from panewise.core.scalar import Scalar
+from panewise.core.schema import StreamSchema
+from panewise.engine.state.sealed import table_buffer
 
 _LENGTH = struct.Struct(">Q")
 _CODE = "from panewise.runtime.local.confined import main; main()"

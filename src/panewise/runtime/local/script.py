@@ -9,17 +9,17 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from panewise.accounting import Outcome
+from panewise.core.accounting import Outcome
+from panewise.core.errors import BindProblem, PanewiseError, SourceProblem
+from panewise.core.schema import Stream, type_name
+from panewise.cql import BoundScript, NamedQuery, bind_script, script_and_problems
 from panewise.engine import Engine, Pool
-from panewise.engine.pane_log import PaneCollector
 from panewise.engine.pool import plan_or_refusal
-from panewise.errors import BindProblem, PanewiseError, SourceProblem
-from panewise.lang import BoundScript, NamedQuery, bind_script, script_and_problems
+from panewise.engine.state.pane_log import PaneCollector
 from panewise.runtime.local.embedded import execute, feed_in_parts
 from panewise.runtime.local.files import infer_schema, read, write
 from panewise.runtime.local.host import DuckDBHost
 from panewise.runtime.pane_log import Header, PaneLog, log_of, refuse_log
-from panewise.schema import Stream, type_name
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from panewise.errors import SourceProblem
-from panewise.schema import type_name
+from panewise.core.errors import SourceProblem
+from panewise.core.schema import type_name
 
 #: A time of day with a zone behind it.
 _ZONED = r"[T ]\d\d(:?\d\d)*(\.\d+)?(Z|[+-]\d\d(:?\d\d)?)$"

@@ -1,7 +1,7 @@
 """Panewise on Spark: bounded DataFrames (`batch`) and streaming ones (`stream`)."""
 
 from panewise.runtime.spark.batch import batch
-from panewise.runtime.spark.frames import declared
+from panewise.runtime.spark.dataframes import declared
 from panewise.runtime.spark.metrics import Metrics
 from panewise.runtime.spark.pipeline import Pipeline
 from panewise.runtime.spark.script import start_script

@@ -13,15 +13,15 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from panewise.core.errors import SchemaProblem, did_you_mean
+from panewise.core.time import Boundary
 from panewise.engine import Pool
-from panewise.errors import SchemaProblem, did_you_mean
-from panewise.runtime.spark.course import Channel, RunContext, result_schemas
-from panewise.runtime.spark.frames import BoundedTransfer, check_columns, declared, unpack_results
-from panewise.runtime.spark.labels import labels_of
-from panewise.runtime.spark.layout import TIME_COLUMN
+from panewise.runtime.spark.dataframes import BoundedTransfer, check_columns, declared, unpack_results
+from panewise.runtime.spark.run_context import Channel, RunContext, result_schemas
 from panewise.runtime.spark.session import check_session
-from panewise.runtime.spark.shard import OUTPUT_SCHEMA, Shard, read_message, emit_results, take_messages
-from panewise.time import Boundary
+from panewise.runtime.spark.shard import OUTPUT_SCHEMA, Shard, emit_results, read_message, take_messages
+from panewise.runtime.spark.transfer.layout import TIME_COLUMN
+from panewise.runtime.spark.transfer.shard_numbers import labels_of
 
 
 def batch(

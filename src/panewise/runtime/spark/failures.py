@@ -7,8 +7,8 @@ import re
 from dataclasses import asdict, dataclass
 from urllib.parse import unquote
 
-from panewise import errors
-from panewise.errors import PanewiseError, QueryProblem, SourceProblem, StateProblem
+from panewise.core import errors
+from panewise.core.errors import PanewiseError, QueryProblem, SourceProblem, StateProblem
 from panewise.runtime.dead_letters import DeadLetter
 from panewise.runtime.spark.sources import first_line
 
@@ -85,7 +85,9 @@ _FAILING = "queries fail: "
 
 def worker_problem(problem: QueryProblem) -> StateProblem:
     """What a worker raises where queries fail: one line, which the driver finds again in Spark's words."""
-    return StateProblem(_FAILING + json.dumps([asdict(DeadLetter.of(failure)) for failure in problem.failures[:_MAX_NAMED]]))
+    return StateProblem(
+        _FAILING + json.dumps([asdict(DeadLetter.of(failure)) for failure in problem.failures[:_MAX_NAMED]])
+    )
 
 
 #: So many queries are named at once; further ones fail in their turn.
@@ -101,7 +103,7 @@ def failing_queries(problem: Exception) -> list[DeadLetter]:
 def has_known_cause(problem: Exception) -> bool:
     """Whether it is known what went wrong, and that it is no query's fault."""
     text = _message_text(problem)
-    return "panewise.errors." in text or any(re.search(cause.pattern, text) for cause in _CAUSES)
+    return "panewise.core.errors." in text or any(re.search(cause.pattern, text) for cause in _CAUSES)
 
 
 def _message_text(problem: Exception) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from panewise.errors import StateProblem
+from panewise.core.errors import StateProblem
 from panewise.runtime.checkpoint import Checkpoint
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -12,19 +12,19 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from panewise.core.errors import BindProblem, PanewiseError, SchemaProblem, StateProblem, did_you_mean
+from panewise.core.time import Domain
 from panewise.engine import Pool
 from panewise.engine.pool import RegisteredQuery
-from panewise.errors import BindProblem, PanewiseError, SchemaProblem, StateProblem, did_you_mean
 from panewise.runtime.checkpoint import Checkpoint, PipelinePlan
-from panewise.runtime.control import script_changes, command_fault
+from panewise.runtime.control import command_fault, script_changes
 from panewise.runtime.dead_letters import DeadLetter
 from panewise.runtime.signals import signals
-from panewise.runtime.spark.course import RunContext
-from panewise.runtime.spark.metrics import ProgressListener, Metrics
-from panewise.runtime.spark.outlets import SinkRouting
+from panewise.runtime.spark.metrics import Metrics, ProgressListener
 from panewise.runtime.spark.run import FileStateRun, PipelineSettings, StateStoreRun
-from panewise.runtime.spark.supervised import POLL, RunSupervisor
-from panewise.time import Domain
+from panewise.runtime.spark.run_context import RunContext
+from panewise.runtime.spark.sink_routing import SinkRouting
+from panewise.runtime.spark.supervision import POLL, RunSupervisor
 
 log = logging.getLogger("panewise.pipeline")
 
@@ -78,7 +78,9 @@ class Pipeline(RunSupervisor):
 
     def results(self, name: str) -> DataFrame:
         """The results of a query whose sink is `memory:`, also of one that has left."""
-        texts = [c["text"] for _, some in self._checkpoint.control.history() for c in some if _is_registration_of(c, name)]
+        texts = [
+            c["text"] for _, some in self._checkpoint.control.history() for c in some if _is_registration_of(c, name)
+        ]
         if not texts:
             raise BindProblem(f"there is no query {name!r}", fix=did_you_mean(name, self.list() or ["register"]))
         return self._outlets.memory_results(self._session, self._pool.prepare_query(name, texts[-1]), self._pool)

@@ -23,15 +23,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from panewise.core.errors import BindProblem, row_texts
 from panewise.engine import Pool
 from panewise.engine.blame import first_failing
-from panewise.errors import BindProblem, row_texts
 from panewise.runtime.dead_letters import DeadLetter
-from panewise.runtime.spark.drafts import plan_transfer
 from panewise.runtime.spark.failures import failing_queries, has_known_cause
-from panewise.runtime.spark.layout import StreamTransfer
 from panewise.runtime.spark.run import Run
 from panewise.runtime.spark.sources import first_line
+from panewise.runtime.spark.transfer.layout import StreamTransfer
+from panewise.runtime.spark.transfer.plan import plan_transfer
 from panewise.runtime.spark.types import quote_name
 
 log = logging.getLogger("panewise.pipeline")

@@ -18,22 +18,22 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from panewise.errors import BindProblem, SourceProblem, StateProblem
+from panewise.core.errors import BindProblem, SourceProblem, StateProblem
+from panewise.core.time import Domain
+from panewise.runtime.atomic_files import create_atomic, read_number
 from panewise.runtime.checkpoint import Checkpoint, PipelinePlan
 from panewise.runtime.control import ENTRY_PATTERN
 from panewise.runtime.lease import Fence
-from panewise.runtime.spark.course import Channel, RunContext
-from panewise.runtime.spark.frames import BoundedTransfer, shard_messages, unpack_results
-from panewise.runtime.spark.layout import StreamTransfer
+from panewise.runtime.spark.dataframes import BoundedTransfer, shard_messages, unpack_results
 from panewise.runtime.spark.metrics import COUNTED_COLUMNS, ProgressListener
+from panewise.runtime.spark.run_context import Channel, RunContext
 from panewise.runtime.spark.shard import OUTPUT_SCHEMA, ShardProcessor
 from panewise.runtime.spark.sinks import Sink
-from panewise.runtime.spark.slicing import MESSAGE_SCHEMA
 from panewise.runtime.spark.sources import missing_files
 from panewise.runtime.spark.state_files import BatchCommands, FileStateStage, first_missing_state, last_batch
+from panewise.runtime.spark.transfer.layout import StreamTransfer
+from panewise.runtime.spark.transfer.slice import MESSAGE_SCHEMA
 from panewise.runtime.spark_log import check_log
-from panewise.runtime.whole import create_atomic, read_number
-from panewise.time import Domain
 
 log = logging.getLogger("panewise.pipeline")
 
@@ -65,7 +65,9 @@ class PipelineSettings:
 class Run(ABC):
     """A Spark query from the sources to the sinks."""
 
-    def __init__(self, setting: PipelineSettings, course: RunContext, sinks: ChannelSinks, listener: ProgressListener) -> None:
+    def __init__(
+        self, setting: PipelineSettings, course: RunContext, sinks: ChannelSinks, listener: ProgressListener
+    ) -> None:
         self.setting, self.course, self.sinks, self.listener = setting, course, sinks, listener
         self.fence = setting.checkpoint.lease.fence
         self.fence.check()
@@ -185,7 +187,9 @@ class FileStateRun(Run):
     def _run_batch(self, sent: DataFrame | None, batch: int) -> None:
         self.fence.check()
         history = self.setting.checkpoint.control.history()
-        upto = BatchCommands(self.setting.checkpoint.batch_commands).last_command(batch, max((n for n, _ in history), default=0))
+        upto = BatchCommands(self.setting.checkpoint.batch_commands).last_command(
+            batch, max((n for n, _ in history), default=0)
+        )
         log = [entry for entry in history if self.followed < entry[0] <= upto]
         entries = [json.dumps({"number": number, "commands": commands}).encode() for number, commands in log]
         told = [(label, -1, entry) for label in self.setting.plan.labels for entry in entries]

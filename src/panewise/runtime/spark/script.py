@@ -8,12 +8,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from panewise.core.errors import SourceProblem
+from panewise.cql import BoundScript
 from panewise.engine import Pool
-from panewise.errors import SourceProblem
-from panewise.lang import BoundScript
 from panewise.runtime.pane_log import refuse_log
-from panewise.runtime.spark.outlets import OTHERS
 from panewise.runtime.spark.pipeline import Pipeline
+from panewise.runtime.spark.sink_routing import OTHERS
 from panewise.runtime.spark.sinks import Target
 from panewise.runtime.spark.sources import source
 from panewise.runtime.spark.streaming import stream

@@ -11,8 +11,8 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from panewise.errors import SourceProblem
-from panewise.runtime.whole import private_folder
+from panewise.core.errors import SourceProblem
+from panewise.runtime.atomic_files import private_folder
 
 #: What a local session is started with; whatever the user has configured otherwise wins.
 _DEFAULTS = {
@@ -46,7 +46,10 @@ def local_session(log: Path | None = None, **settings: str) -> SparkSession:
 
 
 #: What expressions mean depends on these settings; with them Spark means what the embedded engine does.
-_REQUIRED_SETTINGS = {"spark.sql.ansi.enabled": ("true",), "spark.sql.session.timeZone": ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")}
+_REQUIRED_SETTINGS = {
+    "spark.sql.ansi.enabled": ("true",),
+    "spark.sql.session.timeZone": ("UTC", "Etc/UTC", "GMT", "Z", "+00:00"),
+}
 
 
 def check_session(session: SparkSession) -> SparkSession:

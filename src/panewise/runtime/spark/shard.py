@@ -19,19 +19,19 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from panewise.core.errors import QueryProblem, StateProblem
 from panewise.engine import Engine
-from panewise.engine.emission import Emission
-from panewise.engine.pane_log import PaneCollector
-from panewise.engine.parts import StateChange, StateParts, read_note, read_parts
-from panewise.engine.relational import RowInputKey
-from panewise.engine.sealed import seal_table
-from panewise.engine.snapshot import Tree, deserialize_tree
-from panewise.errors import QueryProblem, StateProblem
+from panewise.engine.outputs import Emission
+from panewise.engine.rows import RowInputKey
+from panewise.engine.state.pane_log import PaneCollector
+from panewise.engine.state.parts import StateChange, StateParts, read_note, read_parts
+from panewise.engine.state.sealed import seal_table
+from panewise.engine.state.snapshot import Tree, deserialize_tree
+from panewise.runtime.atomic_files import write_atomic
 from panewise.runtime.control import command_fault, command_number
-from panewise.runtime.spark.course import RunContext, shared_schema
 from panewise.runtime.spark.failures import worker_problem
-from panewise.runtime.spark.judging import LateRowCounter
-from panewise.runtime.whole import write_atomic
+from panewise.runtime.spark.late_rows import LateRowCounter
+from panewise.runtime.spark.run_context import RunContext, shared_schema
 
 #: Results of one channel, or what a shard has to tell of itself.
 OUTPUT_SCHEMA = (
@@ -313,7 +313,9 @@ def emit_results(shard: Shard, course: RunContext, label: int, speak: Callable[[
         table = emission[str(channel.query)] if own else emission.combined_table(names)
         if table is not None and table.num_rows:
             shard.rows_out += table.num_rows
-            yield _output_row(channel=number, shard=label, rows=table.num_rows, payload=seal_table(table.combine_chunks()))
+            yield _output_row(
+                channel=number, shard=label, rows=table.num_rows, payload=seal_table(table.combine_chunks())
+            )
 
 
 def status_row(shard: Shard, label: int) -> pd.DataFrame:

@@ -18,11 +18,11 @@ from typing import TypeAlias
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from panewise.errors import SourceProblem
-from panewise.runtime.dead_letters import DeadLetterFolder, DeadLetter
+from panewise.core.errors import SourceProblem
+from panewise.runtime.atomic_files import clear_drafts
+from panewise.runtime.dead_letters import DeadLetter, DeadLetterFolder
 from panewise.runtime.pane_log import PaneLog
 from panewise.runtime.spark.sources import first_line, resolve_path, split_address, topic_of
-from panewise.runtime.whole import clear_drafts
 
 log = logging.getLogger("panewise.pipeline")
 

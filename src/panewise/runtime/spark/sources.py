@@ -12,9 +12,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from panewise.errors import SourceProblem
+from panewise.core.errors import SourceProblem
+from panewise.core.schema import StreamSchema
 from panewise.runtime.spark.types import quote_name, spark_schema, spark_type
-from panewise.schema import StreamSchema
 
 #: Malformed values become NULL: a row without a usable time is rejected and counted, not lost silently.
 _LENIENT = {"mode": "PERMISSIVE", "timeZone": "UTC"}
@@ -33,7 +33,12 @@ def source(
             case "delta":
                 reader = session.readStream if streaming else session.read
                 limits = {"maxFilesPerTrigger": str(per_batch)} if per_batch and streaming else {}
-                return reader.format("delta").options(**limits).load(resolve_path(rest, base)).select(*_declared_columns(schema))
+                return (
+                    reader.format("delta")
+                    .options(**limits)
+                    .load(resolve_path(rest, base))
+                    .select(*_declared_columns(schema))
+                )
             case "kafka":
                 return _kafka(session, rest, schema, streaming, per_batch)
             case "rate":

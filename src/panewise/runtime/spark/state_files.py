@@ -19,12 +19,22 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from panewise.engine.parts import content_digest, part_names, read_note
-from panewise.errors import StateProblem
+from panewise.core.errors import StateProblem
+from panewise.engine.state.parts import content_digest, part_names, read_note
+from panewise.runtime.atomic_files import create_atomic, read_number, sync_folder, write_atomic
 from panewise.runtime.lease import Fence
-from panewise.runtime.spark.course import RunContext
-from panewise.runtime.spark.shard import SHARD_CACHE, Shard, status_row, state_change, order_messages, cache_shard, restore_shard, write_late_counts, process_messages
-from panewise.runtime.whole import create_atomic, read_number, sync_folder, write_atomic
+from panewise.runtime.spark.run_context import RunContext
+from panewise.runtime.spark.shard import (
+    SHARD_CACHE,
+    Shard,
+    cache_shard,
+    order_messages,
+    process_messages,
+    restore_shard,
+    state_change,
+    status_row,
+    write_late_counts,
+)
 
 #: So many batches back can be done again.
 REPLAYABLE_BATCHES = 2

@@ -8,16 +8,16 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from panewise.core.errors import BindProblem, SchemaProblem, StateProblem
+from panewise.core.time import Domain, Duration, DurationLike
 from panewise.engine import Pool
-from panewise.errors import BindProblem, SchemaProblem, StateProblem
 from panewise.runtime.checkpoint import Checkpoint, PipelinePlan
-from panewise.runtime.spark.frames import check_columns
-from panewise.runtime.spark.labels import labels_of
-from panewise.runtime.spark.outlets import SinkRouting
+from panewise.runtime.spark.dataframes import check_columns
 from panewise.runtime.spark.pipeline import Pipeline
 from panewise.runtime.spark.session import check_session
+from panewise.runtime.spark.sink_routing import SinkRouting
 from panewise.runtime.spark.sinks import Target
-from panewise.time import Domain, Duration, DurationLike
+from panewise.runtime.spark.transfer.shard_numbers import labels_of
 
 
 def stream(

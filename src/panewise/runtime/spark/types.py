@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from panewise.errors import SchemaProblem
-from panewise.schema import type_name
+from panewise.core.errors import SchemaProblem
+from panewise.core.schema import type_name
 
 _NAMES = {
     pa.int8(): "tinyint",

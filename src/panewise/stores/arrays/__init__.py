@@ -9,4 +9,12 @@ from panewise.stores.arrays.running import RunningArrays
 #: From the cheapest lookup to the most general.
 ARRAY_STORES: tuple[type[ArrayStore], ...] = (RunningArrays, LandmarkArrays, BaseArrays)
 
-__all__ = ["ARRAY_STORES", "ArrayStore", "BaseArrays", "LandmarkArrays", "PositionStore", "QuantileArrays", "RunningArrays"]
+__all__ = [
+    "ARRAY_STORES",
+    "ArrayStore",
+    "BaseArrays",
+    "LandmarkArrays",
+    "PositionStore",
+    "QuantileArrays",
+    "RunningArrays",
+]

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from panewise import kernels
-from panewise.aggregate import StateArrays, Int64Array, StateWords, bytes_of
-from panewise.errors import PlanProblem
+from panewise.aggregate import Int64Array, StateArrays, StateWords, bytes_of
+from panewise.core.errors import PlanProblem
 from panewise.stores.arrays.tables import identity_table, to_rows, widen_rows
 
 

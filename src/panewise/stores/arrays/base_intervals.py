@@ -7,9 +7,17 @@ from typing import Any
 import numpy as np
 
 from panewise import kernels
-from panewise.aggregate import StateArrays, FusedOperation, Int64Array, StateWords, concat_states
+from panewise.aggregate import FusedOperation, Int64Array, StateArrays, StateWords, concat_states
 from panewise.stores.arrays.base import ArrayStore
-from panewise.stores.arrays.tables import identity_table, flatten, fold_into, pieces, capacity_for, combine_rows, widen_rows
+from panewise.stores.arrays.tables import (
+    capacity_for,
+    combine_rows,
+    flatten,
+    fold_into,
+    identity_table,
+    pieces,
+    widen_rows,
+)
 from panewise.stores.base_intervals import cover
 
 

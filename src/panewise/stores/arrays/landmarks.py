@@ -8,10 +8,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from panewise.aggregate import StateArrays, Int64Array, StateWords
-from panewise.errors import PlanProblem
+from panewise.aggregate import Int64Array, StateArrays, StateWords
+from panewise.core.errors import PlanProblem
 from panewise.stores.arrays.base import ArrayStore
-from panewise.stores.arrays.tables import identity_table, fold_into, lengthen_rows, pieces, capacity_for, scan_rows, widen_rows
+from panewise.stores.arrays.tables import (
+    capacity_for,
+    fold_into,
+    identity_table,
+    lengthen_rows,
+    pieces,
+    scan_rows,
+    widen_rows,
+)
 from panewise.stores.landmark_intervals import landmark_from, partition_widths
 
 #: Instead of a partition: a window that holds nothing, and one whose width was not declared.
@@ -31,7 +39,12 @@ class LandmarkArrays(ArrayStore):
     update_cost, lookup_cost = "O(gamma)", "O(1)"
 
     def __init__(
-        self, column: StateArrays, reach: int, groups: int = 1, widths: Iterable[int] | None = None, suffix: bool = False
+        self,
+        column: StateArrays,
+        reach: int,
+        groups: int = 1,
+        widths: Iterable[int] | None = None,
+        suffix: bool = False,
     ) -> None:
         super().__init__(column, reach, groups)
         declared = range(1, reach + 1) if widths is None else sorted(set(widths))

@@ -10,9 +10,9 @@ import numpy as np
 
 from panewise import kernels
 from panewise.aggregate import Int64Array, StateWords
-from panewise.errors import AggregateProblem, PlanProblem
+from panewise.core.errors import AggregateProblem, PlanProblem
 from panewise.stores.arrays.base import PositionStore, broadcast
-from panewise.stores.arrays.tables import pieces, capacity_for
+from panewise.stores.arrays.tables import capacity_for, pieces
 
 #: One share for all windows, or one for each; or numerators and denominators, which is faster for many.
 Phi: TypeAlias = Fraction | Sequence[Fraction] | tuple[Int64Array, Int64Array]
@@ -90,7 +90,9 @@ class QuantileArrays(PositionStore):
         found: StateWords = kernels.quantile_select(*self._tables(), *asked, ranks(sizes, *shares))
         return found
 
-    def select(self, firsts: Int64Array, lasts: Int64Array, ranks: Int64Array, groups: Int64Array | None = None) -> StateWords:
+    def select(
+        self, firsts: Int64Array, lasts: Int64Array, ranks: Int64Array, groups: Int64Array | None = None
+    ) -> StateWords:
         """The element at a rank, counted from one, of each window, and whether there is one; see `lookup`."""
         asked = self._window_group_pairs(firsts, lasts, groups)
         each = np.atleast_1d(np.asarray(ranks, np.int64))

@@ -5,9 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from panewise import kernels
-from panewise.aggregate import StateArrays, FusedOperation, Int64Array, StateWords
+from panewise.aggregate import FusedOperation, Int64Array, StateArrays, StateWords
 from panewise.stores.arrays.base import ArrayStore, contiguous
-from panewise.stores.arrays.tables import identity_table, flatten, fold_into, lengthen_rows, pieces, capacity_for, scan_rows, widen_rows
+from panewise.stores.arrays.tables import (
+    capacity_for,
+    flatten,
+    fold_into,
+    identity_table,
+    lengthen_rows,
+    pieces,
+    scan_rows,
+    widen_rows,
+)
 
 _HALF = 2**63
 

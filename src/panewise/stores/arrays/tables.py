@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from panewise.aggregate import StateArrays, FusedOperation, StateWords
+from panewise.aggregate import FusedOperation, StateArrays, StateWords
 
 
 def identity_table(column: StateArrays, rows: int, width: int) -> StateWords:
@@ -82,7 +82,9 @@ def combine_rows(column: StateArrays, table: StateWords) -> StateWords:
     """The states of all rows together, as one row: halves are combined until one is left."""
     while (rows := len(table[0])) > 1:
         half = rows // 2
-        both = combine_tables(column, tuple(word[:half] for word in table), tuple(word[half : 2 * half] for word in table))
+        both = combine_tables(
+            column, tuple(word[:half] for word in table), tuple(word[half : 2 * half] for word in table)
+        )
         table = tuple(np.concatenate((pair, word[2 * half :])) for pair, word in zip(both, table, strict=True))
     return table
 

@@ -1,0 +1,146 @@
+"""Values as small numbers: every different one gets a code, in the order of appearance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from panewise import kernels
+from panewise.aggregate.states.base import Int64Array
+from panewise.aggregate.states.integers import fits_int64, from_longs, to_longs
+from panewise.core.values import to_arrow, to_python
+
+#: Integers this close together are numbered by a table instead of a hash.
+TABLE_RANGE = 1 << 22
+
+
+class IntegerCodes:
+    """Different int64 values, numbered from `first`. A table for a small range of them, a hash for the rest."""
+
+    def __init__(self, first: int = 0) -> None:
+        self._table = (np.zeros(1024, np.int64), np.full(1024, -1, np.int64))
+        self._uniques = np.zeros(512, np.int64)
+        self._first = self._known = first
+        self._direct: Int64Array | None = None
+        self._base = 0
+
+    def __len__(self) -> int:
+        return self._known
+
+    def take(self, codes: Int64Array) -> Int64Array:
+        return self._uniques[codes]
+
+    def encode(self, values: Int64Array) -> Int64Array:
+        if self._direct is not None:
+            known: Int64Array
+            known, complete = kernels.table_codes(values, self._base, self._direct)
+            if complete:
+                return known
+        if not len(values):
+            return np.zeros(0, np.int64)
+        low, high = int(values.min()), int(values.max())
+        if high - low < TABLE_RANGE:
+            codes = self._table_codes(values, low, high)
+            if codes is not None:
+                return codes
+        return self._hash_codes(values)
+
+    def find(self, values: Int64Array) -> Int64Array:
+        """Codes without numbering anything new, -1 where there is none."""
+        codes, place = np.full(len(values), -1, np.int64), 0
+        full = len(self._table[0]) // 2
+        while place < len(values):
+            # A table that counts as full takes nothing in: the kernel stops at the first value it does not know.
+            place = kernels.hash_codes(values, self._table, self._uniques, full, codes, place)[1] + 1
+        return codes
+
+    def _table_codes(self, values: Int64Array, low: int, high: int) -> Int64Array | None:
+        """Codes from the table, where all values lie in its range and are known."""
+        if self._direct is None or low < self._base or high >= self._base + len(self._direct):
+            if self._direct is not None:
+                low, high = min(low, self._base), max(high, self._base + len(self._direct) - 1)
+            if high - low >= TABLE_RANGE:
+                return None
+            known = self._uniques[: self._known]
+            near = (known >= low) & (known <= high)
+            near[: self._first] = False
+            self._base, self._direct = low, np.full(high - low + 1, -1, np.int64)
+            self._direct[known[near] - low] = np.flatnonzero(near)
+        codes = self._direct[values - self._base]
+        fresh = codes < 0
+        if fresh.any():
+            codes[fresh] = self._hash_codes(values[fresh])
+            self._direct[values[fresh] - self._base] = codes[fresh]
+        return codes
+
+    def _hash_codes(self, values: Int64Array) -> Int64Array:
+        codes = np.empty(len(values), np.int64)
+        done = 0
+        while done < len(values):
+            self._known, done = kernels.hash_codes(values, self._table, self._uniques, self._known, codes, done)
+            if done < len(values):
+                self._widen()
+        return codes
+
+    def _widen(self) -> None:
+        """A table of four times the size, with the same codes."""
+        size = 4 * len(self._table[0])
+        known = self._uniques[self._first : self._known].copy()
+        self._table = (np.zeros(size, np.int64), np.full(size, -1, np.int64))
+        self._uniques = np.zeros(size // 2, np.int64)
+        kernels.hash_codes(known, self._table, self._uniques, self._first, np.empty(len(known), np.int64), 0)
+
+
+class ValueCodes:
+    """Different values of one column, numbered; NULL is number 0."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self.kind = kind
+        self._numbers = IntegerCodes(first=1) if fits_int64(kind) else None
+        self._known: dict[Any, int] = {}
+        self._objects: list[Any] = []
+
+    def __len__(self) -> int:
+        return len(self._numbers) if self._numbers is not None else 1 + len(self._objects)
+
+    def encode(self, values: pa.Array) -> Int64Array:
+        if values.null_count:
+            codes = np.zeros(len(values), np.int64)
+            valid = pc.is_valid(values).to_numpy(zero_copy_only=False)
+            codes[valid] = self.encode(values.drop_null())
+            return codes
+        if self._numbers is not None:
+            return self._numbers.encode(to_longs(values))
+        if pa.types.is_nested(self.kind):
+            return np.array([self._code(v) for v in to_python(values)], np.int64)
+        parts = values.dictionary_encode()
+        mapped = np.array([self._code(v) for v in to_python(parts.dictionary)], np.int64)
+        return mapped[parts.indices.to_numpy()] if len(mapped) else np.zeros(0, np.int64)
+
+    def find(self, values: pa.Array) -> Int64Array:
+        """The numbers of known values, -1 for the others."""
+        codes = np.zeros(len(values), np.int64)
+        valid = pc.is_valid(values).to_numpy(zero_copy_only=False)
+        present = values.drop_null()
+        if self._numbers is not None:
+            codes[valid] = self._numbers.find(to_longs(present))
+        else:
+            codes[valid] = [self._known.get(value, -1) for value in to_python(present)]
+        return codes
+
+    def take(self, codes: Int64Array) -> pa.Array:
+        if self._numbers is not None:
+            return from_longs(self._numbers.take(codes), codes == 0, self.kind)
+        uniques, where = np.unique(codes, return_inverse=True)
+        few = to_arrow([None if c == 0 else self._objects[c - 1] for c in uniques], self.kind)
+        return few.take(pa.array(where.astype(np.int64)))
+
+    def _code(self, value: Any) -> int:
+        code = self._known.get(value)
+        if code is None:
+            self._objects.append(value)
+            code = self._known[value] = len(self._objects)
+        return code

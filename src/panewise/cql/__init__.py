@@ -1,0 +1,20 @@
+"""CQL: text to syntax (`parser`), syntax to text (`render`), syntax to algebra (`binder`, `script`), and scalars."""
+
+from panewise.cql.inline import inline_columns
+from panewise.cql.render import render
+from panewise.cql.script import BoundScript, NamedQuery, bind_query, bind_script, script_and_problems
+from panewise.cql.statements import parse_query, parse_script
+from panewise.cql.translate import translate_scalar
+
+__all__ = [
+    "BoundScript",
+    "NamedQuery",
+    "bind_query",
+    "bind_script",
+    "inline_columns",
+    "parse_query",
+    "parse_script",
+    "render",
+    "script_and_problems",
+    "translate_scalar",
+]

@@ -1,0 +1,1 @@
+"""Windows, frames and FILL WITH: parsed, bound and printed."""

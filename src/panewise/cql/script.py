@@ -1,0 +1,200 @@
+"""A whole script, bound: its streams with their sources and its queries with their targets."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from panewise.algebra import Query
+from panewise.algebra.hints import hints
+from panewise.core.errors import BindProblem, PanewiseError, PanewiseWarning, Place, SchemaProblem, TimeProblem
+from panewise.core.schema import StreamSchema
+from panewise.core.time import Boundary
+from panewise.cql.bind import Binder
+from panewise.cql.data_types import data_type
+from panewise.cql.naming import check_column_names
+from panewise.cql.render import render
+from panewise.cql.scope import Describe
+from panewise.cql.statements import parse_query, parse_script
+from panewise.cql.syntax import CreateQuery, CreateStream, CreateView, QuerySyntax, SetBoundary
+from panewise.cql.views import expand_views, refuse_wide
+
+#: Finds the columns of the files at an address.
+Infer = Callable[[str], pa.Schema]
+_KINDS = {
+    ".parquet": "parquet",
+    **dict.fromkeys((".csv", ".csv.gz"), "csv"),
+    **dict.fromkeys((".json", ".jsonl", ".json.gz", ".jsonl.gz"), "json"),
+}
+
+
+@dataclass(frozen=True)
+class NamedQuery:
+    name: str
+    query: Query
+    text: str
+    #: The text with views written out, which can be read without the script.
+    alone: str
+    into: str | None = None
+    #: Where finished panes are logged, and where the script says so.
+    panes: str | None = None
+    panes_place: Place | None = None
+
+
+@dataclass
+class BoundScript:
+    """Everything a `.cql` script declares."""
+
+    streams: dict[str, StreamSchema] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    queries: dict[str, NamedQuery] = field(default_factory=dict)
+    #: Streams whose columns were not declared but found in their files.
+    inferred: set[str] = field(default_factory=set)
+    boundary: Boundary | None = None
+
+    def boundary_or(self, given: str | None) -> Boundary:
+        """Which end of windows is in: what the script says, or else what its user says, who must not contradict it."""
+        said = None if given is None else Boundary.of(given)
+        if said and self.boundary and said is not self.boundary:
+            raise BindProblem(
+                f"the boundary is {said.value!r} here and {self.boundary.value!r} in the script", fix="give it once"
+            )
+        return self.boundary or said or Boundary.RIGHT
+
+
+def standalone_text(query: QuerySyntax, views: Mapping[str, QuerySyntax]) -> str:
+    """The text of a query that needs no views."""
+    return render(expand_views(query, views))
+
+
+def bind_query(text: str, streams: Mapping[str, StreamSchema], describe: Describe) -> Query:
+    """One SELECT over declared streams."""
+    syntax = parse_query(text)
+    return check_column_names(Binder(streams, {}, describe).query(syntax), syntax)
+
+
+def bind_script(text: str, describe: Describe, infer: Infer | None = None) -> BoundScript:
+    """A script, statement by statement; each sees what stands before it. `infer` finds columns nobody declares."""
+    found, problems = script_and_problems(text, describe, infer)
+    for problem in problems:
+        raise problem
+    return found
+
+
+def script_and_problems(
+    text: str, describe: Describe, infer: Infer | None = None
+) -> tuple[BoundScript, list[PanewiseError]]:
+    """What can be bound of a script, and why the rest cannot: all wrong queries up to the first wrong declaration."""
+    found = BoundScript()
+    problems: list[PanewiseError] = []
+    views: dict[str, QuerySyntax] = {}
+    for statement in parse_script(text).statements:
+        try:
+            match statement:
+                case CreateStream():
+                    _declare(statement, found, views, infer)
+                case SetBoundary(boundary):
+                    if found.boundary:
+                        raise BindProblem("the boundary is said twice", fix="keep one of them")
+                    found.boundary = boundary
+                case CreateView(name, query):
+                    _refuse_taken_name(name, found, views)
+                    _bind(query, found, views, describe)
+                    views[name] = query
+                case CreateQuery(name, query):
+                    _refuse_taken_name(name, found, views)
+                    bound = check_column_names(_bind(query, found, views, describe), query)
+                    _warn(name, bound)
+                    found.queries[name] = NamedQuery(
+                        name,
+                        bound,
+                        render(query),
+                        standalone_text(query, views),
+                        statement.into,
+                        statement.panes,
+                        statement.panes_place,
+                    )
+                case QuerySyntax():
+                    name = f"query_{len(found.queries) + 1}"
+                    bound = check_column_names(_bind(statement, found, views, describe), statement)
+                    _warn(name, bound)
+                    found.queries[name] = NamedQuery(name, bound, render(statement), standalone_text(statement, views))
+        except PanewiseError as problem:
+            problems.append(problem.at(statement.place))
+            if isinstance(statement, CreateStream | CreateView):
+                break
+    return found, problems
+
+
+def _warn(name: str, query: Query) -> None:
+    for hint in hints(query):
+        warnings.warn(f"query {name!r}: {hint}", PanewiseWarning, stacklevel=3)
+
+
+def _bind(query: QuerySyntax, found: BoundScript, views: Mapping[str, QuerySyntax], describe: Describe) -> Query:
+    refuse_wide(query, views)
+    return Binder(found.streams, views, describe).query(query)
+
+
+def _refuse_taken_name(name: str, found: BoundScript, views: Mapping[str, QuerySyntax]) -> None:
+    if any(name.lower() == other.lower() for other in (*found.streams, *found.queries, *views)):
+        raise BindProblem(f"the name {name!r} is taken", fix="choose another one")
+
+
+def _declare(
+    statement: CreateStream, found: BoundScript, views: Mapping[str, QuerySyntax], infer: Infer | None
+) -> None:
+    _refuse_taken_name(statement.name, found, views)
+    address = statement.source and address_with_kind(statement.source)
+    schema = pa.schema([(name, _column_type(kind, statement.places.get(kind))) for name, kind in statement.columns])
+    if not statement.columns:
+        schema = _infer_columns(statement, address or "", infer)
+        found.inferred.add(statement.name)
+    delay = str(statement.delay) if statement.delay else None
+    for name, _ in statement.columns:
+        if place := statement.places.get(f"{name} again"):
+            raise SchemaProblem(f"column {name!r} appears twice", fix="rename one of them", place=place)
+    if statement.delay and statement.delay.count < 0:
+        place = statement.places.get(str(delay))
+        raise SchemaProblem(f"DELAY {delay} is negative", fix="use zero or more", place=place)
+    try:
+        found.streams[statement.name] = StreamSchema(schema, statement.time, delay)
+    except SchemaProblem as problem:
+        place = statement.places.get(statement.time)
+        raise problem.at(place) from None
+    except TimeProblem as problem:
+        place = statement.places.get(str(delay))
+        raise problem.at(place) from None
+    if address:
+        found.sources[statement.name] = address
+
+
+def address_with_kind(source: str) -> str:
+    """An address with its kind, which the name of a file tells where nobody says it.
+
+    >>> addressed("trips/taxi.csv")
+    'csv:trips/taxi.csv'
+    """
+    kind = next((kind for ending, kind in _KINDS.items() if source.lower().endswith(ending)), None)
+    return f"{kind}:{source}" if kind and ":" not in source else source
+
+
+def _infer_columns(statement: CreateStream, address: str, infer: Infer | None) -> pa.Schema:
+    """The columns of a stream that declares none."""
+    place = statement.places.get("#source")
+    if infer is None:
+        raise SchemaProblem(f"stream {statement.name!r} has no columns", fix="declare them", place=place)
+    try:
+        return infer(address)
+    except PanewiseError as problem:
+        raise problem.at(place) from None
+
+
+def _column_type(kind: str, place: Place | None) -> pa.DataType:
+    try:
+        return data_type(kind)
+    except BindProblem as problem:
+        raise problem.at(place) from None

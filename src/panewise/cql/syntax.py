@@ -1,0 +1,208 @@
+"""What a CQL text says, before anyone asks whether it makes sense. Equal texts give equal syntax.
+
+Places are kept for messages only and never compared. sqlglot nodes stay inside `Expr` and do not leave this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from panewise.core.errors import Place
+from panewise.core.time import Boundary, Duration
+
+
+@dataclass(frozen=True)
+class Expr:
+    """A scalar expression: its canonical text, and sqlglot's tree of it."""
+
+    sql: str
+    node: exp.Expr = field(compare=False, repr=False)
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+
+def place_of(node: exp.Expr, otherwise: Place | None) -> Place | None:
+    """Where the first word of an expression stands; the parser leaves a place on every name and literal."""
+    places = [part.meta["place"] for part in node.walk() if "place" in part.meta]
+    return min(places, key=lambda p: (p.line, p.column), default=otherwise)
+
+
+@dataclass(frozen=True)
+class WindowClause:
+    """A window between brackets. `places` says where each duration, instant, count and name in it stands."""
+
+    place: Place | None = field(default=None, compare=False, repr=False, kw_only=True)
+    places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class NowClause(WindowClause):
+    pass
+
+
+@dataclass(frozen=True)
+class RangeClause(WindowClause):
+    """RANGE and RANGES; several ranges are listed from the widest to the narrowest."""
+
+    ranges: tuple[Duration, ...]
+    slides: tuple[Duration, ...] = ()
+    lag: Duration | None = None
+    start: str | int | None = None
+    several: bool = False
+
+
+@dataclass(frozen=True)
+class VaryingClause(WindowClause):
+    extent: Expr
+    slide: Duration
+
+
+@dataclass(frozen=True)
+class LandmarkClause(WindowClause):
+    lower: str | int | None = None
+    upper: str | int | None = None
+    slide: Duration | None = None
+
+
+@dataclass(frozen=True)
+class RowsClause(WindowClause):
+    count: int
+    lag: int = 0
+    partition_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SessionClause(WindowClause):
+    gap: Duration
+    partition_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CumulateClause(WindowClause):
+    size: Duration
+    step: Duration
+    start: str | int | None = None
+
+
+@dataclass(frozen=True)
+class WhereClause(WindowClause):
+    condition: Expr
+
+
+@dataclass(frozen=True)
+class SelectItem:
+    """One selected expression; `*` and `alias.*` are expressions too."""
+
+    expr: Expr
+    alias: str | None = None
+
+
+@dataclass(frozen=True)
+class FillSyntax:
+    """FILL WITH a stream: which of its rows belong to a frame."""
+
+    source: str
+    alias: str | None = None
+    on: Expr | None = None
+    lower: Duration | None = None
+    upper: Duration | None = None
+    offset: Duration | None = None
+    place: Place | None = field(default=None, compare=False, repr=False)
+    places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class FromItem:
+    """One entry of FROM: a stream or view by name, or a sub-query."""
+
+    source: str | Body
+    alias: str | None = None
+    window: WindowClause | None = None
+    emit: str | None = None
+    fills: tuple[FillSyntax, ...] = ()
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class SelectSyntax:
+    items: tuple[SelectItem, ...]
+    sources: tuple[FromItem, ...]
+    where: Expr | None = None
+    group_by: tuple[Expr, ...] = ()
+    having: Expr | None = None
+    distinct: bool = False
+
+
+@dataclass(frozen=True)
+class SetSyntax:
+    """UNION ALL or EXCEPT ALL of two bodies."""
+
+    operator: str
+    left: Body
+    right: Body
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+
+Body = SelectSyntax | SetSyntax
+
+
+@dataclass(frozen=True)
+class QuerySyntax:
+    """A SELECT with what may stand around it."""
+
+    body: Body
+    emit: str | None = None
+    empty: bool = False
+    revise: Duration | None = None
+    unbounded: bool = False
+    place: Place | None = field(default=None, compare=False, repr=False)
+    late: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class CreateStream:
+    """A stream; without columns it has those of its files."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    time: str
+    delay: Duration | None = None
+    source: str | None = None
+    place: Place | None = field(default=None, compare=False, repr=False)
+    places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class CreateView:
+    name: str
+    query: QuerySyntax
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class CreateQuery:
+    name: str
+    query: QuerySyntax
+    into: str | None = None
+    panes: str | None = None
+    place: Place | None = field(default=None, compare=False, repr=False)
+    #: Where PANES INTO stands.
+    panes_place: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class SetBoundary:
+    """Which end of windows is in, for all queries of a script."""
+
+    boundary: Boundary
+    place: Place | None = field(default=None, compare=False, repr=False)
+
+
+Statement = CreateStream | CreateView | CreateQuery | QuerySyntax | SetBoundary
+
+
+@dataclass(frozen=True)
+class ScriptSyntax:
+    statements: tuple[Statement, ...]

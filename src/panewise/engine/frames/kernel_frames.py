@@ -1,0 +1,83 @@
+"""Frames that do not overlap, followed by kernels: what they hold is aggregated on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from panewise.aggregate import Int64Array
+from panewise.engine.frames.contents import FrameContents
+from panewise.engine.frames.framer import Framer
+from panewise.engine.frames.order import OrderedItems
+from panewise.engine.frames.report import FrameReport
+from panewise.engine.state.snapshot import Tree
+from panewise.plan.frame_plan import FramePlan
+
+_NO_FRAGMENTS = np.zeros((0, 5), np.int64)
+
+
+class KernelFrames:
+    """All groups of a query whose frames do not overlap."""
+
+    def __init__(self, plan: FramePlan, contents: FrameContents | None) -> None:
+        self.framer, self.contents = Framer(plan.frame), contents
+        self._fragments = _NO_FRAGMENTS
+
+    def last_times(self, groups: int) -> Int64Array:
+        """The time of the last item of each group."""
+        self.framer.at.fit(groups)
+        return self.framer.at["seen"]
+
+    def earliest_start(self) -> int:
+        """No frame that is yet to be reported begins before this time, unless its first item is yet to come."""
+        return self.framer.earliest_start()
+
+    def take(self, items: OrderedItems, groups: int) -> None:
+        """Let items of so many groups in."""
+        step, rows, owner = self.framer.take(items.codes, items.times, items.values, groups), items.rows, items.owner
+        if self.contents is not None:
+            self.contents.take(step if owner is None else step.spread(owner), rows.table, rows.times, rows.order)
+        self._fragments = step.told
+
+    def report(self, last: int, finishing: bool) -> Iterator[FrameReport]:
+        """Fragments, and frames that have ended and are good; all that have ended are forgotten.
+
+        Nothing up to the time `last` is expected any more.
+        """
+        told, self._fragments = self._fragments, _NO_FRAGMENTS
+        self.framer.end_silent_frames(last)
+        closed = self.framer.closed_flags(finishing)
+        ended = np.flatnonzero(closed & self.framer.qualified_flags())
+        if self.framer.reports_at_end:
+            ended = self.framer.longest(ended)
+            closed[ended] = finishing
+            ended = ended[closed[ended]]
+        # Together, since a frame may be known to be one only after the next has been told of.
+        self.framer.number_frames(np.union1d(told[:, 0], ended))
+        if len(told):
+            yield FrameReport(self.framer.fragments(told), (self.contents.fragment_cells(),) if self.contents else ())
+        if len(ended):
+            yield FrameReport(
+                self.framer.bounds(ended), (self.contents.cells_in_slots(ended),) if self.contents else ()
+            )
+        if closed.any():
+            fresh = self.framer.forget(~closed)
+            if self.contents is not None:
+                self.contents.forget(fresh)
+
+    def live_groups(self, last: int) -> Int64Array:
+        """The groups of which something is remembered, where nothing up to a time is expected any more."""
+        return self.framer.live_groups(last)
+
+    def recode(self, codes: Int64Array) -> None:
+        """Groups have new codes, or are not known any more."""
+        self.framer.recode(codes)
+
+    def state(self) -> Tree:
+        return {"framer": self.framer.state(), "contents": self.contents and self.contents.state()}
+
+    def restore(self, state: Tree) -> None:
+        self.framer.restore(state["framer"])
+        if self.contents is not None:
+            self.contents.restore(state["contents"])

@@ -1,0 +1,225 @@
+"""How rows become runs, kind by kind: which rows share a frame, as slots."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from panewise import kernels
+from panewise.aggregate import Avg, Count, CountAll, Int64Array, Max, Min, Sum
+from panewise.core.errors import SchemaProblem
+from panewise.engine.frames.registers import Registers
+from panewise.frame.frame import (
+    BetweenFrames,
+    BoundaryFrames,
+    DeltaFrames,
+    Direction,
+    Frame,
+    Missing,
+    ReachFrames,
+    Schedule,
+    StartPolicy,
+    TrendFrames,
+    WhileFrames,
+)
+from panewise.kernels import frame_table
+
+Flags = npt.NDArray[np.bool_]
+Float64Array = npt.NDArray[np.float64]
+
+_NOTHING = np.zeros(0, np.int64)
+_UNMARKED = np.zeros(0, np.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class RowRuns:
+    """Rows cut into runs: the slot of each row, the next free slot, and what rows say beside that."""
+
+    slots: Int64Array
+    free: int
+    assumed: Int64Array = field(default_factory=lambda: _NOTHING)
+    marks: npt.NDArray[np.uint8] = field(default_factory=lambda: _UNMARKED)
+
+
+class RunFinder(ABC):
+    """Cuts rows, group by group, in the order of time."""
+
+    #: What it remembers of each group.
+    fills: dict[str, int | float] = {}
+
+    @abstractmethod
+    def find_runs(
+        self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], at: Registers, free: int
+    ) -> RowRuns:
+        """The runs of some rows; `values` are those of the kind's expressions."""
+
+
+class FlagRunFinder(RunFinder):
+    def find_runs(
+        self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], at: Registers, free: int
+    ) -> RowRuns:
+        return RowRuns(*kernels.frame_flags(codes, flags_of(values[0]), at["current"], free))
+
+
+@dataclass
+class ReportRunFinder(RunFinder):
+    """Runs of reports that are expected at certain times."""
+
+    schedule: Schedule
+
+    def find_runs(
+        self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], at: Registers, free: int
+    ) -> RowRuns:
+        policy = (Missing.FAILS, Missing.QUALIFIES, Missing.NEIGHBOURS).index(self.schedule.missing)
+        every, seen = self.schedule.every, at["seen"]
+        flags = flags_of(values[0])
+        slots, assumed, free, off = kernels.frame_reports(codes, times, flags, seen, at["current"], free, every, policy)
+        if off >= 0:
+            raise self._schedule_problem(codes, times, seen, off)
+        return RowRuns(slots, free, assumed)
+
+    def _schedule_problem(self, codes: Int64Array, times: Int64Array, seen: Int64Array, off: int) -> SchemaProblem:
+        earlier = np.flatnonzero(codes[:off] == codes[off])
+        last = int(times[earlier[-1]]) if len(earlier) else int(seen[codes[off]])
+        return schedule_problem(int(times[off]), last, self.schedule.every)
+
+
+def schedule_problem(time: int, last: int, every: int) -> SchemaProblem:
+    """A report came when none was expected."""
+    return SchemaProblem(
+        f"a report at {time} contradicts EVERY {every}: the next was expected at {last + every}",
+        fix="leave EVERY out, or give each group a schedule of its own",
+    )
+
+
+@dataclass
+class BoundaryRunFinder(RunFinder):
+    kind: BoundaryFrames
+    fills = {"label": 0.0}
+
+    def find_runs(
+        self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], at: Registers, free: int
+    ) -> RowRuns:
+        numbers = doubles_of(values[0])
+        if self.kind.step is not None:
+            with np.errstate(over="ignore"):
+                labels = np.floor(numbers / self.kind.step)
+        else:
+            labels = np.searchsorted(np.array(self.kind.marks), numbers, side="right").astype(np.float64)
+            labels[np.isnan(numbers)] = np.nan
+        return RowRuns(*kernels.frame_labels(codes, labels, at["label"], at["current"], free))
+
+
+@dataclass
+class DeltaRunFinder(RunFinder):
+    kind: DeltaFrames
+    fills = {"low": 0.0, "high": 0.0}
+
+    def find_runs(
+        self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], at: Registers, free: int
+    ) -> RowRuns:
+        low, high, current = at["low"], at["high"], at["current"]
+        limit, strict = self.kind.limit, self.kind.open
+        return RowRuns(*kernels.frame_delta(codes, doubles_of(values[0]), low, high, current, free, limit, strict))
+
+
+@dataclass
+class TrendRunFinder(RunFinder):
+    kind: TrendFrames
+    fills = {"value": 0.0}
+
+    def find_runs(
+        self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], at: Registers, free: int
+    ) -> RowRuns:
+        direction = {Direction.RISING: 1, Direction.FALLING: -1, Direction.FLAT: 0}[self.kind.direction]
+        numbers, tolerance = doubles_of(values[0]), self.kind.tolerance
+        return RowRuns(*kernels.frame_trend(codes, numbers, at["value"], at["current"], free, direction, tolerance))
+
+
+#: The aggregates that a kernel follows.
+KERNEL_AGGREGATES = {
+    Sum: frame_table.SUM,
+    Count: frame_table.COUNT_ROWS,
+    CountAll: frame_table.COUNT_ROWS,
+    Min: frame_table.MINIMUM,
+    Max: frame_table.MAXIMUM,
+    Avg: frame_table.MEAN,
+}
+
+
+@dataclass
+class ReachRunFinder(RunFinder):
+    kind: ReachFrames
+    fills = {"total": 0.0, "error": 0.0, "count": 0}
+
+    def find_runs(
+        self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], at: Registers, free: int
+    ) -> RowRuns:
+        numbers = self._numbers(values[0]) if self.kind.argument else np.zeros(len(codes))
+        slots, marks, free = kernels.frame_reach(
+            codes,
+            numbers,
+            at["total"],
+            at["error"],
+            at["count"],
+            at["current"],
+            free,
+            KERNEL_AGGREGATES[type(self.kind.aggregate)],
+            self.kind.limit,
+            (">", ">=", "<", "<=").index(self.kind.operator),
+        )
+        return RowRuns(slots, free, marks=marks)
+
+    def _numbers(self, values: pa.ChunkedArray) -> Float64Array:
+        """The values as numbers; COUNT asks only which are there."""
+        if not isinstance(self.kind.aggregate, Count):
+            return doubles_of(values)
+        return np.where(pc.is_valid(values).to_numpy(), 0.0, np.nan)
+
+
+@dataclass
+class BetweenRunFinder(RunFinder):
+    kind: BetweenFrames
+
+    def find_runs(
+        self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], at: Registers, free: int
+    ) -> RowRuns:
+        starts, ends = flags_of(values[0]), flags_of(values[1])
+        drops = self.kind.policy is StartPolicy.DROP
+        slots, marks, free = kernels.frame_between(codes, starts, ends, at["current"], free, drops)
+        return RowRuns(slots, free, marks=marks)
+
+
+def run_finder_of(frame: Frame) -> RunFinder:
+    """The runner for a kind of frames that do not overlap."""
+    match frame.kind:
+        case WhileFrames():
+            return ReportRunFinder(frame.schedule) if frame.schedule else FlagRunFinder()
+        case BoundaryFrames():
+            return BoundaryRunFinder(frame.kind)
+        case DeltaFrames():
+            return DeltaRunFinder(frame.kind)
+        case TrendFrames():
+            return TrendRunFinder(frame.kind)
+        case ReachFrames():
+            return ReachRunFinder(frame.kind)
+        case BetweenFrames():
+            return BetweenRunFinder(frame.kind)
+    raise TypeError(f"no runner for {type(frame.kind).__name__}")
+
+
+def flags_of(values: pa.ChunkedArray) -> Flags:
+    """Whether each condition holds; unknown does not."""
+    known = pc.fill_null(values, False) if values.null_count else values
+    return np.asarray(known.to_numpy(), np.bool_)
+
+
+def doubles_of(values: pa.ChunkedArray) -> Float64Array:
+    """Numbers, with NaN for none."""
+    return np.asarray(values.cast(pa.float64(), safe=False).to_numpy(), np.float64)

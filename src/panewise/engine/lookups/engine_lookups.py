@@ -1,0 +1,104 @@
+"""Lookups that a running engine answers: from the panes it keeps for them, or from those its windows hold anyway."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from panewise.core.errors import BindProblem
+from panewise.core.time import Ticks
+from panewise.engine.lookups.archive import Archive
+from panewise.engine.lookups.lookups import PoolLookups
+from panewise.engine.lookups.pane_source import LookupSource, PaneLookupSource
+from panewise.engine.lookups.row_source import RowLookupSource
+from panewise.engine.lookups.tier_source import TierLookupSource
+from panewise.engine.panes.counted_family import CountedFamily
+from panewise.engine.panes.evaluators import Evaluator
+from panewise.engine.panes.time_family import TimeFamily
+from panewise.plan import PanePlan
+from panewise.plan.rules.cover_lookups import cover_refusal
+from panewise.stores.chain import MIN_POSITION
+from panewise.window import Rows
+
+if TYPE_CHECKING:
+    from panewise.engine.engine import Engine
+
+
+class EngineLookups(PoolLookups):
+    """Everything one engine can be asked."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine.pool)
+        self.engine = engine
+
+    def lookup_sources(self, name: str | None, plan: PanePlan) -> list[LookupSource]:
+        found: list[LookupSource] = []
+        reasons: list[str] = []
+        for family in self._families(name, plan):
+            if name is not None or (reason := cover_refusal(family.plan, plan)) is None:
+                found += self._sources_of(family, name)
+            else:
+                reasons.append(f"query {next(iter(family.members))!r}: {reason}")
+        if not found and reasons:
+            raise BindProblem(
+                f"no panes that are kept can answer this ({'; '.join(reasons)})",
+                fix="register a query over the same rows, groups and aggregates first",
+            )
+        return found
+
+    def final_instant(self, name: str | None, plan: PanePlan) -> Ticks:
+        shift, stream = self.pool.boundary.shift, plan.source.stream
+        mark, newest = self.engine.marks[stream], self.engine.newest(stream)
+        final = None if mark is None else mark - 1 + shift
+        at = final if final is not None else newest if newest is None else newest + shift
+        return np.zeros(0, np.int64) if at is None else np.array([at], np.int64)
+
+    def explain(self) -> str:
+        """One line for each family and aggregate."""
+        lines: list[str] = []
+        for family in (f for f in self.engine.families() if isinstance(f, TimeFamily)):
+            queries = ", ".join(family.members)
+            if family.archive is None:
+                lines.append(f"{queries}: answered from the panes of standing windows")
+                continue
+            lines.append(f"{queries}: {len(family.archive.panes)} panes kept")
+            names = ["COUNT(*)", *(call.aggregate.text(call.arguments) for call in family.stored_calls)]
+            for number, choice in sorted(family.archive.choices.items()):
+                lines.append(f"  {names[number] if number < len(names) else 'expiry'}: {choice.reason}")
+        return "\n".join(lines)
+
+    def _families(self, name: str | None, plan: PanePlan) -> list[TimeFamily | CountedFamily]:
+        """The families that might do: those of the stream whose windows are counted alike, or the one of the query."""
+        stream, counted = plan.source.stream, isinstance(plan.window, Rows)
+        every = [f for f in self.engine.families() if f.plan.source.stream == stream]
+        fitting = [f for f in every if isinstance(f, CountedFamily if counted else TimeFamily)]
+        return [f for f in fitting if name in f.members] if name is not None else fitting
+
+    def _sources_of(self, family: TimeFamily | CountedFamily, name: str | None) -> list[LookupSource]:
+        """The archive first; without one, what some window holds may do."""
+        stream, boundary = family.plan.source.stream, self.pool.boundary
+        basis = (boundary, self.pool.streams[stream].instants)
+        if isinstance(family, CountedFamily):
+            return [RowLookupSource(family, *basis)]
+        since = (
+            max(family.subscriptions[n].since for n, _ in family.members[name].feeds)
+            if name is not None
+            else MIN_POSITION
+        )
+        archives = [family.archive] if family.archive else [_archive_of(family, holder) for holder in family.evaluators]
+        archives = archives or [Archive(family.columns, None, family.created_at)]
+        newest = (self.engine.newest(stream) or 0) + boundary.shift
+        # Nothing is newer than the newest row: a window that reaches up to it cuts no pane that is still open.
+        coming = [replace(pane, end=max(min(pane.end, newest), pane.start)) for pane in family.pending_panes]
+        shelf = TierLookupSource if family.plan.positional else PaneLookupSource
+        return [shelf(family, *basis, archive, coming, since) for archive in archives]
+
+
+def _archive_of(family: TimeFamily, holder: Evaluator) -> Archive:
+    """What a holder holds, as if it were kept for lookups."""
+    archive = Archive(family.columns, None, max(holder.forgotten_until, family.created_at))
+    for pane in (*holder.panes(), *holder.waiting):
+        archive.take(pane)
+    return archive

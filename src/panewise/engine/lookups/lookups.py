@@ -1,0 +1,171 @@
+"""Answers on demand: the state of a query, or of any window over the same groups, at any instant that is kept.
+
+"Resource sharing": an operator does not stream its answers, it is asked. What a lookup says follows from everything
+that has arrived, rows that came late for a standing query included.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.core.errors import BindProblem, SchemaProblem, StateProblem, TimeProblem, did_you_mean
+from panewise.core.time import MAX_TICK, MIN_TICK, Domain, Instant, Ticks
+from panewise.engine.lookups.pane_source import GroupAnswers, KeyValues, LookupSource
+from panewise.engine.pool import Pool
+from panewise.plan import PanePlan
+from panewise.window import LogicalWindow, MultiGranular, Rows
+
+#: An instant as users write it.
+InstantLike = int | str | datetime
+#: So many windows may be asked for at once.
+MAX_WINDOWS = 1 << 22
+#: So many texts of lookups are remembered.
+CACHED_TEXTS = 256
+
+
+class PoolLookups(ABC):
+    """Whoever keeps panes and is asked about the queries of a pool."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        # Somebody who asks once often asks again, and reading a text takes longer than answering it.
+        self._read = lru_cache(CACHED_TEXTS)(pool.plan)
+
+    def lookup(
+        self,
+        query: str,
+        at: InstantLike | Sequence[InstantLike] | Ticks | None = None,
+        keys: KeyValues | None = None,
+        between: tuple[InstantLike | Sequence[InstantLike] | Ticks, InstantLike | Sequence[InstantLike] | Ticks]
+        | None = None,
+    ) -> pa.Table:
+        """The state of a query: a registered one by its name, or any other by its text, from the panes kept for those.
+
+        `at` is an instant or several; without one the newest that is final. `keys` names groups, by default all.
+        `between` asks for stretches of time `(start, end]` instead of the query's own window.
+        """
+        name, plan = self.resolve_query(query)
+        return pa.concat_tables(
+            draft.finish(self.pool.host) for draft in self.group_answers(name, plan, at, keys, between)
+        )
+
+    def group_answers(
+        self,
+        name: str | None,
+        plan: PanePlan,
+        at: InstantLike | Sequence[InstantLike] | Ticks | None = None,
+        keys: KeyValues | None = None,
+        between: tuple[InstantLike | Sequence[InstantLike] | Ticks, InstantLike | Sequence[InstantLike] | Ticks]
+        | None = None,
+    ) -> list[GroupAnswers]:
+        """All that a lookup takes from the panes that are kept; the rest can be done when they have changed."""
+        if at is not None and between is not None:
+            raise BindProblem("at and between are both given", fix="give one of them")
+        domain = plan.query.domain
+        if between is not None:
+            starts, ends = _parse_between(between, domain)
+            self._refuse_too_many(len(starts))
+            if (starts > ends).any():
+                raise BindProblem("a stretch of time ends before it begins", fix="give the earlier instant first")
+            return self._first_answer(name, plan, lambda shelf: shelf.answer_between(plan, starts, ends, keys))
+        instants = self.final_instant(name, plan) if at is None else parse_instants(at, domain)
+        self._refuse_too_many(len(instants) * len(plan.levels))
+        return self._first_answer(name, plan, lambda shelf: shelf.answer_at(plan, instants, keys))
+
+    @abstractmethod
+    def lookup_sources(self, name: str | None, plan: PanePlan) -> list[LookupSource]:
+        """Where panes for a query may be found, the best place first; a refusal where nobody keeps them."""
+
+    @abstractmethod
+    def final_instant(self, name: str | None, plan: PanePlan) -> Ticks:
+        """The newest instant that is final, if there is any."""
+
+    def resolve_query(self, query: str) -> tuple[str | None, PanePlan]:
+        """The name of a registered query, if it is one, and how it is answered."""
+        standing = self.pool.queries.get(query)
+        name = query if standing is not None else None
+        if standing is None and (not isinstance(query, str) or len(query.split()) < 2):
+            fix = did_you_mean(str(query), self.pool.queries or ["SELECT ..."])
+            raise BindProblem(f"there is no query {query!r}", fix=fix)
+        plan = self._read(query) if standing is None else standing.plan
+        if not isinstance(plan, PanePlan):
+            raise BindProblem(
+                "a lookup is answered from panes, and this query is answered from rows",
+                fix="look up grouped aggregates over one window",
+            )
+        return name, plan
+
+    def _first_answer(
+        self, name: str | None, plan: PanePlan, answer: Callable[[LookupSource], list[GroupAnswers]]
+    ) -> list[GroupAnswers]:
+        """The answer of the first shelf that holds all it takes."""
+        self._refuse_sessions(plan)
+        problem: StateProblem | None = None
+        for shelf in self.lookup_sources(name, plan):
+            try:
+                return answer(shelf)
+            except StateProblem as found:
+                problem = problem or found
+        raise problem or StateProblem("no panes are kept yet", fix="feed rows first")
+
+    def _refuse_sessions(self, plan: PanePlan) -> None:
+        windows = plan.window.levels if isinstance(plan.window, MultiGranular) else (plan.window,)
+        if not all(isinstance(window, LogicalWindow | Rows) for window in windows):
+            raise BindProblem("sessions end when their items say so, not when somebody asks", fix="use RANGE or ROWS")
+
+    def _refuse_too_many(self, windows: int) -> None:
+        if windows > MAX_WINDOWS:
+            raise SchemaProblem(f"{windows} windows are too many for one lookup", fix=f"ask for at most {MAX_WINDOWS}")
+
+
+def _parse_between(between: Any, domain: Domain) -> tuple[Ticks, Ticks]:
+    """Where stretches of time begin and end; one instant on a side holds for all of the other."""
+    if not isinstance(between, tuple | list) or len(between) != 2:
+        raise BindProblem(f"between={between!r} is no pair", fix="give (starts, ends)")
+    starts, ends = (parse_instants(side, domain) for side in between)
+    if len(starts) != len(ends) and 1 not in (len(starts), len(ends)):
+        raise BindProblem(f"{len(starts)} starts do not go with {len(ends)} ends", fix="give as many of each")
+    both = np.broadcast_arrays(starts, ends)
+    return both[0], both[1]
+
+
+def parse_instants(when: InstantLike | Sequence[InstantLike] | Ticks, domain: Domain) -> Ticks:
+    """Instants as users write them, one or many."""
+    if isinstance(when, np.ndarray):
+        return _ticks_from_array(when, domain)
+    several = when if isinstance(when, Sequence) and not isinstance(when, str) else [when]
+    return np.array([parse_instant(each, domain) for each in several], np.int64)
+
+
+def _ticks_from_array(array: Ticks, domain: Domain) -> Ticks:
+    """An array of ticks, or of datetime64 where time is a timestamp."""
+    dated = array.dtype.kind == "M" and domain is Domain.TIMESTAMP
+    if array.ndim != 1 or (len(array) and array.dtype.kind != "i" and not dated):
+        raise TimeProblem(
+            f"an array of {array.ndim} dimensions of {array.dtype} holds no instants",
+            fix="use one dimension of int64, or of datetime64 where time is a timestamp",
+        )
+    whole = array.astype("datetime64[us]") if dated else array
+    ticks = whole.astype(np.int64)
+    strange = (whole.astype(array.dtype) != array) | (ticks <= MIN_TICK) | (ticks >= MAX_TICK)
+    if strange.any():
+        raise TimeProblem(
+            f"instant {array[strange][0]} is outside of time" + " or finer than a microsecond" * dated,
+            fix=f"use whole ticks between {MIN_TICK} and {MAX_TICK}",
+        )
+    return ticks
+
+
+def parse_instant(value: InstantLike, domain: Domain) -> int:
+    """A point in time as users write it."""
+    found = Instant.parse(value.isoformat() if isinstance(value, datetime) else value, domain)
+    if found.of_day:
+        raise BindProblem(f"instant {value!r} has no date", fix="write a date and a time")
+    return found.tick

@@ -1,0 +1,48 @@
+"""Lookups of aggregates that look at where items lie: kept panes are put into the tiers of the window once more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from panewise.aggregate import StateWords, concat_states, states_at
+from panewise.core.errors import BindProblem
+from panewise.core.time import Ticks, floor_to_grid
+from panewise.engine.lookups.pane_source import GroupAnswers, KeyValues, PaneLookupSource, bounds_of, scope_of
+from panewise.engine.panes.tiers import granule_of
+from panewise.plan import PanePlan
+from panewise.stores.tiers import Tiers
+from panewise.window import Sliding
+
+
+class TierLookupSource(PaneLookupSource):
+    """Panes that were cut for the levels of one window."""
+
+    def answer_at(self, plan: PanePlan, instants: Ticks, keys: KeyValues | None) -> list[GroupAnswers]:
+        codes = self._group_codes(plan, keys)
+        drafts = []
+        for number, window in enumerate(plan.views.levels):
+            seen = floor_to_grid(instants, window.start, window.step)
+            every = [self._states(plan, number, int(at), window) for at in seen]
+            found = [column.identity(0) for column in self.groups.columns]
+            if every:
+                found = [concat_states([states_at(states[n], codes) for states in every]) for n in range(len(found))]
+            level = number if len(plan.views.levels) > 1 else None
+            drafts.append(self._group_answers(plan, found, codes, bounds_of(window, instants, self.instants), level))
+        return drafts
+
+    def answer_between(self, plan: PanePlan, starts: Ticks, ends: Ticks, keys: KeyValues | None) -> list[GroupAnswers]:
+        raise BindProblem("a stretch of time has no tiers to look at", fix="ask for the window of the query")
+
+    def _states(self, plan: PanePlan, level: int, at: int, window: Sliding) -> list[StateWords]:
+        """What every group holds at an instant of a level."""
+        views, grains = replace(plan.views, shift=self.boundary.shift), plan.grains
+        lows, highs = scope_of(window, np.array([at], np.int64), self.boundary)
+        panes = self.archive.panes_within(
+            max(int(lows[0]), self.since), int(highs[0]), self.pending_panes, views.domain
+        )
+        tiers = Tiers(self.groups.columns, [granule_of(views, number, grains) for number in range(len(views.levels))])
+        tiers.grow(len(self.groups.keys))
+        tiers.load(views.at(at, len(views.levels) - 1), panes)
+        return next(states for _, states in tiers.answers({level: views.at(at, level)}))

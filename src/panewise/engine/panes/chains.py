@@ -1,0 +1,165 @@
+"""The stairwise chains of a family: one for each group of windows, and those that stand in for them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
+
+from panewise.aggregate.states.base import StateArrays
+from panewise.core.time import Boundary
+from panewise.engine.panes.sliding import ChainEvaluator
+from panewise.engine.panes.subscriptions import Subscription
+from panewise.engine.state.snapshot import Tree
+from panewise.plan import PanePlan, shape_of, sliding_window, window_managers
+from panewise.plan.rules.group_windows import GroupingPolicy, WindowManager, WindowShape
+from panewise.stores.chain import MIN_POSITION
+from panewise.stores.pane import Pane
+from panewise.window import Sliding
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyProgress:
+    """How far a family has come when a window joins or leaves."""
+
+    #: The origin of all sliding windows of the family: windows with another START AT are another family.
+    origin: int
+    #: The end of the newest pane that has been closed, and the last instant that has been answered.
+    closed: int
+    passed: int
+    keys: int
+    #: The panes that are still open.
+    coming: Sequence[Pane]
+
+
+class Chains:
+    """Window managers by lag, and for each of their groups a chain."""
+
+    def __init__(self, columns: Sequence[StateArrays], boundary: Boundary, policy: GroupingPolicy) -> None:
+        self.columns, self.boundary, self.policy = columns, boundary, policy
+        self.managers: dict[int, WindowManager] = {}
+        self.chains: dict[tuple[int, int], ChainEvaluator] = {}
+        #: Chains that answer windows until the chain of their group has seen enough.
+        self.standins: list[ChainEvaluator] = []
+
+    @property
+    def evaluators(self) -> list[ChainEvaluator]:
+        return [*self.chains.values(), *self.standins]
+
+    def begin(self, plans: Iterable[PanePlan], here: FamilyProgress) -> None:
+        """Group all windows at once."""
+        self.managers = window_managers(plans, self.policy)
+        for lag in self.managers:
+            self._match_chains(lag, here)
+
+    def serve(self, feed: Subscription, window: Sliding) -> None:
+        """Let a window be answered from the beginning."""
+        self._chain_of(window).serve(feed)
+
+    def embed(self, feed: Subscription, window: Sliding, here: FamilyProgress) -> None:
+        """Let a window into a running chain; where panes are not cut for it yet, a stand-in starts half-filled."""
+        self.managers.setdefault(window.lag, WindowManager(self.policy)).embed(shape_of(window))
+        self._match_chains(window.lag, here)
+        chain = self._chain_of(window)
+        since = chain.exact_since(shape_of(window), here.coming)
+        if feed.since > MIN_POSITION:
+            since = max(since, feed.since + window.lag + window.range)
+        chain.serve(feed, since=since)
+        if since > here.passed:
+            standin = self._new_chain(window.lag, [window.range], [shape_of(window).granule], here)
+            straddled = [pane.end for pane in here.coming if standin.has_edge_inside(window, pane)]
+            standin.begins = max([here.closed, feed.since, *straddled])
+            standin.serve(feed, until=since)
+            self.standins.append(standin)
+
+    def leave(self, feed: Subscription, here: FamilyProgress) -> None:
+        """Let a window go."""
+        for chain in self.evaluators:
+            chain.leave(feed.number)
+        self.standins = [standin for standin in self.standins if standin.serving]
+        if window := sliding_window(feed.window, feed.revise):
+            self.managers[window.lag].revoke(shape_of(window))
+            self._match_chains(window.lag, here)
+
+    def repack(self, here: FamilyProgress) -> None:
+        """Group anew what joins and leaves have degraded; old chains answer until the new ones have seen enough."""
+        for lag, manager in self.managers.items():
+            if not manager.is_degraded():
+                continue
+            old = {key: chain for key, chain in self.chains.items() if key[0] == lag}
+            self.chains = {key: chain for key, chain in self.chains.items() if key[0] != lag}
+            self.managers[lag] = manager.repack()
+            self._match_chains(lag, here)
+            for chain in old.values():
+                for serving in chain.serving.values():
+                    assert isinstance(serving.feed.window, Sliding)
+                    heir = self._chain_of(serving.feed.window)
+                    since = heir.exact_since(serving.frame, here.coming)
+                    heir.serve(serving.feed, since=since)
+                    serving.until = since
+            self.standins += old.values()
+
+    def drop_finished_standins(self) -> None:
+        """Let stand-ins go that are not needed any more."""
+        self.standins = [standin for standin in self.standins if not standin.is_over()]
+
+    def _match_chains(self, lag: int, here: FamilyProgress) -> None:
+        """Give every group of a manager the chain it needs, and no other."""
+        groups = {(lag, group.number): group for group in self.managers[lag].groups}
+        for key in [key for key in self.chains if key[0] == lag and key not in groups]:
+            del self.chains[key]
+        for key, group in groups.items():
+            ranges, granules = list(group.ranges), list(group.granules)
+            if key not in self.chains:
+                self.chains[key] = self._new_chain(lag, ranges, granules, here)
+            elif self.chains[key].shape != (ranges, granules):
+                self.chains[key].reshape(ranges, granules)
+
+    def _new_chain(
+        self, lag: int, ranges: Sequence[int], granules: Sequence[int], here: FamilyProgress
+    ) -> ChainEvaluator:
+        chain = ChainEvaluator(self.columns, self.boundary, lag, here.origin, ranges, granules)
+        if here.closed > MIN_POSITION:
+            chain.begins, chain.chain.lost = here.closed, here.closed + chain.shift
+        chain.grow(here.keys)
+        if here.passed > MIN_POSITION:
+            chain.skip_to(here.passed)
+        return chain
+
+    def _chain_of(self, window: Sliding) -> ChainEvaluator:
+        return self.chains[window.lag, self.managers[window.lag].group_of(shape_of(window)).number]
+
+    # ---- restarts ----------------------------------------------------------------------------------------------
+
+    def state(self) -> Tree:
+        grouped = [
+            {
+                "lag": lag,
+                "groups": [[group.number, [astuple(frame) for frame in group.shapes]] for group in manager.groups],
+                "asked": [[*astuple(frame), manager.multiplicity(frame)] for frame in manager.shapes],
+            }
+            for lag, manager in self.managers.items()
+        ]
+        return {
+            "managers": grouped,
+            "chains": [[*key, chain.state()] for key, chain in self.chains.items()],
+            "standins": [[standin.lag, standin.state()] for standin in self.standins],
+        }
+
+    def restore(self, state: Tree, feeds: Mapping[int, Subscription], here: FamilyProgress) -> None:
+        for saved in state["managers"]:
+            groups = {number: [WindowShape(*frame) for frame in frames] for number, frames in saved["groups"]}
+            asked = Counter({WindowShape(length, slide): count for length, slide, count in saved["asked"]})
+            self.managers[saved["lag"]] = WindowManager.restore(self.policy, groups, asked)
+        self.chains = {(lag, n): self._restore_chain(lag, saved, feeds, here) for lag, n, saved in state["chains"]}
+        self.standins = [self._restore_chain(lag, saved, feeds, here) for lag, saved in state["standins"]]
+
+    def _restore_chain(
+        self, lag: int, saved: Tree, feeds: Mapping[int, Subscription], here: FamilyProgress
+    ) -> ChainEvaluator:
+        chain = ChainEvaluator(self.columns, self.boundary, lag, here.origin, *saved["shape"])
+        chain.grow(here.keys)
+        for number, since, until in saved["serving"]:
+            chain.serve(feeds[number], since, until)
+        chain.restore(saved)
+        return chain

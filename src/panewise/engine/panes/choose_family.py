@@ -1,0 +1,23 @@
+"""Which family answers a query from panes or rows: what its window is decided by."""
+
+from __future__ import annotations
+
+from panewise.algebra import Host
+from panewise.core.time import Boundary
+from panewise.engine.panes.counted_family import CountedFamily
+from panewise.engine.panes.family import Family
+from panewise.engine.panes.session_family import SessionFamily
+from panewise.engine.panes.time_family import TimeFamily
+from panewise.plan import PanePlan
+from panewise.plan.rules.group_windows import GroupingPolicy
+from panewise.window import Rows, Session
+
+
+def create_family(plan: PanePlan, boundary: Boundary, host: Host, policy: GroupingPolicy) -> Family:
+    """A new family for queries like this one."""
+    match plan.window:
+        case Session():
+            return SessionFamily(plan, boundary, host)
+        case Rows():
+            return CountedFamily(plan, boundary, host)
+    return TimeFamily(plan, boundary, host, policy)

@@ -1,0 +1,93 @@
+"""How rows become groups: keys as codes, and what each column of states is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+
+from panewise.aggregate import CountAll, Int64Array, Items, Min, StateArrays
+from panewise.aggregate.states.counts import CountStates
+from panewise.algebra import known_expiry
+from panewise.core.time import Boundary
+from panewise.engine.intake import Arrivals
+from panewise.engine.keys import Keys
+from panewise.plan import PanePlan, time_span
+from panewise.window import Landmark
+
+SMALLEST_BLOCK, LARGEST_BLOCK = 1 << 17, 1 << 22
+
+
+class GroupEncoder:
+    """The keys and the columns of states that an aggregation asks for."""
+
+    def __init__(self, plan: PanePlan) -> None:
+        self.plan = plan
+        types = {c.name: c.type for c in plan.group.child.columns}
+        self.keys = Keys([types[key] for key in plan.group.keys])
+        #: Presence first, then one for each aggregate, then the oldest item where results say when they expire.
+        self.columns: list[StateArrays] = [CountStates()]
+        self.expiry_column = expiry_column(plan)
+        #: The calls that have a column of their own; COUNT(*) is the presence.
+        self.stored_calls = [call for call in plan.group.calls if not isinstance(call.aggregate, CountAll)]
+        self.columns += [call.aggregate.state_arrays() for call in self.stored_calls]
+        if self.expiry_column:
+            self.columns.append(Min(pa.int64()).state_arrays())
+
+    def _encode_blocks(self, table: pa.Table, rows: Arrivals) -> Iterator[tuple[slice, Int64Array, list[Items]]]:
+        """Rows in blocks: the slice they are, their codes, and what each column of states is made from.
+
+        Blocks are small enough to stay in the cache, and not smaller than the number of groups.
+        """
+        arrays = arrays_of(table)
+        where = slice(0, 0)
+        while where.stop < len(rows):
+            start = where.stop
+            size = min(max(4 * len(self.keys), SMALLEST_BLOCK), LARGEST_BLOCK)
+            where = slice(start, min(start + size, len(rows)))
+            part = {name: array.slice(start, where.stop - start) for name, array in arrays.items()}
+            codes = self.keys.encode([part[key] for key in self.plan.group.keys], where.stop - start)
+            yield where, codes, self._items(part, rows.times[where], rows.order_of(where))
+
+    def _encode_rows(self, table: pa.Table, rows: Arrivals) -> tuple[Int64Array, list[Items]]:
+        """The same in one piece."""
+        arrays = arrays_of(table)
+        codes = self.keys.encode([arrays[key] for key in self.plan.group.keys], len(rows))
+        return codes, self._items(arrays, rows.times, rows.order)
+
+    def _items(self, part: Mapping[str, pa.Array], times: Int64Array, order: Int64Array) -> list[Items]:
+        items = [Items((), times, order)]
+        items += [Items(tuple(part[a] for a in call.arguments), times, order) for call in self.stored_calls]
+        if self.expiry_column:
+            items.append(Items((pa.array(times),), times, order))
+        return items
+
+
+def expiry_column(plan: PanePlan) -> str | None:
+    """The column in which results of a query say when they leave, if they do."""
+    by_time, orders = known_expiry(plan.query.root) if plan.reports_changes else (False, 0)
+    return "expires_at" if by_time else "expires_order" if orders else None
+
+
+#: Which family a query belongs to, and how its results say when they expire.
+FamilyKey = tuple[object, str | None]
+
+
+def family_key(plan: PanePlan) -> FamilyKey:
+    """Queries with the same home share panes."""
+    return plan.family_key, expiry_column(plan)
+
+
+def admitted_times(plan: PanePlan, boundary: Boundary) -> tuple[int, int]:
+    """The first and last time of items that count at all."""
+    first, last = time_span(plan.window)
+    upper = isinstance(plan.window, Landmark) and plan.window.upper
+    return first, last - boundary.shift if upper else last
+
+
+def arrays_of(table: pa.Table) -> dict[str, pa.Array]:
+    """Columns in one piece each, which they often are already."""
+    return {
+        name: column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }

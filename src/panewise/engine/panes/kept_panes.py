@@ -1,0 +1,168 @@
+"""Windows that look back at will: panes are kept as they are and combined again for every answer.
+
+For extents that change with time, and for LATE REVISE, which says past instants again.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from panewise.aggregate import Int64Array, StateArrays, StateWords, runs
+from panewise.core.time import Boundary
+from panewise.engine.panes.evaluators import END_OF_TIME, Evaluator, on_grid
+from panewise.engine.panes.subscriptions import Chunk, Subscription
+from panewise.engine.state.snapshot import Tree
+from panewise.stores.chain import MIN_POSITION
+from panewise.stores.pane import Pane, merge_panes
+from panewise.window import Contents, LogicalWindow, Sliding
+
+
+class KeptPanesEvaluator(Evaluator):
+    """One feed. Space O(panes); bounded only where the window says how far back it can ever look."""
+
+    def __init__(self, columns: Sequence[StateArrays], feed: Subscription, boundary: Boundary) -> None:
+        super().__init__(columns, boundary, feed.window.lag if isinstance(feed.window, Sliding) else 0)
+        assert isinstance(feed.window, LogicalWindow)
+        assert feed.window.grid is not None
+        self.window, self.grid, self.subscription = feed.window, feed.window.grid, feed
+        self.held: list[Pane] = []
+        #: Groups in the last answer; an extent that changes may lose any of them.
+        self.shown = np.zeros(0, np.int64)
+        #: The last instant, as long as nothing comes.
+        self._known: tuple[tuple[int, int], int] | None = None
+        self.join(feed)
+
+    def next_instant(self) -> int | None:
+        if self.held:
+            return on_grid(self.at + 1, *self.grid)
+        return on_grid(max(self.waiting[0].end + self.lag, self.at + 1), *self.grid) if self.waiting else None
+
+    def is_exhausted(self) -> bool:
+        """The window itself knows after which instant it can hold nothing of what there was."""
+        if self.waiting:
+            return False
+        if not self.held:
+            return True
+        return self.at >= self._last_instant()
+
+    def _last_instant(self) -> int:
+        """The last instant of the window over all there was."""
+        ends = min(self.held[0].end, self.entry_bounds.oldest), max(self.held[-1].end, self.entry_bounds.newest)
+        if self._known is None or self._known[0] != ends:
+            times = np.unique(ends) - self.boundary.shift
+            instants = self.window.instants(Contents.of(times), self.boundary)
+            self._known = ends, int(instants[-1]) if len(instants) else MIN_POSITION
+        return self._known[1]
+
+    def step(self, at: int, fresh: list[Pane], opened: bool) -> Iterator[Chunk]:
+        self.absorb(at, fresh)
+        states = self._answer(at)
+        for touched in self._touched.values():
+            touched.add(self.shown)
+            self.shown = np.flatnonzero(states[0][0])
+            touched.add(self.shown)
+        yield from self._chunks(at, [self.subscription], states)
+
+    def change_instants(self) -> Iterator[int]:
+        # What is said again, or as changes, is looked at instant by instant.
+        if self.subscription.changes or self.subscription.revise is not None:
+            yield self.at + 1
+        elif self.finishing and self.held and not self.waiting:
+            yield self._last_instant() + 1
+
+    def current_states(self) -> Iterator[tuple[list[Subscription], list[StateWords]]]:
+        return iter(())
+
+    def _repeat_states(self, upto: int | None) -> Iterator[Chunk]:
+        """Whole states at all instants before the next pane comes; those that hold the same panes are told together."""
+        last = min(self.next_change(), END_OF_TIME if upto is None else upto + 1) - 1
+        instants = (
+            self._instants(self.subscription, last) if self.held and last < END_OF_TIME - 1 else np.zeros(0, np.int64)
+        )
+        if not len(instants):
+            return
+        ends = np.array([pane.end for pane in self.held])
+        low, high = self.window.scope(instants, self.boundary)
+        firsts = np.searchsorted(ends, low + self.boundary.shift - 1, "right")
+        stops = np.maximum(np.searchsorted(ends, high + self.boundary.shift, "right"), firsts)
+        for begin, end in zip(*runs(firsts * (len(ends) + 1) + stops), strict=True):
+            if firsts[begin] < stops[begin]:
+                for chunk in self._chunks(
+                    int(instants[begin]), [self.subscription], self._answer(int(instants[begin]))
+                ):
+                    yield replace(chunk, again=instants[begin + 1 : end])
+        self.skip_to(last)
+
+    def absorb(self, at: int, fresh: list[Pane]) -> None:
+        self.held.extend(fresh)
+        self._forget(at)
+
+    def admit(self, pane: Pane) -> None:
+        insort(self.held, pane, key=lambda p: p.end)
+
+    def revisions(self, pane: Pane, visible: int) -> Iterator[Chunk]:
+        if self.subscription.revise is None:
+            return
+        origin, step = self.grid
+        for at in range(on_grid(visible - self.subscription.revise, origin, step), min(visible, self.at + 1), step):
+            low, high = self._scope(at)
+            if low < pane.end <= high:
+                yield from self._chunks(at, [self.subscription], self._answer(at), revised=True)
+
+    @property
+    def forgotten_until(self) -> int:
+        return (
+            self.at - self._lookback(self.window)
+            if isinstance(self.window, Sliding) and self.at > MIN_POSITION
+            else MIN_POSITION
+        )
+
+    def panes(self) -> list[Pane]:
+        return list(self.held)
+
+    def load(self, panes: list[Pane]) -> None:
+        self.held = list(panes)
+
+    def state(self) -> Tree:
+        return super().state() | {"shown": self.shown.tolist()}
+
+    def restore(self, state: Tree) -> None:
+        super().restore(state)
+        self.shown = np.array(state["shown"], np.int64)
+
+    def recode(self, codes: Int64Array) -> None:
+        super().recode(codes)
+        self.shown = codes[self.shown]
+
+    def unreported_groups(self) -> Iterator[Int64Array]:
+        yield from super().unreported_groups()
+        yield self.shown
+
+    def _answer(self, at: int) -> list[StateWords]:
+        low, high = self._scope(at)
+        inside = [pane for pane in self.held if low < pane.end <= high]
+        states = [column.identity(self.size) for column in self.columns]
+        if inside:
+            whole = merge_panes(self.columns, inside)
+            for words, found in zip(states, whole.states, strict=True):
+                for word, value in zip(words, found, strict=True):
+                    word[whole.where] = value
+        return states
+
+    def _scope(self, at: int) -> tuple[int, int]:
+        """Positions in `(low, high]`."""
+        low, high = self.window.scope(np.array([at], np.int64), self.boundary)
+        return int(low[0]) + self.boundary.shift - 1, int(high[0]) + self.boundary.shift
+
+    def _forget(self, at: int) -> None:
+        if isinstance(self.window, Sliding):
+            reach = self._lookback(self.window)
+            self.held = [pane for pane in self.held if pane.end > at - reach]
+
+    def _lookback(self, window: Sliding) -> int:
+        """How far back instants that may still be said again look."""
+        return window.range + self.lag + (self.subscription.revise or 0) + self.grid[1]

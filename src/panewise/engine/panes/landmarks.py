@@ -1,0 +1,128 @@
+"""Landmark and cumulating windows: a total for every group that only grows, until its period ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from panewise.aggregate import StateArrays, StateWords
+from panewise.core.time import Boundary
+from panewise.engine.panes.evaluators import END_OF_TIME, Evaluator, on_grid
+from panewise.engine.panes.subscriptions import Chunk, Subscription
+from panewise.stores.chain import MIN_POSITION
+from panewise.stores.pane import Pane
+from panewise.stores.totals import PaneTotal
+from panewise.window import Cumulate, Landmark, LogicalWindow, Pattern
+
+
+class AccumulatingEvaluator(Evaluator):
+    """One feed, one total. Space O(groups), whatever the length of the stream."""
+
+    def __init__(self, columns: Sequence[StateArrays], feed: Subscription, boundary: Boundary) -> None:
+        super().__init__(columns, boundary)
+        assert isinstance(feed.window, LogicalWindow)
+        self.window, self.subscription = feed.window, feed
+        self.totals: list[PaneTotal] | None = None
+        #: The last position before the current period.
+        self.floor = MIN_POSITION
+        self.join(feed)
+
+    def next_instant(self) -> int | None:
+        if self.window.grid is None:
+            candidates = self._openings[:1] + ([self.waiting[0].end] if self.waiting else [])
+            return min(candidates, default=None)
+        if self.totals is not None:
+            following = on_grid(self.at + 1, *self.window.grid)
+            return None if self.at >= self._closing_instant() else following
+        return on_grid(max(self.waiting[0].end, self.at + 1), *self.window.grid) if self.waiting else None
+
+    def _closing_instant(self) -> int:
+        """From this instant on nothing can change any more."""
+        return (
+            self.window.closing_instant
+            if isinstance(self.window, Landmark) and self.window.upper is not None
+            else END_OF_TIME
+        )
+
+    def is_exhausted(self) -> bool:
+        if self.waiting or self._openings:
+            return False
+        # What lasts is reported until the first instant that has seen every item, even one that no group holds.
+        lasting = self.window.pattern is Pattern.MONOTONIC and self.at >= self._first_complete_instant()
+        return lasting or self.totals is None
+
+    def _first_complete_instant(self) -> int:
+        """The first instant that sees every item."""
+        grid = self.window.grid or (0, 1)
+        newest, heard = on_grid(self.entry_bounds.newest, *grid), on_grid(self.entry_bounds.heard, *grid)
+        return max(newest, heard) if heard <= self._closing_instant() else newest
+
+    def _has_unreported(self, at: int) -> bool:
+        # Nothing is ever lost from a window that lasts; what comes late to its last instant changes nothing any more.
+        return super()._has_unreported(at) and self.window.pattern is not Pattern.MONOTONIC
+
+    def step(self, at: int, fresh: list[Pane], opened: bool) -> Iterator[Chunk]:
+        self.absorb(at, fresh)
+        for feeds, states in self.current_states():
+            yield from self._chunks(at, feeds, states)
+
+    def current_states(self) -> Iterator[tuple[list[Subscription], list[StateWords]]]:
+        totals = self.totals or [PaneTotal(column) for column in self.columns]
+        for total in totals:
+            total.grow(self.size)
+        # Copied, because totals go on growing in place after they have been answered.
+        yield [self.subscription], [tuple(word.copy() for word in total.total()) for total in totals]
+
+    def change_instants(self) -> Iterator[int]:
+        if self.totals is None:
+            return
+        if isinstance(self.window, Cumulate):
+            start, _ = self.window.bounds(self.at)
+            yield (start or 0) + self.window.size + 1
+        elif self.finishing and not self.waiting and not self._openings:
+            yield self._first_complete_instant() + 1
+        yield self._closing_instant() + 1
+
+    def absorb(self, at: int, fresh: list[Pane]) -> None:
+        self._start_period(on_grid(at, *(self.window.grid or (0, 1))))
+        for pane in fresh:
+            self._add(pane)
+
+    def admit(self, pane: Pane) -> None:
+        # What comes late counts from the next instant on, which may belong to another period.
+        self.absorb(self.at + 1, [pane])
+
+    def _add(self, pane: Pane) -> None:
+        if pane.end <= self.floor:
+            return
+        if self.totals is None:
+            self.totals = [PaneTotal(column) for column in self.columns]
+        for total, words in zip(self.totals, pane.states, strict=True):
+            total.grow(self.size)
+            total.push(pane.where, words)
+
+    @property
+    def forgotten_until(self) -> int:
+        return self.floor
+
+    def panes(self) -> list[Pane]:
+        if self.totals is None:
+            return []
+        states = [total.total() for total in self.totals]
+        codes = np.flatnonzero(states[0][0])
+        return [Pane(self.floor, self.at, codes, tuple(tuple(word[codes] for word in words) for words in states))]
+
+    def load(self, panes: list[Pane]) -> None:
+        self.totals = None
+        for pane in panes:
+            self.floor = pane.start
+            self._add(pane)
+
+    def _start_period(self, at: int) -> None:
+        """Begin anew where an instant belongs to another period."""
+        low, _ = self.window.scope(np.array([at], np.int64), self.boundary)
+        floor = int(low[0]) + self.boundary.shift - 1
+        if floor != self.floor:
+            self._touch(self._touched, self.panes())
+            self.floor, self.totals = floor, None

@@ -1,0 +1,400 @@
+"""A family of queries over time-based windows: one set of panes, cut once, answers all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.aggregate import Int64Array
+from panewise.aggregate.states.positional import PositionalStates
+from panewise.algebra import Host
+from panewise.core.time import Boundary, refuse_many_instants
+from panewise.engine.intake import Arrivals
+from panewise.engine.lateness import Ledger, late_verdict, presence
+from panewise.engine.lookups.archive import Archive
+from panewise.engine.panes.chains import Chains, FamilyProgress
+from panewise.engine.panes.evaluators import EntryBounds, Evaluator
+from panewise.engine.panes.family import EnteringRows, Family, filter_items
+from panewise.engine.panes.kept_panes import KeptPanesEvaluator
+from panewise.engine.panes.landmarks import AccumulatingEvaluator
+from panewise.engine.panes.open_panes import OpenPanes
+from panewise.engine.panes.subscriptions import Subscription
+from panewise.engine.panes.tiers import TierEvaluator
+from panewise.engine.state.snapshot import Tree, pane_tree, panes_from
+from panewise.plan import PanePlan, sliding_window, window_edges
+from panewise.plan.cuts import Cuts, Edges, coarsest_cuts
+from panewise.plan.rules.group_windows import GroupingPolicy, WindowManager
+from panewise.stores.chain import MIN_POSITION
+from panewise.stores.pane import Pane
+from panewise.window import FOREVER, Contents, Cumulate, Landmark, LogicalWindow, Sliding, Varying, Window
+
+#: Single ticks, for late rows.
+TICK_CUTS = Cuts(0, 1, np.zeros(1, np.int64))
+
+
+@dataclass(frozen=True)
+class LatePanes:
+    """Late rows as panes, and the instant from which they count."""
+
+    visible: int
+    panes: list[Pane]
+
+
+class TimeFamily(Family):
+    """Rows go into open panes; closed panes go to the holders of all windows; holders answer at their instants."""
+
+    def __init__(self, plan: PanePlan, boundary: Boundary, host: Host, policy: GroupingPolicy) -> None:
+        super().__init__(plan, boundary, host)
+        self.chains = Chains(self.columns, boundary, policy)
+        self.others: dict[int, Evaluator] = {}
+        #: Where aggregates look at where items lie: their tiers, by the position from which items count.
+        self.tiers: dict[int, TierEvaluator] = {}
+        self.open = OpenPanes(self.columns, TICK_CUTS)
+        self.late: list[LatePanes] = []
+        #: The end of the newest pane that has been closed.
+        self.closed = MIN_POSITION
+        #: For windows that report silence, the first and last instant at which they held items.
+        self.reach: dict[int, tuple[int, int]] = {}
+        self.begun = False
+        #: Rows up to this position came before the family was founded.
+        self.created_at = MIN_POSITION
+        #: Panes kept for lookups, and the width they are cut to at least.
+        self.archive: Archive | None = None
+        self.grain: int | None = None
+        #: The widest reach and the shortest step of all windows, as long as they stay the same.
+        self._widest: tuple[int, int] | None = None
+
+    @property
+    def evaluators(self) -> list[Evaluator]:
+        return [*self.chains.evaluators, *self.others.values(), *self.tiers.values()]
+
+    @property
+    def managers(self) -> dict[int, WindowManager]:
+        return self.chains.managers
+
+    @property
+    def nbytes(self) -> int:
+        open_and_late = self.pending_panes
+        kept = self.archive.nbytes if self.archive else 0
+        return kept + sum(pane.nbytes for pane in open_and_late) + sum(holder.nbytes for holder in self.evaluators)
+
+    @property
+    def pending_panes(self) -> list[Pane]:
+        """Panes that are not kept yet: open ones, and late ones that wait to be heard of."""
+        return [*self.open.panes(), *(pane for late in self.late for pane in late.panes)]
+
+    def start_archive(self, length: int, grain: int | None) -> None:
+        """Keep panes for lookups from now on."""
+        self.archive, self.grain = Archive(self.columns, length, self.created_at), grain
+
+    # ---- windows come and go -----------------------------------------------------------------------------------
+
+    def _on_subscribe(self, feed: Subscription) -> None:
+        self._widest = None
+        if self.begun:
+            if not self.open.eras[-1][1].cover(window_edges(feed.window)):
+                self.open.recut(self._cuts())
+            if window := self._chain_window(feed):
+                self.chains.embed(feed, window, self._progress())
+            else:
+                self._add_evaluator(feed)
+
+    def _on_unsubscribe(self, feed: Subscription) -> None:
+        if not self.begun:
+            return
+        self.others.pop(feed.number, None)
+        self.reach.pop(feed.number, None)
+        for holder in self.tiers.values():
+            holder.leave(feed.number)
+        self.tiers = {since: holder for since, holder in self.tiers.items() if holder.subscriptions}
+        if self._chain_window(feed):
+            self.chains.leave(feed, self._progress())
+
+    def begin(self) -> None:
+        """The first rows are about to come: group all windows at once."""
+        self.begun = True
+        self.open = OpenPanes(self.columns, self._cuts())
+        self.chains.begin((member.plan for member in self.members.values()), self._progress())
+        for feed in self.subscriptions.values():
+            if window := self._chain_window(feed):
+                self.chains.serve(feed, window)
+            else:
+                self._add_evaluator(feed)
+
+    def _chain_window(self, feed: Subscription) -> Sliding | None:
+        """The window of a feed where it shares a chain with others."""
+        return None if self.plan.positional else sliding_window(feed.window, feed.revise)
+
+    def _add_evaluator(self, feed: Subscription) -> None:
+        if self.plan.positional:
+            self._tier_evaluator(feed.since).join(feed)
+            return
+        kept = feed.revise is not None or isinstance(feed.window, Varying)
+        holder = (
+            KeptPanesEvaluator(self.columns, feed, self.boundary)
+            if kept
+            else AccumulatingEvaluator(self.columns, feed, self.boundary)
+        )
+        holder.at = self.answered_until
+        holder.grow(len(self.keys))
+        self.others[feed.number] = holder
+
+    def _tier_evaluator(self, since: int) -> TierEvaluator:
+        """The tiers for feeds for which items after some position count; those that come now know what comes now."""
+        if since not in self.tiers:
+            views = replace(self.plan.views, shift=self.boundary.shift)
+            holder = TierEvaluator(self.columns, views, self.boundary, max(self.closed, since), self.plan.grains)
+            holder.grow(len(self.keys))
+            if self.answered_until > MIN_POSITION:
+                holder.skip_to(self.answered_until)
+            self.tiers[since] = holder
+        return self.tiers[since]
+
+    def _progress(self) -> FamilyProgress:
+        origin = next((window.start for f in self.subscriptions.values() if isinstance(window := f.window, Sliding)), 0)
+        return FamilyProgress(origin, self.closed, self.answered_until, len(self.keys), self.open.panes())
+
+    def _cuts(self) -> Cuts:
+        grains = [*self.plan.grains, *([] if self.grain is None else [self.grain])]
+        windows = (edge for feed in self.subscriptions.values() for edge in window_edges(feed.window))
+        return coarsest_cuts([*(Edges(0, grain) for grain in grains), *windows])
+
+    # ---- rows and time -----------------------------------------------------------------------------------------
+
+    def take(self, entering: EnteringRows, ledger: Ledger) -> None:
+        self._note_arrivals(entering.rows, ledger)
+        table, kept = entering.grouped, entering.kept
+        rows = entering.rows if kept is None else entering.rows.take(kept)
+        if not self.begun:
+            self.begin()
+        late = rows.late_flags()
+        if late is not None:
+            self._take_late(table.filter(pa.array(late)), rows.take(np.flatnonzero(late)))
+            on_time = np.flatnonzero(~late)
+            table, rows = table.take(pa.array(on_time)), rows.take(on_time)
+        if not len(rows):
+            return
+        for where, codes, items in self._encode_blocks(table, rows):
+            self.open.take(rows.times[where] + self.boundary.shift, codes, items, len(self.keys))
+
+    def take_panes(self, keys: Sequence[pa.Array], panes: Sequence[Pane], mark: int) -> None:
+        """Take panes in that were cut elsewhere, for the same windows; their codes count the given keys.
+
+        A pane that has passed is late as a whole: no instant of any window lies inside of it.
+        """
+        if not self.begun:
+            self.begin()
+        codes = self.keys.encode(keys, len(keys[0]) if keys else 1)
+        visible, late = mark + self.boundary.shift, []
+        for pane in panes:
+            mine = pane.with_codes(codes)
+            self.entry_bounds.note(mine.end, mine.end, visible if mine.end < visible else MIN_POSITION)
+            if mine.end < visible:
+                late.append(mine)
+            else:
+                self.open.add(mine)
+        if late:
+            self.late.append(LatePanes(visible, late))
+
+    def _note_arrivals(self, rows: Arrivals, ledger: Ledger) -> None:
+        """Note how far the items reach that enter windows, grouped or not, and which windows late ones missed."""
+        late, shift, heard = rows.late_flags(), self.boundary.shift, MIN_POSITION
+        if late is not None and rows.marks is not None:
+            heard = int(rows.marks[late].max()) + shift
+            self.record_late(rows.order[late], rows.times[late] + shift, rows.marks[late] + shift, ledger)
+        if any(isinstance(feed.window, Landmark | Varying) for feed in self.subscriptions.values()):
+            self.entry_bounds.note(int(rows.times.min()) + shift, int(rows.times.max()) + shift, heard)
+        for feed in [feed for feed in self.subscriptions.values() if feed.empty]:
+            if len(seen := self._instants_seeing(feed.window, rows)):
+                first, last = self.reach.get(feed.number, (int(seen[0]), int(seen[-1])))
+                self.reach[feed.number] = min(first, int(seen[0])), max(last, int(seen[-1]))
+
+    def record_late(self, order: Int64Array, positions: Int64Array, visible: Int64Array, ledger: Ledger) -> None:
+        """Note which windows late rows missed; they are visible from an instant on."""
+        audience = self.queries_by_subscription()
+        for feed in self.subscriptions.values():
+            assert isinstance(feed.window, LogicalWindow)
+            times, patience = positions - self.boundary.shift, feed.revise or 0
+            verdict = late_verdict(feed.window, self.boundary, order, times, visible, patience)
+            ledger.add(verdict, audience[feed.number])
+
+    def _instants_seeing(self, window: Window, rows: Arrivals) -> Int64Array:
+        """The instants of a window that see some of these rows; late ones are seen from the first open instant on."""
+        late = rows.late_flags()
+        if late is None or rows.marks is None:
+            return window.instants(Contents.of(np.unique(rows.times)), self.boundary)
+        found = [window.instants(Contents.of(np.unique(rows.times[~late])), self.boundary)]
+        for time, mark in zip(rows.times[late], rows.marks[late], strict=True):
+            instants = window.instants(Contents.of(np.array([time])), self.boundary)
+            found.append(instants[instants >= mark + self.boundary.shift])
+        return np.unique(np.concatenate(found))
+
+    def _take_late(self, table: pa.Table, rows: Arrivals) -> None:
+        """Late rows wait until the instants they are late for have been answered."""
+        assert rows.marks is not None
+        positions, visible = rows.times + self.boundary.shift, rows.marks + self.boundary.shift
+        apart = any(feed.revise is not None for feed in self.subscriptions.values())
+        for where, codes, items in self._encode_blocks(table, rows):
+            turns = rows.order_of(where) if apart else visible[where]
+            for turn in np.unique(turns):
+                mine = turns == turn
+                ticks = OpenPanes(self.columns, TICK_CUTS)
+                ticks.take(positions[where][mine], codes[mine], filter_items(items, mine), len(self.keys))
+                self.late.append(LatePanes(int(visible[where][mine][0]), ticks.panes()))
+
+    def advance(self, limit: int) -> None:
+        if limit > self.answered_until:
+            self._refuse_endless(limit)
+            self._close_panes(limit)
+            self._report(limit)
+            self.answered_until = limit
+            self.chains.repack(self._progress())
+
+    def finish(self, until: int | None) -> None:
+        self._refuse_endless(until)
+        self._close_panes(None)
+        self._report(until, finishing=True)
+
+    def _close_panes(self, limit: int | None) -> None:
+        for pane in self.open.close(limit):
+            self.closed = pane.end
+            self._keep_pane(pane)
+            for holder in self.evaluators:
+                holder.take(pane)
+
+    def _keep_pane(self, pane: Pane) -> None:
+        """A pane is finished, or a late part of it: whoever keeps panes may have it."""
+        if self.archive is not None:
+            self.archive.take(pane)
+        if self.finished_panes is not None:
+            self.finished_panes.append(pane)
+
+    def _refuse_endless(self, limit: int | None) -> None:
+        """Absurd times would be reported at billions of instants; nothing has changed yet when that is said."""
+        closed = [self.closed] if self.closed > MIN_POSITION else []
+        ends = np.array([*closed, *self.open.ends, *(p.end for late in self.late for p in late.panes)], np.int64)
+        if not len(ends):
+            return
+        # What never leaves is reported as long as time goes on; in the end, to the first instant after the last item.
+        since, end = max(int(ends.min()), self.answered_until + 1), int(ends.max()) if limit is None else limit
+        if self._surely_few_instants(max(end, int(ends.max())) - since):
+            return
+        for feed in (feed for feed in self.subscriptions.values() if feed.window.grid is not None):
+            origin, step = feed.window.grid or (0, 1)
+            assert isinstance(feed.window, LogicalWindow)
+            first, leave = presence(feed.window, ends - self.boundary.shift, self.boundary)
+            last = leave - 1
+            if feed.number in self.reach:
+                # Silence is reported too.
+                begin, silent = self.reach[feed.number]
+                first, last = np.append(first, begin), np.append(last, silent if limit is None else limit)
+            last = np.where(last >= FOREVER - 1, end + step, last)
+            refuse_many_instants(
+                np.maximum(first, since), last if limit is None else np.minimum(last, limit), origin, step
+            )
+
+    def _surely_few_instants(self, span: int) -> bool:
+        """Whether a glance tells that instants are not too many: the common case, whatever the number of windows."""
+        if self._widest is None:
+            grids = [feed.window.grid or (0, 1) for feed in self.subscriptions.values()]
+            frames = [w.range + w.lag for f in self.subscriptions.values() if isinstance(w := f.window, Sliding)]
+            others = [w.size for f in self.subscriptions.values() if isinstance(w := f.window, Cumulate)]
+            self._widest = max([0, *frames, *others]), min(step for _, step in grids)
+        reach, step = self._widest
+        return (span + reach) // step < 1_000_000
+
+    def _report(self, limit: int | None, finishing: bool = False) -> None:
+        for holder in self.evaluators:
+            holder.grow(len(self.keys))
+            holder.reach = {number: span for number, span in self.reach.items() if number in holder.subscriptions}
+            holder.entry_bounds, holder.finishing = self.entry_bounds, finishing
+        waiting = []
+        for late in self.late:
+            if limit is not None and late.visible > limit + 1:
+                waiting.append(late)
+                continue
+            self._run_evaluators(late.visible - 1)
+            for pane in late.panes:
+                self._keep_pane(pane)
+            for holder in self.evaluators:
+                for pane in late.panes:
+                    self.pending_chunks += holder.insert(pane, late.visible)
+        self.late = waiting
+        self._run_evaluators(limit)
+        if not finishing:
+            self.chains.drop_finished_standins()
+
+    def _run_evaluators(self, upto: int | None) -> None:
+        for holder in self.evaluators:
+            self.pending_chunks += holder.run(upto)
+
+    # ---- forgetting --------------------------------------------------------------------------------------------
+
+    def _all_panes(self) -> Iterable[Pane]:
+        yield from self.pending_panes
+        if self.archive is not None:
+            yield from self.archive.all_panes()
+        yield from self.finished_panes or ()
+        for holder in self.evaluators:
+            yield from holder.waiting
+            yield from holder.panes()
+
+    def tidy(self) -> None:
+        super().tidy()
+        for number, column in enumerate(self.columns):
+            if isinstance(column, PositionalStates) and column.oversized:
+                column.forget(pane.states[number] for pane in self._all_panes())
+
+    def live_groups(self) -> Iterable[Int64Array]:
+        yield from (pane.codes for pane in self._all_panes())
+        for holder in self.evaluators:
+            yield from holder.unreported_groups()
+
+    def recode(self, codes: Int64Array) -> None:
+        self.open.recode(codes)
+        self.finished_panes = self.finished_panes and [pane.with_codes(codes) for pane in self.finished_panes]
+        self.late = [LatePanes(late.visible, [pane.with_codes(codes) for pane in late.panes]) for late in self.late]
+        if self.archive is not None:
+            self.archive.recode(codes)
+        for holder in self.evaluators:
+            holder.size = len(self.keys)
+            holder.recode(codes)
+
+    # ---- restarts ----------------------------------------------------------------------------------------------
+
+    def state(self) -> Tree:
+        return super().state() | {
+            "begun": self.begun,
+            "founded": self.created_at,
+            "archive": self.archive.state() if self.archive else None,
+            "closed": self.closed,
+            "reach": [[number, *span] for number, span in self.reach.items()],
+            "entered": list(astuple(self.entry_bounds)),
+            "chains": self.chains.state(),
+            "open": self.open.state(),
+            "late": [[late.visible, pane_tree(self.columns, late.panes)] for late in self.late],
+            "tiers": [[since, holder.state()] for since, holder in self.tiers.items()],
+            "others": [[number, holder.state()] for number, holder in self.others.items()],
+        }
+
+    def restore(self, state: Tree) -> None:
+        super().restore(state)
+        self.begun, self.closed, self.created_at = state["begun"], state["closed"], state["founded"]
+        self.entry_bounds = EntryBounds(*state["entered"])
+        if self.archive is not None and state["archive"] is not None:
+            self.archive.restore(state["archive"])
+        self.reach = {number: (first, last) for number, first, last in state["reach"]}
+        self.open.restore(state["open"])
+        self.late = [LatePanes(visible, panes_from(self.columns, panes)) for visible, panes in state["late"]]
+        self.chains.restore(state["chains"], self.subscriptions, self._progress())
+        for number, saved in state["others"]:
+            self._add_evaluator(self.subscriptions[number])
+            self.others[number].restore(saved)
+        for since, saved in state["tiers"]:
+            holder = self._tier_evaluator(since)
+            for number in saved["feeds"]:
+                holder.join(self.subscriptions[number])
+            holder.restore(saved)

@@ -1,5 +1,0 @@
-"""Joins, distincts, unions, differences and what stands above them: relations whose rows know when they are there."""
-
-from panewise.engine.relational.circuit import RowEngine, RowInputKey
-
-__all__ = ["RowEngine", "RowInputKey"]

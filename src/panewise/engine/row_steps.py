@@ -1,0 +1,58 @@
+"""Row-wise operators over Arrow tables: plain columns are copied, the host computes the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from panewise.algebra import Host, Project, Select
+from panewise.core.errors import PanewiseError
+from panewise.core.scalar import Scalar
+from panewise.core.time import Ticks
+from panewise.engine.blame import with_row
+from panewise.plan import RowStep
+
+
+def apply_steps(steps: Sequence[RowStep], table: pa.Table, host: Host) -> tuple[pa.Table, Ticks | None]:
+    """The table after all steps, and which rows of the input are left; None where all are."""
+    kept: Ticks | None = None
+    for step in steps:
+        match step:
+            case Select(predicate=predicate):
+                flags = pc.fill_null(evaluate_scalars([predicate], table, host)[0], False).to_numpy()
+                if not flags.all():
+                    places = np.flatnonzero(flags)
+                    kept = places if kept is None else kept[places]
+                    table = table.take(pa.array(places))
+            case Project(items=items):
+                arrays = evaluate_scalars([scalar for _, scalar in items], table, host)
+                rows = table.num_rows
+                table = pa.table(arrays, names=[name for name, _ in items]) if arrays else _bare_rows(rows)
+    return table, kept
+
+
+def evaluate_scalars(scalars: Sequence[Scalar], table: pa.Table, host: Host) -> list[pa.ChunkedArray]:
+    """Each expression for every row."""
+    computed = [s for s in scalars if s.column is None]
+    try:
+        answers = iter(_evaluate_on_host(computed, table, host))
+    except PanewiseError as problem:
+        raise with_row(problem, table, lambda some: _evaluate_on_host(computed, some, host)) from None
+    return [table.column(s.column) if s.column is not None else next(answers) for s in scalars]
+
+
+def _evaluate_on_host(computed: Sequence[Scalar], table: pa.Table, host: Host) -> list[pa.ChunkedArray]:
+    """What the host says of each expression."""
+    if not computed:
+        return []
+    needed = sorted({name for s in computed for name in s.inputs})
+    # A table without columns has no rows: the row number keeps constant expressions as long as the table.
+    return host.evaluate(computed, table.select(needed) if needed else _bare_rows(table.num_rows))
+
+
+def _bare_rows(rows: int) -> pa.Table:
+    """Rows without columns, as COUNT(*) wants them."""
+    return pa.table({"#row": np.arange(rows)})

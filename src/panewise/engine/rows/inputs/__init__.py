@@ -1,0 +1,1 @@
+"""Windows over streams as relations whose rows have lifetimes."""

@@ -1,0 +1,272 @@
+"""Windows over streams: items come in, and go out as rows that know when they are in the window."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.aggregate import Int64Array
+from panewise.algebra import Host, Windowed
+from panewise.core.time import Boundary
+from panewise.engine.intake import Arrivals
+from panewise.engine.lateness import Ledger, late_verdict
+from panewise.engine.row_steps import apply_steps
+from panewise.engine.rows.departures import Departures
+from panewise.engine.rows.spans import EMPTY, NO_EXPIRY, OPEN, RelationDelta, Spans
+from panewise.engine.state.snapshot import Tree
+from panewise.plan.pane_plan import RowStep
+from panewise.plan.row_plan import StreamInput, stream_inputs
+from panewise.window import FOREVER, LogicalWindow, Window
+
+Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
+#: The queries that look at a leaf through a window.
+Readers = Callable[[Window], Sequence[str]]
+
+
+@dataclass(frozen=True, eq=False)
+class WaitingItems:
+    """Items that have come: when each can be seen first, and the watermark that late ones met."""
+
+    table: pa.Table
+    times: Int64Array
+    order: Int64Array
+    visible: Int64Array
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def at(self, places: Int64Array) -> WaitingItems:
+        return WaitingItems(
+            self.table.take(pa.array(places)), self.times[places], self.order[places], self.visible[places]
+        )
+
+    def where(self, keep: Flags) -> WaitingItems:
+        return self if keep.all() else self.at(np.flatnonzero(keep))
+
+    def state(self) -> pa.Table:
+        words = {"#0": self.times, "#1": self.order, "#2": self.visible}
+        return pa.table([*self.table.columns, *map(pa.array, words.values())], names=[*self.table.column_names, *words])
+
+    @classmethod
+    def from_state(cls, table: pa.Table) -> WaitingItems:
+        words = (np.array(table.column(name).to_numpy(), np.int64) for name in ("#0", "#1", "#2"))
+        return cls(table.drop_columns(["#0", "#1", "#2"]), *words)
+
+
+def concat_waiting(parts: Sequence[WaitingItems], schema: pa.Schema) -> WaitingItems:
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return WaitingItems(schema.empty_table(), EMPTY, EMPTY, EMPTY)
+    words = (np.concatenate([getattr(p, n) for p in parts]) for n in ("times", "order", "visible"))
+    return WaitingItems(pa.concat_tables([p.table for p in parts]).combine_chunks(), *words)
+
+
+@dataclass(frozen=True, eq=False)
+class EnteringItems:
+    """Items that a window is about to take in, and those that come late for it."""
+
+    leaf: WindowInput
+    items: WaitingItems
+    late: WaitingItems | None
+    readers: Readers
+
+    def enter(self, ledger: Ledger) -> None:
+        """From here on nothing can fail."""
+        if len(self.items):
+            self.leaf.enter(self.items)
+        if self.late is not None and len(self.late):
+            self.leaf.record_late(self.late, ledger, self.readers)
+
+
+class WindowView:
+    """What a query sees of one of its windows: when it speaks, and of which stretch of time."""
+
+    def __init__(self, window: Window) -> None:
+        self.window = window
+        #: The last instant at which the items seen so far change anything.
+        self.last_change = -OPEN
+        #: The instants at which the window changed in the last turn, for queries that repeat themselves at each.
+        self.watched = False
+        self.changed_at = EMPTY
+
+    def bounds(self, instants: Int64Array) -> tuple[Int64Array | None, Int64Array]:
+        """`w_start` and `w_end` at some instants."""
+        return self.window.spans(instants)
+
+
+class WindowInput(WindowView, ABC):
+    """A window over one stream, or over several that are united below it."""
+
+    def __init__(self, node: Windowed, boundary: Boundary, host: Host) -> None:
+        super().__init__(node.window)
+        self.node, self.boundary, self.host = node, boundary, host
+        self.inlets: tuple[StreamInput, ...] = stream_inputs(node)
+        self.schema = pa.schema([(column.name, column.type) for column in node.columns])
+        #: Times of day wait for the first item to tell the day.
+        self.anchored = node.window.anchor_to(0) == node.window.anchor_to(86_400_000_000)
+        self.first: int | None = None
+        self.waiting: list[WaitingItems] = []
+        self.serial = 0
+
+    def anchor(self, first: int) -> None:
+        """The first item of a stream says which day times of day are on."""
+        if not self.anchored:
+            self.window, self.anchored, self.first = self.window.anchor_to(first), True, first
+
+    def read(self, stream: str, arrivals: Arrivals, alias: str | None, readers: Readers) -> Iterator[EnteringItems]:
+        """The items of a stream, wherever it is read below the window, or where it has an alias."""
+        late = arrivals.late_flags()
+        for inlet in self.inlets:
+            if inlet.stream == stream and alias in (None, inlet.source.alias):
+                items = self._items(inlet.steps, inlet, arrivals)
+                behind = None if late is None else arrivals.take(np.flatnonzero(late))
+                missed = None if behind is None else self._items(inlet.stream_steps, inlet, behind)
+                yield EnteringItems(self, replace(items, table=self._rename_columns(items.table)), missed, readers)
+
+    def _items(self, steps: Sequence[RowStep], inlet: StreamInput, arrivals: Arrivals) -> WaitingItems:
+        """The items that are left of arrivals after some steps."""
+        table = arrivals.table.rename_columns([column.name for column in inlet.source.columns])
+        table, kept = apply_steps(steps, table, self.host)
+        rows = arrivals if kept is None else arrivals.take(kept)
+        visible = rows.times + self.boundary.shift
+        late = rows.late_flags()
+        if late is not None and rows.marks is not None:
+            visible = np.where(late, rows.marks + self.boundary.shift, visible)
+        return WaitingItems(table, rows.times, rows.order, visible)
+
+    def enter_results(self, inlet: StreamInput, items: WaitingItems) -> None:
+        """Take in the results of another query."""
+        table, kept = apply_steps(inlet.steps, items.table, self.host)
+        if len(items):
+            self.anchor(int(items.times[0]))
+        items = items if kept is None else items.at(kept)
+        self.enter(WaitingItems(self._rename_columns(table), items.times, items.order, items.visible))
+
+    def _rename_columns(self, table: pa.Table) -> pa.Table:
+        names = [column.name for column in self.node.columns]
+        return table.select(range(len(names))).rename_columns(names) if names else table.select([])
+
+    def enter(self, items: WaitingItems) -> None:
+        """Items wait until they can be seen."""
+        self.waiting.append(items)
+
+    @abstractmethod
+    def note_newest(self, newest: int) -> None:
+        """An item of this time is in the window, here or elsewhere."""
+
+    def _note_changes(self, instants: Int64Array) -> None:
+        if len(instants):
+            self.last_change = max(self.last_change, int(instants.max()))
+
+    @abstractmethod
+    def advance(self, limit: int) -> RelationDelta:
+        """What became known up to an instant, which is final."""
+
+    @abstractmethod
+    def record_late(self, late: WaitingItems, ledger: Ledger, readers: Readers) -> None:
+        """Whether late items, which have just entered, missed instants at which they would have been in."""
+
+    def _next_ids(self, count: int) -> Int64Array:
+        first, self.serial = self.serial, self.serial + count
+        return np.arange(first, self.serial, dtype=np.int64)
+
+    def state(self) -> Tree:
+        items = concat_waiting(self.waiting, self.schema)
+        return {
+            "waiting": items.state(),
+            "serial": self.serial,
+            "first": self.first,
+            "last_change": self.last_change,
+        }
+
+    def restore(self, state: Tree) -> None:
+        if state["first"] is not None:
+            self.anchor(state["first"])
+        # Queries that have left may have looked at more columns.
+        items = WaitingItems.from_state(state["waiting"])
+        self.waiting = [replace(items, table=items.table.select(self.schema.names))]
+        self.serial, self.last_change = state["serial"], state["last_change"]
+
+
+class TimedInput(WindowInput):
+    """A window that time decides: every item knows its lifetime when it comes."""
+
+    def __init__(self, node: Windowed, boundary: Boundary, host: Host) -> None:
+        super().__init__(node, boundary, host)
+        self.leaving = Departures()
+
+    def advance(self, limit: int) -> RelationDelta:
+        items = concat_waiting(self.waiting, self.schema)
+        enter, leave = self._lifetimes(items)
+        self._note_last_change(self._entry_instants(items, enter), leave)
+        ready = (enter <= limit) & (enter < leave)
+        later = (enter > limit) & (enter < leave)
+        self.waiting = [items.where(later)] if later.any() else []
+        mine, enter, leave = items.where(ready), enter[ready], leave[ready]
+        expires = expiry_instants(self.window, mine.times, self.boundary)
+        ids = self._next_ids(len(mine))
+        self._note_lifetimes(enter, leave, limit)
+        return RelationDelta(Spans(mine.table, enter, leave, ids, mine.times, mine.order, expires))
+
+    def _entry_instants(self, items: WaitingItems, enter: Int64Array) -> Int64Array:
+        """When items enter; a landmark that was closed before a late one came speaks as if it had been in time."""
+        assert isinstance(self.window, LogicalWindow)
+        return np.where(enter < FOREVER, enter, self.window.lifetimes(items.times, self.boundary)[0])
+
+    def _note_lifetimes(self, enter: Int64Array, leave: Int64Array, limit: int) -> None:
+        """Remember when the window changes."""
+        if self.watched:
+            ends = leave[leave < FOREVER]
+            self.leaving.add(np.zeros(len(ends), np.int64), ends)
+            self.changed_at = np.unique(np.concatenate((enter, self.leaving.pop_until(limit)[1])))
+
+    def note_newest(self, newest: int) -> None:
+        assert isinstance(self.window, LogicalWindow)
+        self._note_last_change(*self.window.lifetimes(np.array([newest]), self.boundary))
+
+    def _note_last_change(self, enter: Int64Array, leave: Int64Array) -> None:
+        grid, inside = self.window.grid, enter < leave
+        self._note_changes(enter[inside])
+        ends = leave[inside & (leave < FOREVER)]
+        self._note_changes(ends - grid[1] if grid else ends)
+
+    def state(self) -> Tree:
+        return super().state() | {"leaving": self.leaving.state()}
+
+    def restore(self, state: Tree) -> None:
+        super().restore(state)
+        self.leaving.restore(state["leaving"])
+
+    def _lifetimes(self, items: WaitingItems) -> tuple[Int64Array, Int64Array]:
+        assert isinstance(self.window, LogicalWindow)
+        return lifetimes(self.window, items.times, items.visible, self.boundary)
+
+    def record_late(self, late: WaitingItems, ledger: Ledger, readers: Readers) -> None:
+        assert isinstance(self.window, LogicalWindow)
+        verdict = late_verdict(self.window, self.boundary, late.order, late.times, late.visible)
+        ledger.add(verdict, readers(self.node.window))
+
+
+def lifetimes(
+    window: LogicalWindow, times: Int64Array, visible: Int64Array, boundary: Boundary
+) -> tuple[Int64Array, Int64Array]:
+    """When items enter a window and leave it; late ones enter with the first of its instants that sees them."""
+    enter, leave = window.lifetimes(times, boundary)
+    late = visible > times + boundary.shift
+    return np.where(late, np.maximum(enter, window.following(visible)), enter), leave
+
+
+def expiry_instants(window: Window, times: Int64Array, boundary: Boundary) -> Int64Array:
+    """When items say they will leave a window."""
+    expires = window.expires_at(times, boundary)
+    return np.full(len(times), NO_EXPIRY) if expires is None else expires
+
+
+def columns_of(table: pa.Table, names: Sequence[str]) -> list[pa.Array]:
+    """Some columns, in one piece each."""
+    return [table.column(name).combine_chunks() for name in names]

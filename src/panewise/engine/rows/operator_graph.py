@@ -1,0 +1,408 @@
+"""Relational queries over the same streams: one operator for each different node, however many queries ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.algebra import (
+    Derived,
+    Distinct,
+    Emit,
+    Except,
+    Group,
+    Host,
+    Join,
+    Node,
+    Project,
+    Query,
+    Select,
+    Union,
+    Windowed,
+)
+from panewise.core.errors import PanewiseError, QueryProblem
+from panewise.core.time import MAX_TICK, Boundary
+from panewise.engine.blame import find_failures
+from panewise.engine.intake import Arrivals
+from panewise.engine.purge import Purge
+from panewise.engine.rows.change_emitter import ChangeEmitter
+from panewise.engine.rows.emitter import EmittedRows, Emitter, emitted_table, nothing_emitted
+from panewise.engine.rows.inputs.counted import CountedInput
+from panewise.engine.rows.inputs.sessions import SessionInput
+from panewise.engine.rows.inputs.timed import EnteringItems, TimedInput, WaitingItems, WindowInput, WindowView
+from panewise.engine.rows.operators.base import Operator, RowwiseOperator, UnionOperator
+from panewise.engine.rows.operators.distinct import DistinctOperator, ExceptOperator, can_outlive_expiry, without_expiry
+from panewise.engine.rows.operators.group import GroupOperator
+from panewise.engine.rows.operators.join import JoinOperator
+from panewise.engine.rows.operators.shared_distinct import SharedDistinct
+from panewise.engine.rows.operators.shared_join import SharedJoin
+from panewise.engine.rows.shared_items import SharedInput
+from panewise.engine.rows.snapshot_emitter import SnapshotEmitter
+from panewise.engine.rows.spans import RelationDelta
+from panewise.engine.rows.variants import OperatorKey, OperatorVariant
+from panewise.engine.state.snapshot import Tree
+from panewise.plan.row_plan import RowPlan, ShardKey, split_levels
+from panewise.plan.rules.share_operators import OperatorPlace, SharedOperators, find_shared_operators, shared_operators
+from panewise.window import Rows, Session, Window
+
+
+@dataclass(eq=False)
+class OperatorGraph:
+    """The operators of queries over the same streams: they are all as far as the slowest of these.
+
+    Queries join until the part is founded, when the first rows come; then it is known who is whose kin.
+    """
+
+    home: ShardKey
+    boundary: Boundary
+    host: Host
+    purge: Purge
+    #: Whether rows had come before its first query did: then others may come to it while it runs.
+    late: bool = False
+
+    @property
+    def streams(self) -> frozenset[str]:
+        return frozenset(stream for stream, _, _ in self.home)
+
+    def __post_init__(self) -> None:
+        self.plans: dict[str, RowPlan] = {}
+        self.built = False
+        self.kin: list[SharedOperators] = []
+        self.shared_operators: list[SharedJoin | SharedDistinct] = []
+        #: The family of each operator that has kin.
+        self.shared_by_key: dict[OperatorKey, SharedJoin | SharedDistinct] = {}
+        #: How many queries have joined families that ran already.
+        self.joined_while_running = 0
+        self.window_inputs: dict[OperatorKey, WindowInput] = {}
+        self.operators: dict[OperatorKey, Operator] = {}
+        self.emitters: dict[str, list[tuple[int | None, Emitter]]] = {}
+        #: The queries below others, whose results are streams.
+        self.inner: dict[Query, list[Emitter]] = {}
+        self.advanced_until = -MAX_TICK
+        self.finishing = False
+        #: Queries that cannot be answered any more, and why.
+        self.broken: dict[str, PanewiseError] = {}
+        self._deltas: dict[OperatorKey, RelationDelta] = {}
+        self._failed: dict[OperatorKey, PanewiseError] = {}
+        self._inner_tables: dict[Query, pa.Table] = {}
+        self._order = 0
+
+    def build(self, kin: Sequence[SharedOperators] | None = None) -> None:
+        """Make the operators of all queries that have joined; kin are those that were, or are found."""
+        if self.built:
+            return
+        self.built = True
+        self.kin = list(shared_operators(self.plans, hoping=self.late) if kin is None else kin)
+        for some in self.kin:
+            family = _new_shared_operator(self._operator_keys(some), self.boundary, self.host, self.purge)
+            self.shared_operators.append(family)
+            self.shared_by_key |= dict.fromkeys(family.members, family)
+            for leaf in family.inputs:
+                self._add_inner_queries(leaf)
+        related = {(place.query, place.level): place.since for some in self.kin for place in some}
+        for name, plan in self.plans.items():
+            self._add_emitters(name, plan, related)
+
+    def _add_emitters(self, name: str, plan: RowPlan, related: Mapping[tuple[str, int], int]) -> None:
+        self.emitters[name] = [
+            (level, self._new_emitter(query, related.get((name, number))))
+            for number, (level, query) in enumerate(plan.levels)
+        ]
+
+    def _operator_keys(self, kin: SharedOperators) -> list[OperatorKey]:
+        """The different operators among kin."""
+        return list(dict.fromkeys((place.node(self.plans), OperatorVariant(kin=place.since)) for place in kin))
+
+    def can_admit(self, name: str, plan: RowPlan) -> bool:
+        """Whether running families have all that a query needs which comes now."""
+        places = find_shared_operators(name, plan, self.kin, self.plans) if self.built and not self.broken else None
+        return bool(places) and all(
+            # What a chain of distincts has counted already would count for a newcomer too.
+            isinstance(family := self.shared_operators[number], SharedJoin)
+            and family.can_admit(place.node({name: plan}))
+            for place, number in (places or {}).items()
+        )
+
+    def admit(self, name: str, plan: RowPlan) -> None:
+        """Let a query join running families; it begins with what comes."""
+        places = find_shared_operators(name, plan, self.kin, self.plans) or {}
+        self.joined_while_running += 1
+        self.plans[name] = plan
+        for place, number in places.items():
+            key, family = (
+                (place.node(self.plans), OperatorVariant(kin=self.joined_while_running)),
+                self.shared_operators[number],
+            )
+            assert isinstance(family, SharedJoin)
+            family.admit(key)
+            self.shared_by_key[key] = family
+            self.kin[number] += (replace(place, since=self.joined_while_running),)
+        self._add_emitters(name, plan, {(place.query, place.level): self.joined_while_running for place in places})
+
+    def leave(self, name: str) -> None:
+        """Let a query go, with what it alone needed; the others are left as if it had never been there."""
+        del self.plans[name]
+        if not self.built:
+            return
+        del self.emitters[name]
+        self.broken.pop(name, None)
+        staying = [tuple(place for place in kin if place.query != name) for kin in self.kin]
+        for family, kin in zip(self.shared_operators, staying, strict=True):
+            if kin:
+                family.keep_only(self._operator_keys(kin))
+        self.shared_operators = [family for family, kin in zip(self.shared_operators, staying, strict=True) if kin]
+        self.kin = [kin for kin in staying if kin]
+        rest = OperatorGraph(self.home, self.boundary, self.host, self.purge, self.late)
+        rest.plans = self.plans
+        rest.build(self.kin)
+        self.shared_by_key = {key: family for family in self.shared_operators for key in family.members}
+        self.window_inputs = {key: self.window_inputs[key] for key in rest.window_inputs}
+        self.operators = {key: self.operators[key] for key in rest.operators}
+        self.inner = {query: self.inner[query] for query in rest.inner}
+
+    def _new_emitter(self, query: Query, related: int | None = None) -> Emitter:
+        windows = [node for node in query.root.walk() if isinstance(node, Windowed)]
+        alone = query.emit is Emit.RSTREAM and len(windows) == 1 and isinstance(windows[0].window, Session)
+        manner = OperatorVariant(alone, related)
+        held = {below for node in query.root.walk() if (node, manner) in self.shared_by_key for below in node.walk()}
+        views = [WindowView(node.window) if node in held else self._input_of(node, manner) for node in windows]
+        for view in views:
+            view.watched = view.watched or (query.emit is Emit.RSTREAM and not query.periodic)
+        self._add_operators(query.root, manner)
+        return (SnapshotEmitter if query.emit is Emit.RSTREAM else ChangeEmitter)(query, views, manner)
+
+    def _input_of(self, node: Windowed, manner: OperatorVariant) -> WindowInput:
+        if (node, manner) not in self.window_inputs:
+            self.window_inputs[node, manner] = self._new_input(node, manner)
+            self._add_inner_queries(self.window_inputs[node, manner])
+        return self.window_inputs[node, manner]
+
+    def _add_inner_queries(self, leaf: WindowInput) -> None:
+        """Have the queries whose results enter a window."""
+        for inlet in leaf.inlets:
+            if isinstance(inlet.source, Derived) and inlet.source.query not in self.inner:
+                query = inlet.source.query
+                self.inner[query] = [self._new_emitter(level) for _, level in split_levels(query)]
+
+    def _new_input(self, node: Windowed, manner: OperatorVariant) -> WindowInput:
+        match node.window:
+            case Rows():
+                return CountedInput(node, self.boundary, self.host)
+            case Session():
+                leaf = SessionInput(node, self.boundary, self.host)
+                leaf.apart = manner.apart
+                return leaf
+        return TimedInput(node, self.boundary, self.host)
+
+    def _add_operators(self, node: Node, manner: OperatorVariant) -> None:
+        """Have an operator for a node and all below it."""
+        if isinstance(node, Windowed) or (node, manner) in self.operators or (node, manner) in self.shared_by_key:
+            return
+        for child in node.children:
+            self._add_operators(child, manner)
+        self.operators[node, manner] = _new_operator(node, self.host, self.purge)
+
+    @property
+    def _all_inputs(self) -> Iterator[WindowInput]:
+        yield from self.window_inputs.values()
+        for family in self.shared_operators:
+            yield from family.inputs
+
+    def read(self, stream: str, arrivals: Arrivals, alias: str | None = None) -> Iterator[EnteringItems]:
+        """What all windows are about to take in; an expression that fails does so here."""
+        try:
+            for leaf in self._all_inputs:
+                yield from leaf.read(stream, arrivals, alias, partial(self._readers, leaf))
+        except PanewiseError:
+            raise QueryProblem(
+                find_failures(self.plans, lambda name: self._read_alone(name, stream, arrivals, alias))
+            ) from None
+
+    def _readers(self, leaf: WindowInput, window: Window) -> list[str]:
+        """The queries that look at a leaf through a window; kin share one through windows of their own."""
+        return [
+            name
+            for name, plan in self.plans.items()
+            if any(
+                node == leaf.node or (isinstance(leaf, SharedInput) and node.window == window)
+                for _, query in plan.levels
+                for node in query.root.walk()
+                if isinstance(node, Windowed)
+            )
+        ]
+
+    def _read_alone(self, name: str, stream: str, arrivals: Arrivals, alias: str | None) -> None:
+        """Read what one query would read if there were no others."""
+        alone = OperatorGraph(self.home, self.boundary, self.host, self.purge)
+        alone.plans[name] = self.plans[name]
+        alone.build()
+        for leaf in alone._all_inputs:
+            list(leaf.read(stream, arrivals, alias, lambda _: ()))
+
+    def note_newest(self, alias: str, newest: int) -> None:
+        for leaf in self._all_inputs:
+            if any(inlet.stream and inlet.source.alias == alias for inlet in leaf.inlets):
+                leaf.note_newest(newest)
+
+    def anchor(self, stream: str, first: int) -> None:
+        for leaf in self._all_inputs:
+            if any(inlet.stream == stream for inlet in leaf.inlets):
+                leaf.anchor(first)
+
+    def advance(self, limit: int, instants: pa.DataType, finishing: bool = False) -> dict[str, pa.Table]:
+        """What all queries say up to an instant; nothing more will come where they are finishing.
+
+        Those that fail are broken from then on; the others go on without them.
+        """
+        self.finishing = finishing
+        self._deltas, self._inner_tables, self._failed = {}, {}, {}
+        found = {}
+        for name, sayings in self.emitters.items():
+            try:
+                if name not in self.broken:
+                    found[name] = pa.concat_tables(
+                        [self._emit_table(each, limit, level, instants) for level, each in sayings]
+                    )
+            except PanewiseError as problem:
+                self.broken[name] = problem
+        self.advanced_until = max(self.advanced_until, limit)
+        return found
+
+    def empty_result(self, name: str, instants: pa.DataType) -> pa.Table:
+        """What a query says that has nothing to say."""
+        level, query = self.plans[name].levels[0]
+        return emitted_table(query, nothing_emitted(query), level, instants)
+
+    def _emit_table(self, saying: Emitter, limit: int, level: int | None, instants: pa.DataType) -> pa.Table:
+        return emitted_table(saying.query, self._emit(saying, limit), level, instants)
+
+    def _emit(self, saying: Emitter, limit: int) -> EmittedRows:
+        given = self._delta(saying.query.root, saying.variant, limit)
+        return saying.advance(self._emit_limit(saying, limit), given, self.finishing)
+
+    def _emit_limit(self, saying: Emitter, limit: int) -> int:
+        """Where sessions are numbered, the last of them."""
+        (first, *_) = saying.views
+        return first.number - 1 if saying.variant.apart and isinstance(first, SessionInput) else limit
+
+    def _delta(self, node: Node, manner: OperatorVariant, limit: int) -> RelationDelta:
+        """The turn of an operator, taken once, whoever asks for it; also where it fails."""
+        key = (node, manner)
+        if key in self._failed:
+            raise self._failed[key]
+        if key not in self._deltas:
+            family = self.shared_by_key.get(key)
+            try:
+                self._deltas |= self._shared_deltas(family, limit) if family else {key: self._own_delta(key, limit)}
+            except PanewiseError as problem:
+                self._failed |= dict.fromkeys(family.members if family else [key], problem)
+                raise
+        return self._deltas[key]
+
+    def _own_delta(self, key: OperatorKey, limit: int) -> RelationDelta:
+        node, manner = key
+        if isinstance(node, Windowed):
+            return self._input_delta(self.window_inputs[key], limit)
+        inputs = [self._delta(child, manner, limit) for child in node.children]
+        if isinstance(node, Join | Group):
+            inputs = [
+                without_expiry(turn) if can_outlive_expiry(child) else turn
+                for child, turn in _children_with_inputs(node, inputs)
+            ]
+        return self.operators[key].advance(self._session_limit(node) if manner.apart else limit, inputs)
+
+    def _shared_deltas(self, family: SharedJoin | SharedDistinct, limit: int) -> dict[OperatorKey, RelationDelta]:
+        given = [self._input_delta(leaf, limit) for leaf in family.inputs]
+        return family.advance(limit, given)
+
+    def _input_delta(self, leaf: WindowInput, limit: int) -> RelationDelta:
+        self._enter_inner_results(leaf, limit)
+        return leaf.advance(limit)
+
+    def _session_limit(self, node: Node) -> int:
+        (below,) = [n for n in node.walk() if isinstance(n, Windowed)]
+        leaf = self.window_inputs[below, OperatorVariant(apart=True)]
+        assert isinstance(leaf, SessionInput)
+        return leaf.number - 1
+
+    def _enter_inner_results(self, leaf: WindowInput, limit: int) -> None:
+        """Let the results of queries below enter a window."""
+        for inlet in leaf.inlets:
+            if isinstance(inlet.source, Derived):
+                query = inlet.source.query
+                if query not in self._inner_tables:
+                    self._inner_tables[query] = self._inner_results(query, limit)
+                told = self._inner_tables[query]
+                times = np.array(told.column(told.num_columns - 1).to_numpy(), np.int64)
+                names = [column.name for column in inlet.source.columns]
+                rows = told.select(range(len(names))).rename_columns(names)
+                order = np.arange(self._order, self._order + len(times), dtype=np.int64)
+                self._order += len(times)
+                leaf.enter_results(inlet, WaitingItems(rows, times, order, times + self.boundary.shift))
+
+    def _inner_results(self, query: Query, limit: int) -> pa.Table:
+        tables = []
+        for saying in self.inner[query]:
+            told = self._emit(saying, limit)
+            at = told.ends if saying.variant.apart else told.at
+            tables.append(told.rows.table.append_column("#at", pa.array(at)))
+        whole = pa.concat_tables(tables)
+        order = np.argsort(whole.column("#at").to_numpy(), kind="stable")
+        return whole.take(pa.array(order)).combine_chunks()
+
+    @property
+    def _stateful(self) -> list[WindowInput | Operator | Emitter | SharedJoin | SharedDistinct]:
+        """All that remembers anything, in an order that does not depend on how it came to be."""
+        sayings = [saying for levels in self.emitters.values() for _, saying in levels]
+        inner = [saying for several in self.inner.values() for saying in several]
+        return [*self._all_inputs, *self.operators.values(), *self.shared_operators, *sayings, *inner]
+
+    def state(self) -> Tree:
+        return {
+            "kin": [[list(astuple(place)) for place in kin] for kin in self.kin],
+            "joined": self.joined_while_running,
+            "broken": {name: [problem.message, problem.fix] for name, problem in self.broken.items()},
+            "parts": [each.state() for each in self._stateful],
+            "passed": self.advanced_until,
+            "order": self._order,
+        }
+
+    def restore(self, state: Tree) -> None:
+        self.build([tuple(OperatorPlace(*place) for place in kin) for kin in state["kin"]])
+        for each, saved in zip(self._stateful, state["parts"], strict=True):
+            each.restore(saved)
+        self.advanced_until, self._order, self.joined_while_running = state["passed"], state["order"], state["joined"]
+        self.broken = {name: PanewiseError(message, fix=fix) for name, (message, fix) in state["broken"].items()}
+
+
+def _children_with_inputs(node: Node, inputs: Sequence[RelationDelta]) -> Iterator[tuple[Node, RelationDelta]]:
+    return zip(node.children, inputs, strict=True)
+
+
+def _new_shared_operator(
+    keys: Sequence[OperatorKey], boundary: Boundary, host: Host, purge: Purge
+) -> SharedJoin | SharedDistinct:
+    if isinstance(keys[0][0], Join):
+        return SharedJoin(keys, boundary, host, purge)
+    return SharedDistinct(keys, boundary, host)
+
+
+def _new_operator(node: Node, host: Host, purge: Purge) -> Operator:
+    match node:
+        case Select() | Project():
+            return RowwiseOperator(node, host)
+        case Union():
+            return UnionOperator(node)
+        case Except():
+            return ExceptOperator(node)
+        case Distinct():
+            return DistinctOperator(node)
+        case Group():
+            return GroupOperator(node, purge)
+        case Join():
+            return JoinOperator(node, host, purge)
+    raise TypeError(f"no operator for {type(node).__name__}")

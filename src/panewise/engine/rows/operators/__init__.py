@@ -1,0 +1,1 @@
+"""Relational operators over rows with lifetimes."""

@@ -1,0 +1,352 @@
+"""Operators that count equal rows: duplicate elimination and difference.
+
+How often a row is there changes at instants; between them it stands. A row of the result is said when its count rises
+and ended when it falls. Departures that are known wait for their instant, others are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from panewise import kernels
+from panewise.aggregate import Int64Array, runs
+from panewise.algebra import Distinct, Except, Node, Windowed
+from panewise.engine.keys import Keys
+from panewise.engine.rows.departures import Departures
+from panewise.engine.rows.operators.base import Operator, is_crowded, order_count, schema_of
+from panewise.engine.rows.spans import (
+    EMPTY,
+    NO_EXPIRY,
+    OPEN,
+    UNKNOWN_EXPIRY,
+    RelationDelta,
+    Spans,
+    empty_spans,
+    end_instants,
+)
+from panewise.engine.state.snapshot import Tree
+from panewise.kernels import plain
+
+
+@dataclass(frozen=True, eq=False)
+class ChangeSteps:
+    """Where counts change: the code and the instant, ordered by both, and the place of every change among them."""
+
+    codes: Int64Array
+    at: Int64Array
+    slots: Int64Array
+
+    @classmethod
+    def of(cls, codes: Int64Array, at: Int64Array) -> ChangeSteps:
+        """Changes of one code at one instant are one step."""
+        order = _order_by_code(codes, at)
+        fresh = np.ones(len(codes), bool)
+        fresh[1:] = (np.diff(codes[order]) != 0) | (np.diff(at[order]) != 0)
+        slots = np.empty(len(codes), np.int64)
+        slots[order] = np.cumsum(fresh) - 1
+        return cls(codes[order][fresh], at[order][fresh], slots)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def heights(self, places: Int64Array, by: Int64Array, before: Int64Array) -> Int64Array:
+        """The count after each step, from the changes at some places; `before` holds every code's count up to then."""
+        change = np.bincount(self.slots[places], weights=by, minlength=len(self)).astype(np.int64)
+        starts, stops = runs(self.codes)
+        total = np.cumsum(change)
+        return before[self.codes] + total - np.repeat(total[starts] - change[starts], stops - starts)
+
+    def heights_before(self, heights: Int64Array, standing: Int64Array) -> Int64Array:
+        """The height before each step; `standing` is that before the first step of its code."""
+        first = np.ones(len(self), bool)
+        first[1:] = np.diff(self.codes) != 0
+        return np.where(first, standing, np.concatenate(([0], heights[:-1])))
+
+    def last_places(self) -> Int64Array:
+        """The place of the last step of each code."""
+        return runs(self.codes)[1] - 1
+
+
+def _order_by_code(codes: Int64Array, at: Int64Array) -> Int64Array:
+    """The order by code, then by instant; what came and what left are each in the order of time already."""
+    if not len(codes):
+        return EMPTY
+    order: Int64Array = np.argsort(at, kind="stable")
+    size = int(codes.max()) + 1
+    # Where few of many codes change, counting all of them would take longer than sorting.
+    sort = kernels.bucket_order if size < 16 * len(codes) else plain.bucket_order
+    return order[sort(codes[order], size)]
+
+
+def _order_by_age(rows: Spans) -> Int64Array:
+    """The order by time, then by arrival; most rows come in it."""
+    later, same = np.diff(rows.time), np.diff(rows.order)
+    if ((later > 0) | ((later == 0) & (same >= 0))).all():
+        return np.arange(len(rows))
+    return np.lexsort((rows.order, rows.time))
+
+
+class RowCounts:
+    """How often each row of one input is there."""
+
+    def __init__(self) -> None:
+        self.count = EMPTY
+        self.departures = Departures()
+        #: The codes of rows whose end is not known, by their numbers.
+        self.ids, self.codes = EMPTY, EMPTY
+
+    def advance(self, codes: Int64Array, given: RelationDelta, limit: int, size: int) -> tuple[Int64Array, Int64Array]:
+        """Take rows in; codes and instants of those that leave up to an instant."""
+        opened = given.opened
+        # An end that is told may lie ahead, where rows stay longer than in the window below.
+        self.departures.add(*self._take_closed(given))
+        unknown, known = opened.leave == OPEN, opened.leave < OPEN
+        if unknown.any():
+            self.ids = np.concatenate((self.ids, opened.ids[unknown]))
+            self.codes = np.concatenate((self.codes, codes[unknown]))
+        self.departures.add(codes[known], opened.leave[known])
+        if size > len(self.count):
+            self.count = np.concatenate((self.count, np.zeros(max(size, 2 * len(self.count)) - len(self.count), int)))
+        return self.departures.pop_until(limit)
+
+    def _take_closed(self, given: RelationDelta) -> tuple[Int64Array, Int64Array]:
+        """Codes and instants of rows whose end has been said."""
+        if not len(given.closed) or not len(self.ids):
+            return EMPTY, EMPTY
+        at = end_instants(self.ids, given)
+        mine = at < OPEN
+        found = self.codes[mine], at[mine]
+        self.ids, self.codes = self.ids[~mine], self.codes[~mine]
+        return found
+
+    def recode(self, codes: Int64Array, size: int) -> None:
+        """Only the codes that are not -1 are left."""
+        live = np.flatnonzero(self.count)
+        count = np.zeros(size, np.int64)
+        count[codes[live]] = self.count[live]
+        self.count, self.codes = count, codes[self.codes]
+        self.departures.recode(codes)
+
+    def state(self) -> Tree:
+        present = np.flatnonzero(self.count)
+        return {
+            "counts": pa.table({"codes": present, "counts": self.count[present]}),
+            "departures": self.departures.state(),
+            "open": pa.table({"ids": self.ids, "codes": self.codes}),
+        }
+
+    def restore(self, state: Tree, size: int) -> None:
+        codes, counts = (np.array(column.to_numpy(), np.int64) for column in state["counts"].columns)
+        self.count = np.zeros(size, np.int64)
+        self.count[codes] = counts
+        self.departures.restore(state["departures"])
+        self.ids, self.codes = (np.array(column.to_numpy(), np.int64) for column in state["open"].columns)
+
+
+class CountingOperator(Operator):
+    """Counts of equal rows in, rows out."""
+
+    def __init__(self, node: Distinct | Except) -> None:
+        self.schema, self.orders = schema_of(node), order_count(node)
+        self.keys = Keys(self.schema.types)
+        self.inputs = [RowCounts() for _ in node.children]
+        self.serial = 0
+
+    def _encode_rows(self, rows: Spans) -> Int64Array:
+        return self.keys.encode([column.combine_chunks() for column in rows.table.columns], len(rows))
+
+    def _next_ids(self, count: int) -> Int64Array:
+        first, self.serial = self.serial, self.serial + count
+        return np.arange(first, self.serial, dtype=np.int64)
+
+    def _forget_rows(self) -> Int64Array | None:
+        """Forget rows that are in no input; the new codes of the others, or None where nothing was done."""
+        live = [np.flatnonzero(each.count) for each in self.inputs]
+        if not is_crowded(len(self.keys), sum(map(len, live))):
+            return None
+        kept = self.keys.keep_codes(live)
+        self.keys = kept.keys
+        for each in self.inputs:
+            each.recode(np.append(kept.codes, np.full(len(each.count) - len(kept.codes), -1)), len(kept.keys))
+        return kept.codes
+
+    def state(self) -> Tree:
+        return {"keys": self.keys.state(), "inputs": [each.state() for each in self.inputs], "serial": self.serial}
+
+    def restore(self, state: Tree) -> None:
+        self.keys.restore(state["keys"])
+        for each, saved in zip(self.inputs, state["inputs"], strict=True):
+            each.restore(saved, len(self.keys))
+        self.serial = state["serial"]
+
+
+class DistinctOperator(CountingOperator):
+    """Each different row once: while it is there at all."""
+
+    def __init__(self, node: Distinct) -> None:
+        super().__init__(node)
+        #: The number under which each code is in the result, -1 where it is not.
+        self.result_ids = EMPTY
+
+    def advance(self, limit: int, inputs: Sequence[RelationDelta]) -> RelationDelta:
+        (given,), (rows,) = inputs, self.inputs
+        codes = self._encode_rows(given.opened)
+        left, at = rows.advance(codes, given, limit, len(self.keys))
+        if len(rows.count) > len(self.result_ids):
+            self.result_ids = np.concatenate((self.result_ids, np.full(len(rows.count) - len(self.result_ids), -1)))
+        mine = self._affected_arrivals(codes, left)
+        steps = ChangeSteps.of(np.concatenate((codes[mine], left)), np.concatenate((given.opened.enter[mine], at)))
+        quiet = np.ones(len(codes), bool)
+        quiet[mine] = False
+        rows.count += np.bincount(codes[quiet], minlength=len(rows.count))
+        if not len(steps):
+            return RelationDelta(empty_spans(self.schema, self.orders))
+        by = np.repeat([1, -1], [len(mine), len(left)])
+        heights = steps.heights(np.arange(len(by)), by, rows.count)
+        before = steps.heights_before(heights, rows.count[steps.codes])
+        rows.count[steps.codes[steps.last_places()]] = heights[steps.last_places()]
+        turn = self._delta(steps, before, heights, given.opened.at(mine))
+        if (fewer := self._forget_rows()) is not None:
+            standing = np.full(len(self.keys), -1)
+            live = np.flatnonzero(fewer >= 0)
+            standing[fewer[live]] = self.result_ids[live]
+            self.result_ids = standing
+        return turn
+
+    def _affected_arrivals(self, codes: Int64Array, left: Int64Array) -> Int64Array:
+        """Arrivals that may change the result: of rows that are not there, or of which some leave."""
+        count = self.inputs[0].count
+        affected = count == 0
+        affected[left] = True
+        return np.flatnonzero(affected[codes])
+
+    def _delta(self, steps: ChangeSteps, before: Int64Array, heights: Int64Array, arrived: Spans) -> RelationDelta:
+        up, down = np.flatnonzero((before == 0) & (heights > 0)), np.flatnonzero((before > 0) & (heights == 0))
+        ids = self._next_ids(len(up))
+        # Rises and falls of a code take turns: the fall after a rise ends it, one without ends what stood before.
+        after = np.searchsorted(down, up)
+        following = down[np.minimum(after, len(down) - 1)] if len(down) else up
+        ends_here = (after < len(down)) & (steps.codes[following] == steps.codes[up]) if len(down) else up < 0
+        leave = np.where(ends_here, steps.at[following], OPEN)
+        unpaired = np.setdiff1d(np.arange(len(down)), after[ends_here], assume_unique=True)
+        closed, closed_at = self.result_ids[steps.codes[down[unpaired]]], steps.at[down[unpaired]]
+        self.result_ids[steps.codes[down]] = -1
+        self.result_ids[steps.codes[up[~ends_here]]] = ids[~ends_here]
+        return RelationDelta(self._spans(steps, up, leave, ids, arrived), closed, closed_at)
+
+    def _spans(self, steps: ChangeSteps, up: Int64Array, leave: Int64Array, ids: Int64Array, arrived: Spans) -> Spans:
+        """Rows with the time and expiry of the youngest of those that entered with them."""
+        order = _order_by_age(arrived)
+        last = np.zeros(len(steps), np.int64)
+        last[steps.slots[order]] = order  # of several rows in one slot the last one stays
+        youngest = last[up]
+        table = pa.table(self.keys.take(steps.codes[up]), schema=self.schema)
+        words = (arrived.time[youngest], arrived.order[youngest], arrived.expires[youngest])
+        return Spans(table, steps.at[up], leave, ids, *words, tuple(order[youngest] for order in arrived.orders))
+
+    def state(self) -> Tree:
+        return super().state() | {"standing": pa.table({"ids": self.result_ids})}
+
+    def restore(self, state: Tree) -> None:
+        super().restore(state)
+        self.result_ids = np.array(state["standing"].column(0).to_numpy(), np.int64)
+        size = max(len(self.result_ids), len(self.keys))
+        self.result_ids = np.concatenate((self.result_ids, np.full(size - len(self.result_ids), -1)))
+        count = self.inputs[0].count
+        self.inputs[0].count = np.concatenate((count, np.zeros(size - len(count), np.int64)))
+
+
+def can_outlive_expiry(node: Node) -> bool:
+    """Whether rows of a node may stay after they said they would leave: equal ones that come later hold them."""
+    match node:
+        case Distinct():
+            return True
+        case Windowed():
+            return False
+    return any(map(can_outlive_expiry, node.children))
+
+
+def without_expiry(turn: RelationDelta) -> RelationDelta:
+    """The same rows, which do not say when they leave."""
+    return replace(turn, opened=replace(turn.opened, expires=np.full(len(turn.opened), UNKNOWN_EXPIRY)))
+
+
+class ExceptOperator(CountingOperator):
+    """Multiset difference: multiplicities are subtracted, never below zero."""
+
+    def __init__(self, node: Except) -> None:
+        super().__init__(node)
+        #: The rows of the result that are there; of equal ones the youngest comes last.
+        self.codes, self.ids = EMPTY, EMPTY
+
+    def advance(self, limit: int, inputs: Sequence[RelationDelta]) -> RelationDelta:
+        coded = [self._encode_rows(given.opened) for given in inputs]
+        gone = [
+            each.advance(codes, given, limit, len(self.keys))
+            for each, codes, given in zip(self.inputs, coded, inputs, strict=True)
+        ]
+        codes = [some for arrived, (left, _) in zip(coded, gone, strict=True) for some in (arrived, left)]
+        at = [some for given, (_, left) in zip(inputs, gone, strict=True) for some in (given.opened.enter, left)]
+        steps = ChangeSteps.of(np.concatenate(codes), np.concatenate(at))
+        if not len(steps):
+            return RelationDelta(empty_spans(self.schema, self.orders))
+        heights, start = [], 0
+        for each, arrived, (left, _) in zip(self.inputs, coded, gone, strict=True):
+            by = np.repeat([1, -1], [len(arrived), len(left)])
+            heights.append(steps.heights(np.arange(start, start + len(by)), by, each.count))
+            start += len(by)
+            each.count[steps.codes[steps.last_places()]] = heights[-1][steps.last_places()]
+        turn = self._delta(steps, np.maximum(heights[0] - heights[1], 0))
+        if (fewer := self._forget_rows()) is not None:
+            self.codes = fewer[self.codes]
+        return turn
+
+    def _delta(self, steps: ChangeSteps, height: Int64Array) -> RelationDelta:
+        """Rises as rows that enter, falls as rows that leave: of equal ones the youngest leaves first."""
+        mine = np.isin(self.codes, steps.codes)
+        codes, ids = self.codes[mine], self.ids[mine]
+        now = np.bincount(codes, minlength=len(self.keys))
+        before = steps.heights_before(height, now[steps.codes])
+        up, down = (np.repeat(np.arange(len(height)), np.maximum(by, 0)) for by in (height - before, before - height))
+        fresh = self._next_ids(len(up))
+        rows, row_ids = np.concatenate((codes, steps.codes[up])), np.concatenate((ids, fresh))
+        ended_at = _end_instants(rows, np.repeat([-1], len(codes)), up, steps.codes[down], down, steps.at)
+        known = len(codes)
+        closed = ended_at[:known] < OPEN
+        alive = ended_at >= OPEN
+        self.codes = np.concatenate((self.codes[~mine], rows[alive]))
+        self.ids = np.concatenate((self.ids[~mine], row_ids[alive]))
+        table = pa.table(self.keys.take(steps.codes[up]), schema=self.schema)
+        at, nothing = steps.at[up], np.full(len(up), NO_EXPIRY)
+        opened = Spans(table, at, ended_at[known:], fresh, at, fresh, nothing)
+        return RelationDelta(opened, ids[closed], ended_at[:known][closed])
+
+    def state(self) -> Tree:
+        return super().state() | {"standing": pa.table({"codes": self.codes, "ids": self.ids})}
+
+    def restore(self, state: Tree) -> None:
+        super().restore(state)
+        self.codes, self.ids = (np.array(column.to_numpy(), np.int64) for column in state["standing"].columns)
+
+
+def _end_instants(
+    rows: Int64Array, known: Int64Array, up: Int64Array, down_codes: Int64Array, down: Int64Array, at: Int64Array
+) -> Int64Array:
+    """When each row ends: falls end rows like closing brackets, of one code the last that was opened."""
+    codes = np.concatenate((rows, down_codes))
+    place = np.concatenate((known, up, down))
+    falls = np.repeat([False, True], [len(rows), len(down)])
+    order = np.lexsort((falls, place, codes))
+    step = np.where(falls[order], -1, 1)
+    starts, stops = runs(codes[order])
+    total = np.cumsum(step)
+    depth = total - np.repeat(total[starts] - step[starts], stops - starts) + (step < 0)
+    mine = order[np.lexsort((np.arange(len(order)), depth, codes[order]))]
+    ending = np.flatnonzero(falls[mine])
+    found = np.full(len(rows), OPEN)
+    found[mine[ending - 1]] = at[place[mine[ending]]]
+    return found

@@ -1,0 +1,121 @@
+"""Distinct rows of nested windows: every stair looks only at what left the one below it.
+
+"Subsuming windows" section 4: a row that leaves a window without a younger equal goes on in the next wider one; equals
+of it that are there already are phantoms, which are counted and dropped when they leave. So each stair but the first
+hears of the changes of the one below instead of all items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from panewise.algebra import Distinct, Host, Node, Project, Select, Windowed
+from panewise.core.time import Boundary
+from panewise.engine.rows.inputs.timed import WindowInput, expiry_instants
+from panewise.engine.rows.operators.base import RowwiseOperator
+from panewise.engine.rows.operators.distinct import DistinctOperator
+from panewise.engine.rows.shared_items import shared_input
+from panewise.engine.rows.spans import OPEN, RelationDelta, Spans
+from panewise.engine.rows.variants import OperatorKey
+from panewise.engine.state.snapshot import Tree
+from panewise.window import Sliding
+
+
+class SharedDistinct:
+    """The one chain behind several distincts, which look at it through windows of their own."""
+
+    def __init__(self, keys: Sequence[OperatorKey], boundary: Boundary, host: Host) -> None:
+        (node, _), self.boundary = keys[0], boundary
+        assert isinstance(node, Distinct)
+        self.node = node
+        self.steps = [RowwiseOperator(step, host) for step in _steps(node)]
+        self.members = {key: _window(key[0]) for key in keys}
+        self.shared_input = shared_input((_windowed_below(node) for node, _ in keys), boundary, host)
+        self.levels = self._new_levels(window.range for window in self.members.values())
+
+    def _new_levels(self, ranges: Iterable[int]) -> dict[int, DistinctOperator]:
+        return {length: DistinctOperator(self.node) for length in sorted(set(ranges))}
+
+    @property
+    def inputs(self) -> Sequence[WindowInput]:
+        return [self.shared_input]
+
+    def advance(self, limit: int, given: Sequence[RelationDelta]) -> dict[OperatorKey, RelationDelta]:
+        """What every member hears."""
+        (turn,) = given
+        for step in self.steps:
+            turn = step.advance(limit, [turn])
+        said = self._advance_levels(limit, turn.opened)
+        return {key: self._delta_in_window(said[window.range], window) for key, window in self.members.items()}
+
+    def _advance_levels(self, limit: int, rows: Spans) -> dict[int, RelationDelta]:
+        """What each stair says, from the narrowest window on."""
+        said: dict[int, RelationDelta] = {}
+        below: tuple[int, RelationDelta] | None = None
+        for length, once in self.levels.items():
+            given = RelationDelta(self._rows_entering(rows, below[0] if below else None, length))
+            if below:
+                lower = _extend_lifetimes(below[1], length - below[0])
+                given = replace(lower, opened=Spans.concat([lower.opened, given.opened]))
+            said[length] = once.advance(limit, [given])
+            below = length, said[length]
+        return said
+
+    def _rows_entering(self, rows: Spans, lower: int | None, length: int) -> Spans:
+        """Rows that enter a window without having been in the one below, which late ones may be too old for."""
+        times, visible, _ = rows.orders
+        since = times + self.boundary.shift
+        mine = visible < since + length
+        if lower is not None:
+            mine &= visible >= since + lower
+        return replace(rows, leave=since + length, orders=()).where(mine)
+
+    def _delta_in_window(self, turn: RelationDelta, window: Sliding) -> RelationDelta:
+        opened = turn.opened
+        return replace(turn, opened=replace(opened, expires=expiry_instants(window, opened.time, self.boundary)))
+
+    def keep_only(self, kept: Iterable[OperatorKey]) -> None:
+        """Only these members stay; stairs below them stay too, since they are climbed."""
+        self.members = {key: self.members[key] for key in kept}
+        highest = max(window.range for window in self.members.values())
+        self.levels = {length: once for length, once in self.levels.items() if length <= highest}
+        self.shared_input.windows = dict.fromkeys(self.members.values())
+
+    def state(self) -> Tree:
+        return {"ranges": list(self.levels), "stairs": [once.state() for once in self.levels.values()]}
+
+    def restore(self, state: Tree) -> None:
+        self.levels = self._new_levels(state["ranges"])
+        for once, saved in zip(self.levels.values(), state["stairs"], strict=True):
+            once.restore(saved)
+
+
+def _extend_lifetimes(turn: RelationDelta, by: int) -> RelationDelta:
+    """The same rows, each of which stays a little longer."""
+    opened = turn.opened
+    leave = np.where(opened.leave < OPEN, opened.leave + by, opened.leave)
+    return RelationDelta(replace(opened, leave=leave), turn.closed, turn.closed_at + by)
+
+
+def _windowed_below(node: Node) -> Windowed:
+    (found,) = (below for below in node.walk() if isinstance(below, Windowed))
+    return found
+
+
+def _window(node: Node) -> Sliding:
+    window = _windowed_below(node).window
+    assert isinstance(window, Sliding)
+    return window
+
+
+def _steps(node: Node) -> list[Select | Project]:
+    """The row-wise operators between the window and its distinct rows, as rows pass them."""
+    return [step for step in node.walk() if isinstance(step, Select | Project)][: _depth(node)][::-1]
+
+
+def _depth(node: Node) -> int:
+    """How many operators stand between a distinct and its window."""
+    return [isinstance(below, Windowed) for below in node.walk()].index(True) - 1

@@ -1,0 +1,94 @@
+"""What a query says that repeats its whole result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from panewise.aggregate import Int64Array
+from panewise.algebra import Except, Query, Union
+from panewise.core.time import ceil_to_grid, grid_between
+from panewise.engine.rows.emitter import EmittedRows, Emitter
+from panewise.engine.rows.inputs.timed import WindowView
+from panewise.engine.rows.operators.base import order_count, schema_of
+from panewise.engine.rows.spans import EMPTY, NO_EXPIRY, OPEN, RelationDelta, Spans, empty_spans, with_ends
+from panewise.engine.rows.variants import OperatorVariant
+from panewise.engine.state.snapshot import Tree
+from panewise.window import Landmark, Predicate, Rows
+
+
+class SnapshotEmitter(Emitter):
+    """The whole relation, at every instant at which the query speaks."""
+
+    def __init__(self, query: Query, views: Sequence[WindowView], manner: OperatorVariant) -> None:
+        super().__init__(query, views, manner)
+        self.rows = empty_spans(schema_of(query.root), order_count(query.root))
+        self.advanced_until = -OPEN
+
+    @property
+    def outlasts_changes(self) -> bool:
+        """Whether rows may be there when no window changes any more: nobody speaks for ever."""
+        endless = any(isinstance(view.window, Landmark | Predicate | Rows) for view in self.views)
+        return endless or any(isinstance(node, Union | Except) for node in self.query.root.walk())
+
+    def advance(self, limit: int, given: RelationDelta, finishing: bool = False) -> EmittedRows:
+        self._note_sessions(after=False)
+        self.rows = Spans.concat([with_ends(self.rows, given), given.opened])
+        if self.outlasts_changes and self.periodic_views:
+            lasts = self._last_report_instants()
+            limit = min([limit, (max if finishing else min)(lasts)])
+        rows, since = self.rows, self.advanced_until + 1
+        enter, leave = np.maximum(rows.enter, since), np.minimum(rows.leave, limit + 1)
+        there = np.flatnonzero(enter < leave)
+        moments = self._report_instants(enter[there], leave[there] - 1, limit)
+        low, high = np.searchsorted(moments, enter[there]), np.searchsorted(moments, leave[there])
+        sizes = high - low
+        places = np.repeat(there, sizes)
+        offsets = np.arange(len(places)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        at = moments[np.repeat(low, sizes) + offsets]
+        order = np.lexsort((rows.order[places], rows.time[places], at))
+        places, at = places[order], at[order]
+        said = rows.at(places)
+        alive = rows.leave > limit + 1
+        self.rows = rows.where(alive)
+        self.session_ends = self.session_ends[self.session_ends > limit]
+        self.advanced_until = max(self.advanced_until, limit)
+        starts, ends = self._bounds(at)
+        return EmittedRows(said, at, np.ones(len(at), np.int64), starts, ends)
+
+    def _last_report_instants(self) -> list[int]:
+        """Of each speaker, the instant at which it notices the last change."""
+        last = max(view.last_change for view in self.views)
+        grids = [view.window.grid for view in self.periodic_views]
+        return [last if grid is None else int(ceil_to_grid(np.array([last]), *grid)[0]) for grid in grids]
+
+    def _report_instants(self, first: Int64Array, last: Int64Array, limit: int) -> Int64Array:
+        """All moments at which any of these rows is there."""
+        if not self.periodic_views:
+            heard = np.unique(np.concatenate([EMPTY, *(view.changed_at for view in self.views)]))
+            return heard[heard <= limit]
+        found = [self.session_ends[self.session_ends <= limit]]
+        lasts = self._last_report_instants() if self.outlasts_changes else [limit] * len(self.periodic_views)
+        for view, until in zip(self.periodic_views, lasts, strict=True):
+            if view.window.grid and len(first):
+                points = grid_between(first, last, *view.window.grid)
+                found.append(points[points <= until])
+        return np.unique(np.concatenate(found))
+
+    def _bounds(self, at: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Where the windows begin and end that a result speaks for; NEVER_SAID where there is no bound."""
+        instants, where = np.unique(at, return_inverse=True)
+        starts, ends = np.full(len(instants), NO_EXPIRY), np.full(len(instants), -NO_EXPIRY)
+        for view in self.periodic_views:
+            begin, end = view.bounds(instants)
+            starts = starts if begin is None else np.minimum(starts, begin)
+            ends = np.maximum(ends, end)
+        return starts[where], ends[where]
+
+    def state(self) -> Tree:
+        return {"rows": self.rows.state(), "moments": self.session_ends.tolist(), "passed": self.advanced_until}
+
+    def restore(self, state: Tree) -> None:
+        self.rows, self.advanced_until = Spans.from_state(state["rows"]), state["passed"]
+        self.session_ends = np.array(state["moments"], np.int64)

@@ -1,0 +1,1 @@
+"""The state of an engine as bytes, tables and parts."""

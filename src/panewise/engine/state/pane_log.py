@@ -1,0 +1,167 @@
+"""Finished panes as rows of a table: what a pane log holds, and what a reader makes panes of again.
+
+A log has one row for each pane and group: where the pane begins and ends, the keys, how many items it has, and the
+states of all aggregates, word by word; states that are objects are text. Panes are *partial*: a late item is one more
+small pane, which readers combine with what they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from panewise.aggregate import Int64Array, StateWords, concat_states, runs, states_at
+from panewise.algebra import Project
+from panewise.algebra.result_columns import free_name
+from panewise.core.errors import BindProblem
+from panewise.core.time import UNITS
+from panewise.engine.engine import Engine
+from panewise.engine.keys import Keys
+from panewise.engine.panes.grouping import GroupEncoder, arrays_of
+from panewise.engine.panes.time_family import TimeFamily
+from panewise.engine.pool import RegisteredQuery
+from panewise.engine.state.plain_states import from_plain, to_plain
+from panewise.plan import PanePlan
+from panewise.stores.pane import Pane
+from panewise.window import Rows, Session
+
+
+def logged_plan(standing: RegisteredQuery) -> PanePlan:
+    """The plan of a query whose panes can be logged; refuses any other."""
+    plan, reason = standing.plan, None
+    if not isinstance(plan, PanePlan):
+        reason = "it is not answered from panes, but from rows"
+    elif isinstance(plan.window, Rows | Session):
+        reason = "its windows do not follow time alone"
+    elif plan.anchor_to(0) != plan.anchor_to(UNITS["DAY"]):
+        reason = "its window starts at a time of day, whose date a reader cannot know"
+    if reason is not None or not isinstance(plan, PanePlan):
+        fix = "log the panes of a grouped aggregate over a window of time, whose instants have dates"
+        raise BindProblem(f"query {standing.name!r} has no panes to log: {reason}", fix=fix)
+    return plan
+
+
+class PaneCollector:
+    """Collects the panes that an engine finishes for some queries, as rows of their logs."""
+
+    def __init__(self, engine: Engine, names: Collection[str]) -> None:
+        self._engine, self._names = engine, names
+
+    def open(self) -> None:
+        """From now on panes are collected; to be called before time moves on, since queries come and go."""
+        for _, family in self._families():
+            family.finished_panes = [] if family.finished_panes is None else family.finished_panes
+
+    def collect(self) -> dict[str, pa.Table]:
+        """What has been finished since this was last asked."""
+        found = {
+            name: self._format_of(name).table(family.keys, family.finished_panes or [])
+            for name, family in self._families()
+        }
+        for _, family in self._families():
+            family.finished_panes = []
+        return found
+
+    def _format_of(self, name: str) -> PaneLogFormat:
+        plan = self._engine.pool.queries[name].aggregation
+        return PaneLogFormat(plan, self._engine.pool.streams[plan.source.stream].instants)
+
+    def _families(self) -> Iterator[tuple[str, TimeFamily]]:
+        for name in self._names:
+            if isinstance(family := self._engine.family(name), TimeFamily):
+                yield name, family
+
+
+class PaneLogFormat:
+    """The columns of the pane log of a query, and the way from panes to rows and back."""
+
+    def __init__(self, plan: PanePlan, instants: pa.DataType) -> None:
+        grouping = GroupEncoder(plan)
+        self._columns, self._instants = grouping.columns, instants
+        #: The types of the keys.
+        self.types = grouping.keys.types
+        #: The keys under the names that the query selects them by, to which all other names give way.
+        self.keys = _key_names(plan)
+        empty = [to_plain(column, column.identity(0)) for column in self._columns]
+        #: How many arrays each column of states takes.
+        self._widths = [len(arrays) for arrays in empty]
+        words = {
+            "count" if number == 0 else f"s{number}_{place}": array.type
+            for number, arrays in enumerate(empty)
+            for place, array in enumerate(arrays)
+        }
+        fields = [(free_name(name, self.keys), instants) for name in ("pane_start", "pane_end")]
+        fields += zip(self.keys, self.types, strict=True)
+        fields += [(free_name(name, self.keys), kind) for name, kind in words.items()]
+        self.schema = pa.schema(fields)
+
+    def table(self, keys: Keys, panes: Sequence[Pane]) -> pa.Table:
+        """Panes as rows; their codes are those of `keys`."""
+        if not panes:
+            return self.schema.empty_table()
+        sizes = [len(pane.codes) for pane in panes]
+        bounds = [np.repeat(np.array(ticks, np.int64), sizes) for ticks in _bounds(panes)]
+        codes = np.concatenate([pane.codes for pane in panes])
+        columns = [*(pa.array(b).cast(self._instants) for b in bounds), *keys.take(codes)]
+        for number, column in enumerate(self._columns):
+            columns += to_plain(column, concat_states([pane.states[number] for pane in panes]))
+        return pa.table(columns, schema=self.schema)
+
+    def read(self, table: pa.Table) -> tuple[list[pa.Array], list[Pane]]:
+        """Keys, and panes whose codes count them. Rows of the same pane and group become panes of their own."""
+        arrays = list(arrays_of(table.select(self.schema.names).cast(self.schema)).values())
+        keys = Keys(self.types)
+        starts, ends = (array.cast(pa.int64()).to_numpy() for array in arrays[:2])
+        first = 2 + len(self.types)
+        codes = keys.encode(arrays[2:first], table.num_rows)
+        order, turns = _pane_order(starts, ends, codes)
+        stored = iter(arrays[first:])
+        states: list[StateWords] = []
+        for column, width in zip(self._columns, self._widths, strict=True):
+            states.append(states_at(from_plain(column, list(islice(stored, width))), order))
+        panes = []
+        for low, high in zip(*runs(turns), strict=True):
+            where = slice(int(low), int(high))
+            part = tuple(tuple(word[where] for word in each) for each in states)
+            panes.append(Pane(int(starts[order[low]]), int(ends[order[low]]), codes[order[where]], part))
+        return keys.take(np.arange(len(keys))), panes
+
+
+def _bounds(panes: Sequence[Pane]) -> tuple[list[int], list[int]]:
+    return [pane.start for pane in panes], [pane.end for pane in panes]
+
+
+def _pane_order(starts: Int64Array, ends: Int64Array, codes: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """The order of rows by pane and group, and for each place in it the number of its pane.
+
+    A group that occurs several times in a pane is there in several turns, each of which counts as a pane.
+    """
+    order = np.lexsort((codes, starts, ends))
+    places = np.arange(len(order))
+    first = np.where(_change_flags(starts[order], ends[order], codes[order]), places, 0)
+    turn = places - np.maximum.accumulate(first)
+    again = np.lexsort((codes[order], turn, starts[order], ends[order]))
+    order, turn = order[again], turn[again]
+    return order, np.cumsum(_change_flags(starts[order], ends[order], turn))
+
+
+def _change_flags(*columns: Int64Array) -> npt.NDArray[np.bool_]:
+    """Where any column differs from the row before."""
+    found = np.zeros(len(columns[0]), bool)
+    for column in columns:
+        found[1:] |= column[1:] != column[:-1]
+    return found
+
+
+def _key_names(plan: PanePlan) -> list[str]:
+    """Keys as the query selects them, otherwise as they are called in the stream."""
+    last = plan.after[-1] if plan.after else None
+    selected = {scalar.column: name for name, scalar in reversed(last.items)} if isinstance(last, Project) else {}
+    names: list[str] = []
+    for key in plan.group.keys:
+        names.append(free_name(selected.get(key) or key.rpartition(".")[2], names))
+    return names

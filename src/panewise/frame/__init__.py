@@ -1,0 +1,1 @@
+"""Frames: windows that follow the data, as specifications."""

@@ -1,0 +1,74 @@
+"""What is said of frames beside their kind: how long, how they lie beside each other, how data are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from panewise.core.time import Domain, duration_text
+
+
+@dataclass(frozen=True)
+class FrameLength:
+    """A duration in ticks, or a number of rows."""
+
+    amount: int
+    rows: bool = False
+
+    def text(self, domain: Domain) -> str:
+        return f"{self.amount} ROWS" if self.rows else duration_text(self.amount, domain)
+
+
+class Span(Enum):
+    """Which stretches count: those that hold no other one, those that no other one holds, or the longest of all."""
+
+    MINIMAL = "MINIMAL"
+    MAXIMAL = "MAXIMAL"
+    MAXIMUM = "MAXIMUM"
+
+
+class Scheme(Enum):
+    """How frames lie beside each other."""
+
+    PARTITION = "PARTITION"  # each begins where the one before ended
+    COVER = "COVER"  # every item is in some frame
+    ADJACENT = "ADJACENT"  # each begins so long before the end of the one before
+    ADVANCING = "ADVANCING"  # begins and ends move on
+    DISJOINT = "DISJOINT"  # no item is in two frames
+    UNCONSTRAINED = "UNCONSTRAINED"
+
+
+class Saturation(Enum):
+    """Of sets of frames that satisfy all conditions: one to which nothing can be added, or nothing taken from."""
+
+    SATURATED = "SATURATED"
+    DRAINED = "DRAINED"
+
+
+class Missing(Enum):
+    """What a report that did not come counts as; a frame never starts with one."""
+
+    FAILS = "FAILS"
+    QUALIFIES = "QUALIFIES"
+    NEIGHBOURS = "NEIGHBOURS"  # it qualifies where reports on both sides do
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Each group reports every so many ticks, counted from its first report."""
+
+    every: int
+    missing: Missing = Missing.FAILS
+
+
+class Duplicates(Enum):
+    """What several items of a group at one time mean."""
+
+    KEEP = "KEEP"  # each counts, in the order of arrival
+    ERROR = "ERROR"
+    FIRST = "FIRST"
+    LAST = "LAST"
+    AVG = "AVG"  # one item with the mean of what the frame looks at, and so on
+    MIN = "MIN"
+    MAX = "MAX"
+    SUM = "SUM"

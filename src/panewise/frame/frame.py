@@ -1,0 +1,164 @@
+"""Frames: windows that follow the data ("Data-driven windows", section 4).
+
+A frame is a stretch of consecutive items of one group, in the order of time. Its *kind* and its lengths are local
+conditions: they can be judged for each stretch alone. Its *span* and its *scheme* are global ones: they choose among
+the stretches that satisfy the local conditions. A spec is frozen data and refuses conditions that contradict each
+other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from panewise.core.errors import WindowProblem
+from panewise.core.scalar import Scalar
+from panewise.core.time import Domain, duration_text
+from panewise.frame.conditions import Duplicates, FrameLength, Missing, Saturation, Schedule, Scheme, Span
+from panewise.frame.contradictions import contradictions
+from panewise.frame.kinds import (
+    BetweenFrames,
+    BoundaryFrames,
+    CustomFrames,
+    DeltaFrames,
+    DensityFrames,
+    Direction,
+    FrameKind,
+    ReachFrames,
+    StartPolicy,
+    TrendFrames,
+    WhileFrames,
+    plain_sql,
+)
+
+__all__ = [
+    "BetweenFrames",
+    "BoundaryFrames",
+    "CustomFrames",
+    "DeltaFrames",
+    "DensityFrames",
+    "Direction",
+    "Duplicates",
+    "Frame",
+    "FrameKind",
+    "FrameLength",
+    "Missing",
+    "ReachFrames",
+    "Saturation",
+    "Schedule",
+    "Scheme",
+    "Span",
+    "StartPolicy",
+    "TrendFrames",
+    "WhileFrames",
+]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """`[FRAME ...]`: what makes a frame, and how it is reported."""
+
+    kind: FrameKind
+    partition_by: tuple[str, ...] = ()
+    #: At least one item must satisfy this.
+    some: Scalar | None = None
+    least: FrameLength | None = None
+    most: FrameLength | None = None
+    span: Span | None = None
+    scheme: Scheme | None = None
+    choice: Saturation | None = None
+    #: For ADJACENT: how many ticks before the end of a frame the next one begins.
+    overlap: int = 0
+    #: Whether a frame reaches to the items beside it, where the truth may have changed earlier or later.
+    liberal: bool = False
+    #: Whether an item stands for all time until the next one, instead of for an instant.
+    lasting: bool = False
+    schedule: Schedule | None = None
+    duplicates: Duplicates = Duplicates.KEEP
+    #: Long frames are reported again whenever they have grown by so much.
+    fragments: FrameLength | None = None
+
+    def __post_init__(self) -> None:
+        for problem, fix in contradictions(self):
+            raise WindowProblem(problem, fix=fix)
+
+    def text(self, domain: Domain) -> str:
+        """The clause without its brackets: what differs from the defaults, in one order."""
+        return " ".join(("FRAME", self.kind.text(domain), *self._conditions(domain)))
+
+    def _conditions(self, domain: Domain) -> Iterator[str]:
+        if self.some:
+            yield f"WITH SOME {plain_sql(self.some)}"
+        for words, length in (("FOR AT LEAST", self.least), ("FOR AT MOST", self.most)):
+            yield from (f"{words} {length.text(domain)}",) if length else ()
+        for said in (self.span, self.scheme):
+            yield from (said.value,) if said else ()
+        yield from (duration_text(self.overlap, domain),) if self.overlap else ()
+        yield from (self.choice.value,) if self.choice else ()
+        yield from (f"PARTITION BY {', '.join(self.partition_by)}",) if self.partition_by else ()
+        yield from ("EXTENT LIBERAL",) if self.liberal else ()
+        yield from ("AS INTERVALS",) if self.lasting else ()
+        if self.schedule:
+            yield f"EVERY {duration_text(self.schedule.every, domain)} MISSING {self.schedule.missing.value}"
+        if self.duplicates is not (Duplicates.ERROR if self.schedule else Duplicates.KEEP):
+            yield f"DUPLICATES {self.duplicates.value}"
+        yield from (f"FRAGMENTS EVERY {self.fragments.text(domain)}",) if self.fragments else ()
+
+    @property
+    def effective_span(self) -> Span:
+        """The span that was asked for, or the one that suits the kind."""
+        grows = isinstance(self.kind, ReachFrames) and self.kind.grows
+        return self.span or (Span.MINIMAL if grows else Span.MAXIMAL)
+
+    @property
+    def effective_scheme(self) -> Scheme:
+        """The scheme that was asked for, or the one that suits the kind and the conditions."""
+        return self.scheme or (Scheme.PARTITION if self.dividing and not self.selective else Scheme.DISJOINT)
+
+    @property
+    def dividing(self) -> bool:
+        """Whether every item is in some stretch of this kind, so that frames may divide the whole stream."""
+        return isinstance(self.kind, BoundaryFrames | DeltaFrames | ReachFrames)
+
+    @property
+    def selective(self) -> bool:
+        """Whether some stretches of this kind are no frames."""
+        return bool(self.some or self.least or self.most)
+
+    @property
+    def known_at_end(self) -> bool:
+        """Whether its frames are known only once the stream has ended."""
+        return self.effective_span is Span.MAXIMUM
+
+    @property
+    def overlapping(self) -> bool:
+        """Whether an item may be in several frames."""
+        if isinstance(self.kind, BetweenFrames):
+            return self.kind.policy is StartPolicy.CONTINUE
+        every = self.effective_scheme is Scheme.COVER and self.choice is Saturation.SATURATED
+        return self.dividing and (
+            every or self.effective_scheme in (Scheme.ADJACENT, Scheme.ADVANCING, Scheme.UNCONSTRAINED)
+        )
+
+    @property
+    def certain_at_end(self) -> bool:
+        """Whether a stretch becomes a frame only with its last item, and a tail that has none is no frame."""
+        return isinstance(self.kind, BetweenFrames | DensityFrames | CustomFrames) or (
+            isinstance(self.kind, ReachFrames) and self.kind.grows
+        )
+
+    @property
+    def scalars(self) -> tuple[Scalar, ...]:
+        """The expressions that must be computed for each item."""
+        match self.kind:
+            case WhileFrames(condition):
+                own: tuple[Scalar, ...] = (condition,)
+            case BetweenFrames(start, end):
+                own = (start, end)
+            case ReachFrames(argument=argument):
+                own = (argument,) if argument else ()
+            case DensityFrames():
+                own = ()
+            case _:
+                own = (self.kind.value,)
+        return (*own, self.some) if self.some else own

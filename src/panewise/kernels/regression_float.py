@@ -1,0 +1,332 @@
+"""The kernels of lines through points: counts, sums and products of points, relative to a point of their own.
+
+One text serves both twins: compiled it is fast, as it is it says what is meant.
+
+A group's moments are a row of doubles, pairs of a sum and what rounding lost of it, and its *anchor*: the first of its
+points. Differences of points from their anchor are exact pairs too, so that large offsets (microseconds since 1970,
+prices of 1e9) cost no digits, and because the anchor is one of the points, the sums are at most a number of points
+times larger than those around the mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from numba.extending import intrinsic, overload, register_jitable
+
+from panewise.kernels.plain import Float64Array, Int64Array, UInt8Array
+
+#: Int64 or doubles.
+Numbers: TypeAlias = npt.NDArray[Any]
+#: A double and what rounding lost of it.
+Pair: TypeAlias = tuple[float, float]
+#: Of each group: the number of its finite points, what else is known of it, and the x and y of its anchor.
+Heads: TypeAlias = tuple[Int64Array, UInt8Array, Numbers, Numbers]
+
+#: Moments have a row for each group. Which column is which: high and low halves of the sums of x, y, x*x, x*y and y*y.
+X, Y, XX, XY, YY = 0, 2, 4, 6, 8
+FIELDS = 10
+
+#: What is known of a group beside its moments.
+ODD, X_DIFFERS, Y_DIFFERS = 1, 2, 4
+
+#: Numbers from here on count as infinite and those below as zero: no square or product of others leaves the doubles.
+HUGE, TINY = 2.0**400, 2.0**-400
+
+_SPLITTER = 134217729.0  # 2**27 + 1
+
+
+@register_jitable
+def two_sum(a: float, b: float) -> Pair:
+    total = a + b
+    shadow = total - a
+    return total, (a - (total - shadow)) + (b - shadow)
+
+
+def two_product(a: float, b: float) -> Pair:
+    """The rounded product and what rounding lost."""
+    product = a * b
+    wide_a, wide_b = _SPLITTER * a, _SPLITTER * b
+    high_a, high_b = wide_a - (wide_a - a), wide_b - (wide_b - b)
+    low_a, low_b = a - high_a, b - high_b
+    return product, ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b
+
+
+@intrinsic
+def _fused_multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c, rounded once: one instruction where the machine has it."""
+    real = numba.float64
+    return real(real, real, real), lambda context, builder, signature, arguments: builder.fma(*arguments)
+
+
+@overload(two_product)
+def _two_product_fused(a: float, b: float) -> Callable[[float, float], Pair]:
+    def two_product(a: float, b: float) -> Pair:
+        return a * b, _fused_multiply_add(a, b, -(a * b))  # type: ignore[call-arg]
+
+    return two_product
+
+
+@register_jitable
+def plus(a: Pair, b: Pair) -> Pair:
+    high, lost = two_sum(a[0], b[0])
+    low, rest = two_sum(a[1], b[1])
+    high, lost = two_sum(high, lost + low)
+    return two_sum(high, lost + rest)
+
+
+@register_jitable
+def times(a: Pair, b: Pair) -> Pair:
+    high, low = two_product(a[0], b[0])
+    return two_sum(high, low + (a[0] * b[1] + a[1] * b[0]))
+
+
+@register_jitable
+def minus(a: Pair) -> Pair:
+    return -a[0], -a[1]
+
+
+@register_jitable
+def over(a: Pair, b: Pair) -> Pair:
+    first = a[0] / b[0]
+    rest = plus(a, minus(times(b, (first, 0.0))))
+    return two_sum(first, rest[0] / b[0])
+
+
+@register_jitable
+def _whole_apart(value: Any, anchor: Any) -> Pair:
+    """Two int64 may be further apart than one int64 or one double can say."""
+    return two_sum(
+        np.float64((value >> 32) - (anchor >> 32)) * 4294967296.0,
+        np.float64((value & 0xFFFFFFFF) - (anchor & 0xFFFFFFFF)),
+    )
+
+
+@register_jitable
+def _real_apart(value: Any, anchor: Any) -> Pair:
+    return two_sum(value, -anchor)
+
+
+def _apart(value: Any, anchor: Any) -> Pair:
+    """The exact difference of two int64 or two doubles."""
+    return _whole_apart(value, anchor) if isinstance(value, np.integer) else _real_apart(value, anchor)
+
+
+@overload(_apart)
+def _apart_by_type(value: Any, anchor: Any) -> Callable[[Any, Any], Pair]:
+    found: Callable[[Any, Any], Pair] = _whole_apart if isinstance(value, numba.types.Integer) else _real_apart
+    return found
+
+
+@register_jitable
+def _grow(moments: Float64Array, slot: int, field: int, amount: Pair) -> None:
+    """Add to one sum; its low half is settled when groups are combined."""
+    total, lost = two_sum(moments[slot, field], amount[0])
+    moments[slot, field] = total
+    moments[slot, field + 1] += lost + amount[1]
+
+
+@register_jitable
+def _product(a: Pair, b: Pair) -> Pair:
+    """A product whose low half is not settled yet."""
+    high, low = two_product(a[0], b[0])
+    return high, low + (a[0] * b[1] + a[1] * b[0])
+
+
+def line_points(slots: Int64Array, xs: Numbers, ys: Numbers, heads: Heads, moments: Float64Array) -> None:
+    """Add points to the groups they belong to."""
+    counts, flags, x_anchors, y_anchors = heads
+    for i in range(len(slots)):
+        slot, x, y = slots[i], xs[i], ys[i]
+        if not (-HUGE < x < HUGE and -HUGE < y < HUGE):
+            flags[slot] |= ODD
+            continue
+        if -TINY < x < TINY:
+            x = x - x
+        if -TINY < y < TINY:
+            y = y - y
+        if not counts[slot]:
+            x_anchors[slot], y_anchors[slot] = x, y
+        counts[slot] += 1
+        dx, dy = _apart(x, x_anchors[slot]), _apart(y, y_anchors[slot])
+        if dx[0] != 0:
+            flags[slot] |= X_DIFFERS
+        if dy[0] != 0:
+            flags[slot] |= Y_DIFFERS
+        _grow(moments, slot, X, dx)
+        _grow(moments, slot, Y, dy)
+        _grow(moments, slot, XX, _product(dx, dx))
+        _grow(moments, slot, XY, _product(dx, dy))
+        _grow(moments, slot, YY, _product(dy, dy))
+
+
+@register_jitable
+def _at(sums: Float64Array, place: int, field: int) -> Pair:
+    return sums[place, field], sums[place, field + 1]
+
+
+@register_jitable
+def put_pair(sums: Float64Array, place: int, field: int, pair: Pair) -> None:
+    sums[place, field], sums[place, field + 1] = pair
+
+
+def line_combine(left: Heads, ours: Float64Array, right: Heads, theirs: Float64Array) -> tuple[Heads, Float64Array]:
+    """The moments of both parts, place by place. The right part is moved to the anchor of the left one."""
+    counts, flags = left[0] + right[0], left[1] | right[1]
+    x_anchors, y_anchors, sums = left[2].copy(), left[3].copy(), np.empty((len(counts), FIELDS))
+    for i in range(len(counts)):
+        if not (left[0][i] and right[0][i]):
+            if not left[0][i]:
+                x_anchors[i], y_anchors[i] = right[2][i], right[3][i]
+            for field in range(FIELDS):
+                sums[i, field] = ours[i, field] if left[0][i] else theirs[i, field]
+            continue
+        d, e = _apart(right[2][i], left[2][i]), _apart(right[3][i], left[3][i])
+        if d[0] != 0:
+            flags[i] |= X_DIFFERS
+        if e[0] != 0:
+            flags[i] |= Y_DIFFERS
+        count = (np.float64(right[0][i]), 0.0)
+        x, y = _at(theirs, i, X), _at(theirs, i, Y)
+        far_x, far_y = plus(x, times(count, d)), plus(y, times(count, e))
+        put_pair(sums, i, X, plus(_at(ours, i, X), far_x))
+        put_pair(sums, i, Y, plus(_at(ours, i, Y), far_y))
+        xx = plus(_at(theirs, i, XX), times(d, plus(x, far_x)))
+        xy = plus(_at(theirs, i, XY), plus(times(d, y), times(e, far_x)))
+        yy = plus(_at(theirs, i, YY), times(e, plus(y, far_y)))
+        put_pair(sums, i, XX, plus(_at(ours, i, XX), xx))
+        put_pair(sums, i, XY, plus(_at(ours, i, XY), xy))
+        put_pair(sums, i, YY, plus(_at(ours, i, YY), yy))
+    return (counts, flags, x_anchors, y_anchors), sums
+
+
+@register_jitable
+def around(count: Pair, ab: Pair, a: Pair, b: Pair) -> Pair:
+    """The number of points times their co-moment around the means. No division, so that small numbers stay exact."""
+    return plus(times(count, ab), minus(times(a, b)))
+
+
+@register_jitable
+def _slope(count: Pair, sums: Float64Array, i: int) -> Pair:
+    x, y = _at(sums, i, X), _at(sums, i, Y)
+    return over(around(count, _at(sums, i, XY), x, y), around(count, _at(sums, i, XX), x, x))
+
+
+def line_slopes(heads: Heads, sums: Float64Array, scale: float) -> Float64Array:
+    """The slope of the line through each group's points, times a number; 0 where there is none."""
+    out = np.zeros(len(heads[0]))
+    for i in range(len(out)):
+        if heads[1][i] & X_DIFFERS:
+            count, x, y = (np.float64(heads[0][i]), 0.0), _at(sums, i, X), _at(sums, i, Y)
+            out[i] = around(count, _at(sums, i, XY), x, y)[0] / around(count, _at(sums, i, XX), x, x)[0] * scale
+    return out
+
+
+def line_values(heads: Heads, sums: Float64Array, at: Numbers, step: int, parts: int) -> Float64Array:
+    """Where the line through each group's points is at some x, given `step` / `parts` times as large; 0 for no line."""
+    out = np.zeros(len(heads[0]))
+    for i in range(len(out)):
+        if heads[1][i] & X_DIFFERS:
+            count = (np.float64(heads[0][i]), 0.0)
+            there = times(_apart(at[i], at[i] - at[i]), (np.float64(parts), 0.0))
+            here = times(_apart(heads[2][i], heads[2][i] - heads[2][i]), (np.float64(step), 0.0))
+            far = over(plus(there, minus(here)), (np.float64(step), 0.0))
+            ahead = plus(far, minus(over(_at(sums, i, X), count)))
+            mean = plus(_apart(heads[3][i], heads[3][i] - heads[3][i]), over(_at(sums, i, Y), count))
+            out[i] = plus(mean, times(_slope(count, sums, i), ahead))[0]
+    return out
+
+
+def line_fits(heads: Heads, sums: Float64Array) -> Float64Array:
+    """Which share of the variance of y the line explains; 1 where y does not vary, 0 where there is no line."""
+    out = np.zeros(len(heads[0]))
+    for i in range(len(out)):
+        if heads[1][i] & X_DIFFERS and heads[1][i] & Y_DIFFERS:
+            count, x, y = (np.float64(heads[0][i]), 0.0), _at(sums, i, X), _at(sums, i, Y)
+            xy = around(count, _at(sums, i, XY), x, y)
+            # In this order no product leaves the doubles.
+            along = over(xy, around(count, _at(sums, i, XX), x, x))
+            across = over(xy, around(count, _at(sums, i, YY), y, y))
+            out[i] = min(times(along, across)[0], 1.0)
+        elif heads[1][i] & X_DIFFERS:
+            out[i] = 1.0
+    return out
+
+
+# ---- series: one value an instant ------------------------------------------------------------------------------------
+
+#: What is known of a group's newest instant: which it is, how many items it has, and both halves of their sum.
+Newest: TypeAlias = tuple[Int64Array, Int64Array, Float64Array]
+
+
+def line_series(
+    codes: Int64Array,
+    counts: Int64Array,
+    totals: Float64Array,
+    instant: int,
+    filled: bool,
+    newest: Newest,
+    heads: Heads,
+    sums: Float64Array,
+) -> None:
+    """Add the items of one instant, none older than those before: to the group's newest instant, or as a newer one.
+
+    `totals` are the sums of the items, in two columns. x is the number of an instant; nothing is known of those before
+    a group's first. Whole parts of gaps belong to the instant before them where gaps are `filled`.
+    """
+    instants, sizes, newest_totals = newest
+    for i in range(len(codes)):
+        group = codes[i]
+        if not counts[i]:
+            continue
+        if sizes[group] and instants[group] != instant:
+            _close(group, instant if filled else instants[group] + 1, newest, heads, sums)
+            sizes[group], newest_totals[group, 0], newest_totals[group, 1] = 0, 0.0, 0.0
+        instants[group] = instant
+        sizes[group] += counts[i]
+        before = (newest_totals[group, 0], newest_totals[group, 1])
+        put_pair(newest_totals, group, 0, plus(before, (totals[i, 0], totals[i, 1])))
+
+
+def line_series_end(end: int, filled: bool, newest: Newest, heads: Heads, sums: Float64Array) -> None:
+    """Nothing follows: the newest instants last until the end, itself excluded, where gaps are filled."""
+    instants, sizes, _ = newest
+    for group in range(len(instants)):
+        if sizes[group]:
+            _close(group, max(end, instants[group] + 1) if filled else instants[group] + 1, newest, heads, sums)
+
+
+@register_jitable
+def _close(group: int, end: int, newest: Newest, heads: Heads, sums: Float64Array) -> None:
+    """Add the mean of a group's newest instant for every instant from there to the end, itself excluded."""
+    counts, flags, x_anchors, y_anchors = heads
+    first, size = newest[0][group], np.float64(newest[1][group])
+    mean = (newest[2][group, 0] + newest[2][group, 1]) / size
+    if not -HUGE < mean < HUGE:
+        flags[group] |= ODD
+        return
+    if -TINY < mean < TINY:
+        mean = 0.0
+    if not counts[group]:
+        x_anchors[group], y_anchors[group] = first, mean
+    near, length = first - x_anchors[group], end - first
+    far = near + length - 1
+    e = _apart(mean, y_anchors[group])
+    counts[group] += length
+    if far:
+        flags[group] |= X_DIFFERS
+    if e[0] != 0:
+        flags[group] |= Y_DIFFERS
+    # Of consecutive numbers: how many, their sum, and the sum of their squares by that around their middle.
+    n, middle = (np.float64(length), 0.0), ((near + far) / 2.0, 0.0)
+    x = times(n, middle)
+    spread = over(times(n, plus(times(n, n), (-1.0, 0.0))), (12.0, 0.0))
+    _grow(sums, group, X, x)
+    _grow(sums, group, Y, times(n, e))
+    _grow(sums, group, XX, plus(spread, times(x, middle)))
+    _grow(sums, group, XY, times(x, e))
+    _grow(sums, group, YY, times(n, times(e, e)))

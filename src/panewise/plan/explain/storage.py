@@ -1,0 +1,55 @@
+"""How the states of an aggregate are kept for a query, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from panewise.aggregate.states.positional import PositionalStates
+from panewise.algebra import Call
+from panewise.plan.pane_plan import PanePlan
+from panewise.plan.rules.choose_store import StoreChoice, choose_store
+from panewise.window import Cumulate, Landmark, Rows, Session, Varying
+
+
+@dataclass(frozen=True)
+class Storage:
+    """The name of a structure, and the reason for it in one sentence."""
+
+    name: str
+    reason: str
+
+
+def storage(call: Call, plan: PanePlan | str) -> Storage:
+    """What keeps the states of a call."""
+    if isinstance(plan, str):
+        return Storage("recompute", f"answered by its meaning, because {plan}")
+    name = call.aggregate.names[0]
+    match plan.window:
+        case _ if plan.query.revise is not None:
+            return Storage("recompute", "LATE REVISE says past instants again")
+        case Varying():
+            return Storage("recompute", "the extent changes with time")
+        case Landmark():
+            return Storage("running total", "nothing ever leaves")
+        case Cumulate():
+            return Storage("running total", "nothing leaves before the period ends")
+        case Session():
+            return Storage("running total", "a session only grows")
+        case Rows():
+            choice = row_store(call, plan, [plan.window])
+            return Storage(choice.store.name, choice.reason)
+    columns = call.aggregate.state_arrays()
+    if isinstance(columns, PositionalStates) and columns.apart:
+        return Storage("recompute", f"what {name} is made of changes with age: every pane is weighed at every instant")
+    if columns.exact:
+        cost = "O(1) a pane" if call.aggregate.laws.bounded else "value by value"
+        return Storage("R-INT", f"{name} is {call.aggregate.laws}: what leaves is subtracted, {cost}")
+    why = "rounds, so nothing is subtracted" if call.aggregate.laws.invertible else f"is {call.aggregate.laws}"
+    return Storage("two-stacks", f"{name} {why}: O(1) a pane, amortised")
+
+
+def row_store(call: Call, plan: PanePlan, windows: list[Rows]) -> StoreChoice:
+    """The store for the rows of a group; widths are known where every row of a partition belongs to one group."""
+    whole = not plan.between_filters and set(plan.group.keys) == set(plan.window.partition_by)
+    widths = [window.count for window in windows] if whole else None
+    return choose_store(call.aggregate, widths, suffix=not any(window.lag for window in windows))

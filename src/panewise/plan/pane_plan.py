@@ -1,0 +1,158 @@
+"""The shape of query the engine answers from panes: grouped aggregates over one window of one stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from panewise.algebra import Emit, Group, Node, Project, Query, Select, Source, Windowed
+from panewise.algebra.positional import Views, positional_calls, views
+from panewise.core.time import MAX_TICK, MIN_TICK, Instant
+from panewise.window import Cumulate, Landmark, MultiGranular, Predicate, Rows, Session, Sliding, Varying, Window
+
+#: Operators that look at one row at a time; the host evaluates them.
+RowStep = Select | Project
+
+
+@dataclass(frozen=True)
+class PanePlan:
+    """A query taken apart: rows pass `before`, enter the window, pass `between`, are grouped, and pass `after`."""
+
+    query: Query
+    source: Source
+    before: tuple[RowStep, ...]
+    window: Window
+    between: tuple[RowStep, ...]
+    group: Group
+    after: tuple[RowStep, ...]
+
+    @property
+    def levels(self) -> tuple[tuple[int | None, Window], ...]:
+        """The single windows of the query, with their level where there are several."""
+        if isinstance(self.window, MultiGranular):
+            return tuple(enumerate(self.window.levels))
+        return ((None, self.window),)
+
+    @property
+    def between_filters(self) -> bool:
+        """Whether some rows count for the window but not for the groups."""
+        return any(isinstance(step, Select) for step in self.between)
+
+    @property
+    def empty(self) -> bool:
+        """Whether empty windows have a row; with groups there is none to show."""
+        return self.query.empty and not self.group.keys
+
+    @property
+    def reports_changes(self) -> bool:
+        """Whether it reports what changed instead of what is."""
+        return self.query.emit is not Emit.RSTREAM
+
+    @property
+    def repeats_on_change(self) -> bool:
+        """Whether any change of the window, in whichever group, makes it say everything again."""
+        return not self.reports_changes and not self.window.periodic
+
+    @property
+    def positional(self) -> bool:
+        """Whether some aggregate looks at where in the window items lie."""
+        return bool(positional_calls(self.group))
+
+    @property
+    def views(self) -> Views:
+        """What such aggregates see."""
+        found = views(self.window, self.query.domain)
+        assert found is not None, "the binder lets them see only windows with tiers"
+        return found
+
+    @property
+    def grains(self) -> set[int]:
+        """How many ticks the instants have that some aggregate tells apart; those of one pane are the same to it."""
+        found = {aggregate.grain(self.query.domain) for _, aggregate in positional_calls(self.group)}
+        return {grain for grain in found if grain is not None}
+
+    def anchor_to(self, first: int) -> PanePlan:
+        """The same query with times of day resolved against the stream's first item."""
+        return replace(self, window=self.window.anchor_to(first))
+
+    @property
+    def family_key(self) -> tuple[object, ...]:
+        """Queries with equal families share panes: same stream, filters, grouping, aggregates and span of time.
+
+        Those that any change makes speak need all groups in one place, so that they are a family of their own. Where
+        aggregates look at where items lie, so are those with the same window: its tiers are nobody else's.
+        """
+        bare = replace(self.group, child=self.source)
+        before, between = (tuple(replace(s, child=self.source) for s in steps) for steps in (self.before, self.between))
+        kind: object = type(self.window) if isinstance(self.window, Rows | Session) else None
+        if self.positional:
+            kind = self.window
+        return (
+            self.source,
+            before,
+            between,
+            bare,
+            time_span(self.window),
+            kind,
+            self.window.partition_by,
+            self.repeats_on_change,
+        )
+
+
+def time_span(window: Window) -> tuple[int, int]:
+    """First and last tick that count at all: a window that starts or ends somewhere is a filter on time."""
+    match window:
+        case Sliding(origin=Instant(tick)) | Cumulate(origin=Instant(tick)):
+            return tick, MAX_TICK
+        case MultiGranular(levels=levels):
+            return time_span(levels[0])
+        case Landmark():
+            return window.first, window.last
+    return MIN_TICK, MAX_TICK
+
+
+def plan_panes(query: Query) -> PanePlan | str:
+    """The query taken apart, or the reason why the engine cannot answer it from panes."""
+    after, node = split_row_steps(query.root)
+    if not isinstance(node, Group):
+        return f"{_operator_name(node)} is not a grouped aggregate"
+    between, windowed = split_row_steps(node.child)
+    if not isinstance(windowed, Windowed):
+        return f"{_operator_name(windowed)} stands between the window and the aggregate"
+    before, source = split_row_steps(windowed.child)
+    if not isinstance(source, Source):
+        return f"{_operator_name(source)} stands below the window"
+    window = windowed.window
+    if reason := _refusal(query, window, any(isinstance(step, Select) for step in between)):
+        return reason
+    if isinstance(window, Predicate):
+        before, window = (*before, Select(windowed.child, window.condition)), Landmark()
+    return PanePlan(query, source, before, window, between, node, after)
+
+
+def _refusal(query: Query, window: Window, filtered: bool) -> str | None:
+    """Why the engine cannot answer a query of the right shape: it would have to know what it has forgotten."""
+    regular = all(w.grid for w in getattr(window, "levels", (window,)))
+    steady = regular and not isinstance(window, Landmark | Varying)
+    whole = query.emit is Emit.RSTREAM
+    if query.revise is not None and not steady:
+        return "LATE REVISE needs a sliding or cumulating window"
+    if query.empty and not (steady and whole and query.revise is None):
+        return "EMIT EMPTY needs a sliding or cumulating window with a SLIDE, whole results and no LATE REVISE"
+    if isinstance(window, Varying) and not whole:
+        return "changes of a window with a varying range depend on all its past"
+    if whole and filtered and not window.periodic and window.logical:
+        return "whole results are said whenever an item comes or goes, also one that WHERE drops"
+    return None
+
+
+def split_row_steps(node: Node) -> tuple[tuple[RowStep, ...], Node]:
+    """Row-wise operators from the bottom up, and what is below them."""
+    steps: list[RowStep] = []
+    while isinstance(node, Select | Project):
+        steps.append(node)
+        node = node.child
+    return tuple(reversed(steps)), node
+
+
+def _operator_name(node: Node) -> str:
+    return "a window" if isinstance(node, Windowed) else f"a {type(node).__name__.lower()}"

@@ -1,0 +1,214 @@
+"""The shape of query the engine answers from rows with lifetimes: any tree of relational operators over windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import takewhile
+
+from panewise.aggregate import First, Last
+from panewise.algebra import (
+    Derived,
+    Distinct,
+    Except,
+    Group,
+    Join,
+    Node,
+    Project,
+    Query,
+    Select,
+    Source,
+    Union,
+    Windowed,
+)
+from panewise.core.scalar import column
+from panewise.plan.pane_plan import RowStep
+from panewise.plan.rules.route_shards import routes
+from panewise.plan.rules.sink_selections import OnRewrite, SunkSelect, rewrite_query
+from panewise.window import MultiGranular, Predicate, Varying
+
+
+@dataclass(frozen=True)
+class StreamInput:
+    """One stream below a window, and the row-wise steps its items pass before they enter."""
+
+    source: Source | Derived
+    steps: tuple[RowStep, ...]
+
+    @property
+    def stream_steps(self) -> tuple[RowStep, ...]:
+        """The steps that are part of the stream, before selections that sank to it from above the window."""
+        return tuple(takewhile(lambda step: not isinstance(step, SunkSelect), self.steps))
+
+    @property
+    def stream(self) -> str | None:
+        """The declared stream; None where another query makes the items."""
+        return self.source.stream if isinstance(self.source, Source) else None
+
+
+@dataclass(frozen=True, eq=False)
+class RowPlan:
+    """A query with each level of its multi-granular windows apart, and only the columns it needs."""
+
+    query: Query
+    levels: tuple[tuple[int | None, Query], ...]
+    #: The names of the rewrites that fired.
+    rewrites: tuple[str, ...]
+
+    @cached_property
+    def streams(self) -> frozenset[str]:
+        return frozenset(self.query.root.streams)
+
+    @cached_property
+    def routes(self) -> dict[Source, str | None]:
+        """The column by which the rows of each stream are spread over shards."""
+        return routes(self.levels[0][1])
+
+    @property
+    def shard_key(self) -> ShardKey:
+        """Queries with the same home hear the same rows."""
+        return frozenset((s.stream, s.alias, column) for s, column in self.routes.items())
+
+    @cached_property
+    def read_columns(self) -> dict[Source, tuple[str, ...]]:
+        """The columns of each stream that the query looks at."""
+        found: dict[Source, dict[str, None]] = {}
+        for _, query in self.levels:
+            for node in _all_nodes(query):
+                for inlet in stream_inputs(node) if isinstance(node, Windowed) else ():
+                    if isinstance(inlet.source, Source):
+                        found.setdefault(inlet.source, {}).update(
+                            dict.fromkeys(columns_read(inlet.source, inlet.steps))
+                        )
+        return {source: tuple(names) for source, names in found.items()}
+
+
+#: Streams, the aliases under which they are read, and the columns by which their rows are spread.
+ShardKey = frozenset[tuple[str, str, str | None]]
+
+
+def columns_read(source: Source, steps: tuple[RowStep, ...], above: Sequence[str] | None = None) -> list[str]:
+    """The columns of a stream that steps over it look at: all, unless a projection or whoever is `above` says which."""
+    prefix = f"{source.alias}."
+    wanted: list[str] = [source.time]
+    for step in steps:
+        match step:
+            case Select(predicate=predicate):
+                wanted += predicate.inputs
+            case Project(items=items):
+                wanted += [name for _, scalar in items for name in scalar.inputs]
+                return [name.removeprefix(prefix) for name in wanted]
+    if above is not None:
+        return list(dict.fromkeys(name.removeprefix(prefix) for name in [*wanted, *above]))
+    return [column.name.removeprefix(prefix) for column in source.columns]
+
+
+def plan_rows(query: Query) -> RowPlan | str:
+    """The query as the engine answers it, or the reason why it cannot."""
+    if query.revise is not None:
+        return "LATE REVISE revises grouped aggregates of one window only"
+    if query.empty:
+        return "EMIT EMPTY reports grouped aggregates of one window only"
+    for each in [query, *(node.query for node in _all_nodes(query) if isinstance(node, Derived))]:
+        if len({w.window for w in each.windows if isinstance(w.window, MultiGranular)}) > 1:
+            return "two different multi-granular windows meet in one query"
+    for node in _all_nodes(query):
+        if reason := _refusal(node):
+            return reason
+    fired: dict[str, None] = {}
+    found = split_levels(query, fired.setdefault)
+    return RowPlan(query, found, tuple(fired))
+
+
+def split_levels(query: Query, fired: OnRewrite = lambda name: None) -> tuple[tuple[int | None, Query], ...]:
+    """The query once for each level of its multi-granular window, or once; rewritten, with the columns it needs."""
+    depth = next((len(w.window.levels) for w in query.windows if isinstance(w.window, MultiGranular)), None)
+    numbers: list[int | None] = [None] if depth is None else [*range(depth)]
+    return tuple((number, _at_level(query, number, fired)) for number in numbers)
+
+
+def _all_nodes(query: Query) -> list[Node]:
+    nodes = list(query.root.walk())
+    return nodes + [n for node in nodes if isinstance(node, Derived) for n in _all_nodes(node.query)]
+
+
+def _refusal(node: Node) -> str | None:
+    match node:
+        case Windowed(window=Varying()):
+            return "items may come back to a window whose extent changes"
+        case Windowed(child) if any(isinstance(below, Distinct) for below in child.walk()):
+            return "DISTINCT stands below a window"
+        case Group(child, calls=calls) if any(isinstance(call.aggregate, First | Last) for call in calls):
+            if any(isinstance(below, Join | Union | Except | Distinct) for below in child.walk()):
+                return "FIRST and LAST need rows in the order of one stream"
+    return None
+
+
+def _at_level(query: Query, number: int | None, fired: OnRewrite) -> Query:
+    level = rewrite_query(replace(query, root=_pick_level(query.root, number)), fired)
+    narrow = prune_columns(level.root)
+    if narrow != level.root:
+        fired("projection under window")
+    return replace(level, root=narrow)
+
+
+def _pick_level(node: Node, number: int | None) -> Node:
+    node = node.with_children(*(_pick_level(child, number) for child in node.children))
+    if isinstance(node, Windowed) and isinstance(node.window, MultiGranular):
+        assert number is not None
+        return replace(node, window=node.window.levels[number])
+    return node
+
+
+def stream_inputs(node: Windowed) -> tuple[StreamInput, ...]:
+    """The streams below a window."""
+    child = Select(node.child, node.window.condition) if isinstance(node.window, Predicate) else node.child
+    return tuple(_node_inputs(child))
+
+
+def _node_inputs(node: Node) -> list[StreamInput]:
+    match node:
+        case Source() | Derived():
+            return [StreamInput(node, ())]
+        case Union(left, right):
+            return _node_inputs(left) + [_rename_columns(inlet, right, left) for inlet in _node_inputs(right)]
+        case Select(child) | Project(child):
+            return [StreamInput(inlet.source, (*inlet.steps, node)) for inlet in _node_inputs(child)]
+    raise TypeError(f"a window cannot look at {type(node).__name__}")
+
+
+def _rename_columns(inlet: StreamInput, right: Node, left: Node) -> StreamInput:
+    """The columns of a union have the names of its left side."""
+    items = tuple((a.name, column(b.name, b.type)) for a, b in zip(left.columns, right.columns, strict=True))
+    return StreamInput(inlet.source, (*inlet.steps, Project(right, items)))
+
+
+# ---- only the columns that are needed ----------------------------------------------------------------------------
+
+
+def prune_columns(root: Node) -> Node:
+    """The tree with narrow windows: nobody keeps columns that nobody looks at."""
+    return _prune(root, {c.name for c in root.columns})
+
+
+def _prune(node: Node, needed: set[str]) -> Node:
+    match node:
+        case Windowed(child, window):
+            looked_at = {*window.partition_by, *(window.condition.inputs if isinstance(window, Predicate) else ())}
+            wanted = [c for c in node.columns if c.name in needed | looked_at]
+            if len(wanted) == len(node.columns) or not wanted:
+                return node
+            return replace(node, child=Project(child, tuple((c.name, column(c.name, c.type)) for c in wanted)))
+        case Select(child, predicate):
+            return replace(node, child=_prune(child, needed | set(predicate.inputs)))
+        case Project(child, items):
+            kept = tuple(item for item in items if item[0] in needed) or items[:1]
+            return Project(_prune(child, {name for _, scalar in kept for name in scalar.inputs}), kept)
+        case Group(child, keys, calls):
+            return replace(node, child=_prune(child, {*keys, *(a for call in calls for a in call.arguments)}))
+        case Join(left, right, on, residual):
+            wanted_names = needed | {name for pair in on for name in pair} | set(residual.inputs if residual else ())
+            return replace(node, left=_prune(left, wanted_names), right=_prune(right, wanted_names))
+    # Equal rows are equal in all their columns.
+    return node.with_children(*(_prune(child, {c.name for c in child.columns}) for child in node.children))

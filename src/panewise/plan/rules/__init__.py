@@ -1,0 +1,1 @@
+"""What the planner decides, a file a rule."""

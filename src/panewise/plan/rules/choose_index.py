@@ -1,0 +1,113 @@
+"""Which index answers lookups over kept panes: the cheapest for how often panes come and how often somebody asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import log2
+
+import numpy as np
+
+from panewise.aggregate import Int64Array, StateArrays
+from panewise.stores.arrays import BaseArrays
+from panewise.stores.dense import BaseArrayIndex, LandmarkIndex, RunningIndex
+from panewise.stores.indexes import BaseIntervalIndex, PaneIndex, RecomputeIndex
+from panewise.stores.landmark_intervals import partition_widths
+from panewise.stores.ranked import QuantileIndex
+
+#: Arrays over all groups and panes may have so many cells, and must be filled to this share.
+MOST_CELLS, LEAST_FILLED = 1 << 24, 0.125
+#: States in arrays cost so much less than states one by one.
+VECTOR_SPEEDUP = 8
+#: Another index must be this much cheaper than the present one, so that minds do not change for nothing.
+SWITCH_FACTOR = 2.0
+#: Different widths that are remembered; windows with more of them are taken to be of any width.
+MAX_WIDTHS = 32
+
+
+@dataclass
+class LookupUsage:
+    """What has been asked and what has come since the last decision."""
+
+    updates: int = 0
+    lookups: int = 0
+    panes: int = 0
+    groups: int = 0
+    #: How many groups there are: arrays have room for all, however few are asked for.
+    size: int = 0
+    widths: set[int] = field(default_factory=set)
+    _last: tuple[int, int] = (0, 0)
+
+    def record_lookups(self, widths: Int64Array, groups: int, size: int) -> None:
+        self.lookups += len(widths)
+        self.panes += int(widths.sum())
+        self.groups, self.size = max(self.groups, groups), size
+        if len(self.widths) <= MAX_WIDTHS:
+            self.widths.update(np.unique(widths).tolist()[: MAX_WIDTHS + 1])
+
+    def is_due(self, patience: int) -> bool:
+        """Whether enough has happened to think again."""
+        updates, lookups = self._last
+        return self.updates - updates >= patience or self.lookups - lookups >= patience
+
+    def halve_counts(self) -> None:
+        """Older days count for half from now on, so that a change of habits is noticed."""
+        self.updates, self.lookups, self.panes = self.updates // 2, self.lookups // 2, self.panes // 2
+        self._last = self.updates, self.lookups
+
+    @property
+    def width(self) -> float:
+        """The mean width of the windows asked for, in panes."""
+        return max(self.panes / max(self.lookups, 1), 1.0)
+
+
+@dataclass(frozen=True)
+class IndexChoice:
+    """A decision and its reason, in one sentence."""
+
+    index: type[PaneIndex]
+    reason: str
+
+
+def choose_index(
+    column: StateArrays, usage: LookupUsage, panes: int, cells: int, current: IndexChoice | None = None
+) -> IndexChoice:
+    """The index for one column of states, kept in `panes` panes with `cells` states altogether."""
+    costs = _costs(column, usage, panes, cells)
+    best = min(costs, key=lambda index: costs[index])
+    if current is not None and current.index in costs and costs[current.index] < SWITCH_FACTOR * costs[best]:
+        best = current.index
+    return IndexChoice(best, _reason(best, usage, column))
+
+
+def _costs(column: StateArrays, usage: LookupUsage, panes: int, cells: int) -> dict[type[PaneIndex], float]:
+    """States combined for what came and was asked, by each index that laws and memory allow."""
+    groups = max(cells / max(panes, 1), 1.0)
+    asked = usage.lookups * max(min(usage.groups, groups), 1.0)
+    arrival = usage.updates * groups
+    depth = 2 * log2(usage.width) + 1
+    costs: dict[type[PaneIndex], float] = {
+        RecomputeIndex: asked * usage.width,
+        BaseIntervalIndex: arrival + asked * depth,
+    }
+    if QuantileIndex.accepts(column):
+        costs[QuantileIndex] = 2 * (arrival + cells) + asked * depth / VECTOR_SPEEDUP
+    size = max(usage.size, 1) * panes
+    numbers = not any(word.dtype.hasobject for word in column.identity(0))
+    if not (numbers and BaseArrays.accepts(column)) or size > MOST_CELLS or cells < LEAST_FILLED * size:
+        return costs
+    build = (arrival + cells) / VECTOR_SPEEDUP
+    costs[BaseArrayIndex] = 2 * build + asked * depth / VECTOR_SPEEDUP
+    if column.exact:
+        costs[RunningIndex] = build + 2 * asked / VECTOR_SPEEDUP
+    elif len(usage.widths) <= MAX_WIDTHS:
+        spread = len(partition_widths(sorted(usage.widths - {0}))) if usage.widths - {0} else 1
+        costs[LandmarkIndex] = 4 * spread * build + 2 * asked / VECTOR_SPEEDUP
+    return costs
+
+
+def _reason(index: type[PaneIndex], usage: LookupUsage, column: StateArrays) -> str:
+    law = "can be subtracted exactly" if column.exact else "cannot be subtracted"
+    return (
+        f"{index.name}: states {law}; {usage.lookups} lookups of {usage.width:.0f} panes on average "
+        f"met {usage.updates} new panes"
+    )

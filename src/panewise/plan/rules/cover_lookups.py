@@ -1,0 +1,55 @@
+"""Whether the panes that are kept for one query can answer another: same rows, same groups, no other aggregates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from panewise.aggregate import CountAll
+from panewise.algebra import Project
+from panewise.core.scalar import Scalar
+from panewise.core.time import MAX_TICK, MIN_TICK
+from panewise.plan.pane_plan import PanePlan, RowStep, time_span
+
+
+def cover_refusal(kept: PanePlan, asked: PanePlan) -> str | None:
+    """Why panes cut for `kept` cannot answer `asked`; None where they can."""
+    if kept.source != asked.source:
+        return "it reads another stream, or calls it by another name"
+    if _detach_steps(kept, kept.before) != _detach_steps(asked, asked.before):
+        return "it filters rows in another way"
+    had, wanted = _steps(kept), _steps(asked)
+    if had[0] != wanted[0]:
+        return "it filters rows in another way"
+    if kept.window.partition_by != asked.window.partition_by:
+        return "it counts rows of other partitions"
+    if set(kept.group.keys) != set(asked.group.keys):
+        return "it groups by other columns"
+    if any(had[1].get(name) != scalar for name, scalar in wanted[1].items()):
+        return "it computes other columns"
+    if time_span(kept.window) not in {(MIN_TICK, MAX_TICK), time_span(asked.window)}:
+        return "its panes begin or end somewhere"
+    if (kept.positional or asked.positional) and kept.window != asked.window:
+        return "its window has other tiers"
+    if missing := [c for c in asked.group.calls if state_column(kept, c.aggregate, c.arguments) is None]:
+        return f"it has no {missing[0].aggregate.text(missing[0].arguments)}"
+    return None
+
+
+def state_column(kept: PanePlan, aggregate: object, arguments: tuple[str, ...]) -> int | None:
+    """Which column of states holds an aggregate: the presence is the first, then those with a column of their own."""
+    if isinstance(aggregate, CountAll):
+        return 0
+    own = [call for call in kept.group.calls if not isinstance(call.aggregate, CountAll)]
+    return next((n for n, c in enumerate(own, 1) if c.aggregate == aggregate and c.arguments == arguments), None)
+
+
+def _detach_steps(plan: PanePlan, steps: tuple[RowStep, ...]) -> tuple[RowStep, ...]:
+    return tuple(replace(step, child=plan.source) for step in steps)
+
+
+def _steps(plan: PanePlan) -> tuple[tuple[RowStep, ...], dict[str, Scalar]]:
+    """What happens between the window and the groups, and the columns that the groups are made of."""
+    steps = _detach_steps(plan, plan.between)
+    if steps and isinstance(steps[-1], Project):
+        return steps[:-1], dict(steps[-1].items)
+    return steps, {}

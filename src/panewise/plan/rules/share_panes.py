@@ -1,0 +1,115 @@
+"""Families: which queries share panes, how their windows are grouped, and where the stream is cut for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from panewise.plan.cuts import Cuts, Edges, coarsest_cuts
+from panewise.plan.pane_plan import PanePlan
+from panewise.plan.rules.group_windows import GroupingPolicy, WindowGroup, WindowManager, WindowRole, WindowShape
+from panewise.window import LogicalWindow, Sliding, Varying, Window
+
+
+@dataclass(frozen=True)
+class WindowPlan:
+    """One window of a query, and the place its family gave it; windows that do not slide have no group."""
+
+    query: str
+    level: int | None
+    window: Window
+    family: int
+    lag: int = 0
+    group: int | None = None
+    role: WindowRole | None = None
+    quotient: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyPlan:
+    """Queries that share panes. Windows slide together only with windows of the same lag."""
+
+    number: int
+    members: dict[str, PanePlan] = field(default_factory=dict)
+    managers: dict[int, WindowManager] = field(default_factory=dict)
+
+    @property
+    def plan(self) -> PanePlan:
+        """Any of its queries: they agree in all but their windows."""
+        return next(iter(self.members.values()))
+
+    @property
+    def cuts(self) -> Cuts | None:
+        """How the stream is cut; None where windows count rows or follow sessions."""
+        edges = [e for plan in self.members.values() for e in plan_edges(plan)]
+        return coarsest_cuts(edges) if edges else None
+
+    def windows(self) -> list[WindowPlan]:
+        return [
+            self._window_plan(name, level, window, plan)
+            for name, plan in self.members.items()
+            for level, window in plan.levels
+        ]
+
+    def _window_plan(self, name: str, level: int | None, window: Window, plan: PanePlan) -> WindowPlan:
+        slides = None if plan.positional else sliding_window(window, plan.query.revise)
+        if slides is None:
+            return WindowPlan(name, level, window, self.number)
+        frame, manager = shape_of(slides), self.managers[slides.lag]
+        group: WindowGroup = manager.group_of(frame)
+        return WindowPlan(
+            name, level, window, self.number, slides.lag, group.number, group.role(frame), group.quotient(frame)
+        )
+
+
+#: The managers of a family that runs already, by its identity; None where it does not run.
+RunningManagers = Callable[[object], dict[int, WindowManager] | None]
+
+
+def plan_families(
+    plans: Mapping[str, PanePlan], policy: GroupingPolicy, running: RunningManagers = lambda family: None
+) -> list[FamilyPlan]:
+    """All families, in the order in which their first queries came."""
+    found: dict[object, FamilyPlan] = {}
+    for name, plan in plans.items():
+        found.setdefault(plan.family_key, FamilyPlan(len(found) + 1)).members[name] = plan
+    for key, family in found.items():
+        family.managers.update(running(key) or window_managers(family.members.values(), policy))
+    return list(found.values())
+
+
+def window_managers(plans: Iterable[PanePlan], policy: GroupingPolicy) -> dict[int, WindowManager]:
+    """One window manager for each lag, holding the sliding windows of these queries."""
+    frames: dict[int, list[WindowShape]] = {}
+    for plan in plans:
+        for _, window in plan.levels:
+            if not plan.positional and (slides := sliding_window(window, plan.query.revise)) is not None:
+                frames.setdefault(slides.lag, []).append(shape_of(slides))
+    return {lag: WindowManager(policy, some) for lag, some in frames.items()}
+
+
+def sliding_window(window: Window, revise: int | None) -> Sliding | None:
+    """The window itself where it slides on a chain; what revises past instants cannot."""
+    return window if isinstance(window, Sliding) and revise is None else None
+
+
+def shape_of(window: Sliding) -> WindowShape:
+    return WindowShape(window.range, window.step)
+
+
+def plan_edges(plan: PanePlan) -> list[Edges]:
+    """Where the panes of a query end: with its windows, and with the instants that its aggregates tell apart."""
+    windows = [edge for _, window in plan.levels for edge in window_edges(window)]
+    return windows + [Edges(0, grain) for grain in sorted(plan.grains)]
+
+
+def window_edges(window: Window) -> list[Edges]:
+    """Where a window's scopes begin and end; nowhere for windows that time alone does not decide."""
+    match window:
+        case Sliding(range=length, step=step, lag=lag, start=start):
+            return [Edges(start - lag, step), Edges(start - lag - length, step)]
+        case Varying():
+            return [Edges(0, 1)]
+        case LogicalWindow():
+            return [Edges(*(window.grid or (0, 1)))]
+    return []

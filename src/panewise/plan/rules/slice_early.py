@@ -1,0 +1,32 @@
+"""Whether the rows of a family may be sliced into panes before they meet, or must travel as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from panewise.plan.pane_plan import PanePlan
+from panewise.window import Rows, Session, Varying
+
+_DAY = 86_400_000_000
+
+
+def slicing_refusal(plans: Iterable[PanePlan]) -> str | None:
+    """Why the rows of some queries that share panes cannot be sliced apart from each other; None when they can."""
+    return next((reason for plan in plans if (reason := _plan_refusal(plan))), None)
+
+
+def _plan_refusal(plan: PanePlan) -> str | None:
+    window = plan.window
+    if isinstance(window, Rows | Session):
+        return "windows that count rows or follow sessions need every row in its order"
+    if plan.query.revise is not None:
+        return "LATE REVISE revises once for every late row"
+    if plan.empty:
+        return "EMIT EMPTY must know when each row came"
+    if plan.anchor_to(0) != plan.anchor_to(_DAY):
+        return "a time of day waits for the first row to tell the day"
+    if isinstance(window, Varying):
+        return "the extent of the window changes with every tick"
+    if not all(level.grid for _, level in plan.levels):
+        return "without SLIDE every row has instants of its own"
+    return None

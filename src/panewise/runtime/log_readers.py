@@ -1,0 +1,236 @@
+"""Pane logs as they are followed: what the pipelines that write them have finished, ready to be asked about.
+
+A log is read batch by batch and never beyond a batch that cannot be read: its answers may be old, but they are never
+wrong. Whoever follows a log keeps nothing of his own; after a restart the log is read again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pyarrow as pa
+
+from panewise.core.errors import BindProblem, PanewiseError, SourceProblem, StateProblem, did_you_mean
+from panewise.core.time import DurationLike
+from panewise.engine import Pool
+from panewise.engine.lookups.pane_lookups import PaneLookups
+from panewise.engine.lookups.pane_source import GroupAnswers
+from panewise.engine.pool import RegisteredQuery
+from panewise.engine.state.pane_log import PaneLogFormat
+from panewise.plan import PanePlan
+from panewise.runtime.pane_log import Header, PaneLog, rows_of
+from panewise.stores.pane import Pane
+
+log = logging.getLogger("panewise.serve")
+
+_SERIALS = itertools.count()
+
+
+class LogContents:
+    """A log that has been begun: its query, and the panes of it that have been read."""
+
+    def __init__(self, header: Header, keep: DurationLike | None) -> None:
+        self.header = header
+        self.pool: Pool = header.build_pool()
+        self.rows: PaneLogFormat = rows_of(self.pool, header.name)
+        self.lookups = PaneLookups(self.pool, keep)
+        #: The newest batch that has been read, and which of its versions.
+        self.batch = -1
+        self.version: object = None
+        #: Every instant up to this one is final: all panes of a batch are finished together.
+        self.final: int | None = None
+        self._serial = next(_SERIALS)
+
+    @property
+    def edition(self) -> tuple[int, int]:
+        """Another one whenever there may be other answers."""
+        return self._serial, self.batch
+
+    @property
+    def registered_query(self) -> RegisteredQuery:
+        return self.pool.queries[self.header.name]
+
+    @property
+    def group_count(self) -> int:
+        """How many groups there are, or one more; some may have gone already."""
+        return self.lookups.groups(self.header.name)
+
+    def plan_query(self, query: str) -> PanePlan:
+        """How a query is answered, by its name or its text; refuses what these panes cannot answer."""
+        if query == self.header.name:
+            return self.registered_query.aggregation
+        name, plan = self.lookups.resolve_query(query)
+        self.lookups.lookup_sources(name, plan)
+        return plan
+
+    def drafts(self, query: str, **asked: Any) -> list[GroupAnswers]:
+        """All that a lookup takes from the panes."""
+        plan = self.plan_query(query)
+        return self.lookups.group_answers(query if query == self.header.name else None, plan, **asked)
+
+    def add_panes(self, keys: Sequence[pa.Array], panes: Sequence[Pane]) -> None:
+        """Keep some panes more."""
+        if panes:
+            self.lookups.take(self.header.name, keys, panes)
+            self.final = self.lookups.newest(self.header.name)
+
+
+class LogReader:
+    """One log, which need not be there yet. Safe to be polled and asked from different threads."""
+
+    def __init__(self, source: PaneLog, keep: DurationLike | None = None) -> None:
+        self.source, self.keep = source, keep
+        #: Why the log cannot be followed any further; None while all is well.
+        self.problem: PanewiseError | None = None
+        self._followed: LogContents | None = None
+        #: When the folder had last changed before all of it was read; None where something may be left.
+        self._complete: object = None
+        #: Held while panes are put in their place or taken from it, and for nothing else.
+        self.lock = threading.Lock()
+
+    @property
+    def contents(self) -> LogContents | None:
+        """The log as it was last read; None before it has been begun."""
+        return self._followed
+
+    @property
+    def name(self) -> str | None:
+        """The name of its query."""
+        return self._followed.header.name if self._followed is not None else None
+
+    def poll(self) -> bool:
+        """Read what is new; whether anything was."""
+        before, changed = self._edition, self.source.last_change
+        if changed is not None and changed == self._complete:
+            return False
+        self._complete = None
+        try:
+            if self._read_new():
+                self._complete = changed
+            self.problem = None
+        except PanewiseError as problem:
+            if str(problem) != str(self.problem):
+                log.warning("%s", problem)
+            self.problem = problem
+        return self._edition != before
+
+    @property
+    def _edition(self) -> object:
+        """What has been read so far."""
+        return self._followed.edition if self._followed is not None else None
+
+    def _read_new(self) -> bool:
+        """Read on; whether nothing is left."""
+        header, known = self.source.header(), self._followed
+        if header is None and known is not None:
+            raise SourceProblem(f"the pane log '{self.source.folder}' has gone", fix="put it back, or serve another")
+        if header is None:
+            return False
+        if known is None or header != known.header or self._is_rewritten(known):
+            return self._read_from_start(header)
+        return self._read_on(known)
+
+    def _is_rewritten(self, known: LogContents) -> bool:
+        """Whether the newest batch has been written again, as after a crash: what it replaces must be forgotten."""
+        newest = self.source.batches().get(known.batch)
+        version = newest.version if newest is not None else None
+        return version is not None and version != known.version
+
+    def _read_from_start(self, header: Header) -> bool:
+        """Read a log from its start; until that is done, whoever asks is answered from what was there before."""
+        fresh = LogContents(header, self.keep)
+        try:
+            return self._read_on(fresh)
+        finally:
+            # As far as it could be read.
+            with self.lock:
+                self._followed = fresh
+
+    def _read_on(self, followed: LogContents) -> bool:
+        for number, batch in self.source.batches().items():
+            if number <= followed.batch:
+                continue
+            version, table = batch.version, batch.read(followed.rows.schema)
+            if table is None:
+                return False  # It is just being replaced; the next turn finds it.
+            found = followed.rows.read(table)
+            with self.lock:
+                followed.add_panes(*found)
+                followed.batch, followed.version = number, version
+        return True
+
+    @property
+    def begun_contents(self) -> LogContents:
+        """The log as it was last read. Whatever is asked of its panes must be asked under the `lock`."""
+        if self._followed is None:
+            raise UnknownQuery("the pane log has not been begun yet", fix="start the pipeline that writes it")
+        return self._followed
+
+    @property
+    def free(self) -> bool:
+        """Whether it can be asked without waiting for anybody."""
+        return not self.lock.locked()
+
+
+class LogReaders:
+    """Several logs together, and further queries over what they hold."""
+
+    def __init__(self, folders: Sequence[Path | str], keep: DurationLike | None = None) -> None:
+        self.tails = [LogReader(PaneLog(Path(folder)), keep) for folder in folders]
+        #: Queries that are answered under a name of their own, by their text.
+        self.named: dict[str, str] = {}
+        #: When all of them were last looked at.
+        self.polled = monotonic()
+
+    def poll(self) -> bool:
+        """Read what is new in any of them; whether anything was."""
+        changed = [tail.poll() for tail in self.tails]
+        self.polled = monotonic()
+        return any(changed)
+
+    @property
+    def problems(self) -> list[PanewiseError]:
+        """What keeps logs from being followed."""
+        names = [tail.name for tail in self.tails if tail.name is not None]
+        twice = {name for name in names if names.count(name) > 1}
+        same = [StateProblem(f"several logs hold a query {name!r}", fix="serve them apart") for name in sorted(twice)]
+        return [*same, *(tail.problem for tail in self.tails if tail.problem is not None)]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all queries that can be asked for."""
+        own = [tail.name for tail in self.tails if tail.name is not None]
+        return list(dict.fromkeys([*own, *self.named]))
+
+    def find_log(self, query: str) -> tuple[LogReader, str]:
+        """The log that answers a query, and what it is to be asked: a name that is known, or a text."""
+        for tail in self.tails:
+            if tail.name == query:
+                return tail, query
+        text = self.named.get(query, query)
+        if len(text.split()) < 2:
+            raise UnknownQuery(
+                f"there is no query {query!r}", fix=did_you_mean(query, self.names or ["a query of a log"])
+            )
+        return self.find_log_for_text(text), text
+
+    def find_log_for_text(self, text: str) -> LogReader:
+        """The first log whose panes can answer a text; the refusal of the first one where there is none."""
+        problem: PanewiseError | None = None
+        for tail in self.tails:
+            try:
+                tail.begun_contents.plan_query(text)
+                return tail
+            except PanewiseError as found:
+                problem = problem or found
+        raise problem or UnknownQuery("there is no pane log", fix="name one")
+
+
+class UnknownQuery(BindProblem):
+    """There is no such query."""

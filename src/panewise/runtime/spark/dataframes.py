@@ -1,0 +1,132 @@
+"""Spark DataFrames on their way: checked, reduced to what crosses, sliced into messages; and results typed again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from panewise.core.errors import SchemaProblem, did_you_mean
+from panewise.core.schema import StreamSchema
+from panewise.core.time import DurationLike
+from panewise.engine.state.sealed import unseal_table
+from panewise.runtime.spark.transfer.layout import TIME_COLUMN, Layout, StreamTransfer
+from panewise.runtime.spark.transfer.native import NativePanes, plan_native_panes
+from panewise.runtime.spark.transfer.slice import MESSAGE_SCHEMA, SlicingStage
+from panewise.runtime.spark.types import quote_name, spark_schema, spark_type, type_text
+
+
+def declared(name: str, frame: DataFrame, time: str, delay: DurationLike | None = None) -> StreamSchema:
+    """The declaration of a stream that a DataFrame holds."""
+    empty = frame.sparkSession.createDataFrame([], frame.schema).toArrow()
+    try:
+        return StreamSchema(_schema_in_utc(empty.schema), time, delay)
+    except SchemaProblem as problem:
+        raise SchemaProblem(f"stream {name!r}: {problem.message}", fix=problem.fix) from None
+
+
+def _schema_in_utc(schema: pa.Schema) -> pa.Schema:
+    """Timestamps in UTC, whatever zone the session shows them in."""
+    return pa.schema([(f.name, pa.timestamp("us", "UTC") if _has_zone(f.type) else f.type) for f in schema])
+
+
+def _has_zone(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) and kind.tz)
+
+
+def check_columns(name: str, frame: DataFrame, schema: StreamSchema) -> DataFrame:
+    """The declared columns of a DataFrame, with the declared types."""
+    types = {field.name: type_text(field.dataType) for field in frame.schema.fields}
+    for field in schema.schema:
+        wanted = spark_type(field.type)
+        if field.name not in types:
+            raise SchemaProblem(
+                f"stream {name!r}: the DataFrame has no column {field.name!r}", fix=did_you_mean(field.name, types)
+            )
+        if types[field.name] != wanted:
+            raise SchemaProblem(
+                f"stream {name!r}: column {field.name!r} is {types[field.name].upper()} in the DataFrame, "
+                f"but was declared {wanted.upper()}",
+                fix=f"cast it to {wanted.upper()}",
+            )
+    return frame
+
+
+def transfer_rows(frame: DataFrame, crossing: StreamTransfer, skew: int | None, packed: bool = True) -> DataFrame:
+    """The columns that cross. Rows with unusable times cross without one, to be counted by who reads them."""
+    usable = crossing.usable
+    if skew is not None:
+        # Spark gives a batch one current time, which a replay repeats.
+        usable = f"({usable}) AND {crossing.time} <= UNIX_MICROS(CURRENT_TIMESTAMP()) + {skew}"
+    plain = [quote_name(name) for name in crossing.needed]
+    select = crossing.select if packed or crossing.packing is None else _unpacked_select(crossing)
+    # Expressions may fail on rows that are rejected; columns cannot.
+    sqls = [
+        (name, sql if sql in plain and name != TIME_COLUMN else f"IF({usable}, {sql}, NULL)") for name, sql in select
+    ]
+    return frame.select(*map(F.col, plain)).select(*(F.expr(sql).alias(name) for name, sql in sqls))
+
+
+def _unpacked_select(crossing: StreamTransfer) -> tuple[tuple[str, str], ...]:
+    assert crossing.packing is not None
+    (lane,) = crossing.lanes
+    key = lane.columns[crossing.packing.key]
+    return (TIME_COLUMN, crossing.time), (key, crossing.packing.sql), *crossing.select[1:]
+
+
+def shard_messages(
+    frame: DataFrame, layout: Layout, crossing: StreamTransfer, labels: tuple[int, ...], skew: int | None
+) -> DataFrame:
+    """What the tasks that read a stream send to the shards."""
+    rows = transfer_rows(frame, crossing, skew)
+    return rows.mapInArrow(SlicingStage(layout, crossing, labels), MESSAGE_SCHEMA)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedTransfer:
+    """The same for bounded input, or one batch: aggregated by Spark itself where it can."""
+
+    layout: Layout
+    crossing: StreamTransfer
+    labels: tuple[int, ...]
+
+    def rows(self, frame: DataFrame, skew: int | None = None) -> DataFrame:
+        """What `messages` is made of."""
+        return transfer_rows(frame, self.crossing, skew, packed=self._native_panes is None)
+
+    def messages(self, rows: DataFrame) -> DataFrame:
+        panes = self._native_panes
+        if panes is None:
+            return rows.mapInArrow(SlicingStage(self.layout, self.crossing, self.labels), MESSAGE_SCHEMA)
+        return panes.group_rows(rows).mapInArrow(panes, MESSAGE_SCHEMA)
+
+    @property
+    def _native_panes(self) -> NativePanes | None:
+        return plan_native_panes(self.layout, self.crossing, self.labels)
+
+
+@dataclass(frozen=True)
+class UnpackingStage:
+    """The function of the last stage: payloads in, typed rows out."""
+
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for payload in batch["payload"]:
+                data = payload.as_buffer()
+                if data is not None and len(data):
+                    table = unseal_table(data, "a result between tasks", "run the batch again")
+                    yield from table.cast(self.schema).to_batches()
+
+
+def unpack_results(said: DataFrame, channel: int, schema: pa.Schema) -> DataFrame:
+    """The results of one channel as typed rows."""
+    return (
+        said.where(F.col("channel") == channel)
+        .select("payload")
+        .mapInArrow(UnpackingStage(schema), spark_schema(schema))
+    )

@@ -1,0 +1,92 @@
+"""What becomes of late rows in a shard. Every row is judged in one place, by all who want it.
+
+Rows that only sliced lanes want are counted by pane in one shard. Rows that travel as they are, are judged where they
+go, the sliced lanes with them: their windows are the same in every shard. A row that travels by several routes is
+taken for used, since no shard knows what becomes of it elsewhere; what each query makes of it is counted all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.aggregate import Int64Array
+from panewise.engine import Engine
+from panewise.engine.intake import Arrivals
+from panewise.engine.lateness import Ledger
+from panewise.engine.panes.grouping import FamilyKey
+from panewise.engine.panes.time_family import TimeFamily
+from panewise.engine.state.snapshot import Tree
+
+#: Columns of travelling rows: which row of the stream it is, and who among the sliced lanes wants it.
+ROW_COLUMN, WANTED_COLUMN = "#row", "#wanted"
+#: Another shard counts who among the sliced lanes wants the row.
+COUNTED_ELSEWHERE = -1
+
+
+def mark_shared(wanted: Int64Array) -> Int64Array:
+    """The mark of rows that travel by other routes too; the same again gives back what it was."""
+    return -2 - wanted
+
+
+class LateRowCounter:
+    """The late rows of one message."""
+
+    def __init__(self, engine: Engine, message: Tree, homes: Mapping[str, FamilyKey]) -> None:
+        self.engine, self.message = engine, message
+        self.intake = engine.intake(message["stream"])
+        self.visible = self.intake.mark + engine.pool.boundary.shift
+        #: The families behind each filter, and the filters behind each number.
+        self.families = [[homes[name] for name in names if name in homes] for names in message["filters"]]
+        self.wants = message["wants"]
+        self.ledger = Ledger()
+        #: Travelling rows that are late here, and nowhere else.
+        self.alone: list[Int64Array] = [np.zeros(0, np.int64)]
+
+    def count_panes(self) -> None:
+        """Count the rows of panes that have passed: all positions of a pane meet the same instants."""
+        tally: pa.Table | None = self.message["tally"]
+        if tally is None:
+            return
+        ends, wanted, rows = (np.array(column.to_numpy(), np.int64) for column in tally.columns)
+        late = np.flatnonzero(ends < self.visible)
+        ledger = Ledger()
+        self._judge(late, wanted[late], ends[late], ledger)
+        by_query = {name: int(rows[some].sum()) for name, some in ledger.late_by_query().items()}
+        self.intake.count(0, 0, int(rows[ledger.late].sum()), int(rows[ledger.partly_late].sum()), by_query)
+
+    def judge_rows(self, table: pa.Table, arrivals: Arrivals, ledger: Ledger) -> None:
+        """Note what became of rows that travelled here."""
+        late = arrivals.late_flags()
+        if late is None:
+            return
+        numbers, wanted = (np.array(table.column(name).to_numpy(), np.int64) for name in (ROW_COLUMN, WANTED_COLUMN))
+        for queries, verdict in ledger.entries:
+            self.ledger.add(replace(verdict, order=numbers[verdict.order - arrivals.first]), queries)
+        self.alone.append(numbers[late & (wanted >= 0)])
+        here = np.flatnonzero(late & (wanted != COUNTED_ELSEWHERE))
+        who = np.where(wanted >= 0, wanted, mark_shared(wanted))[here]
+        self._judge(numbers[here], who, arrivals.times[here] + self.engine.pool.boundary.shift, self.ledger)
+
+    def commit(self) -> None:
+        """Enter what was noted into the account."""
+        alone = np.concatenate(self.alone)
+        late, partly = (np.intersect1d(rows, alone) for rows in (self.ledger.late, self.ledger.partly_late))
+        by_query = {name: len(some) for name, some in self.ledger.late_by_query().items()}
+        self.intake.count(0, 0, len(late), len(partly), by_query)
+
+    def _judge(self, order: Int64Array, wanted: Int64Array, positions: Int64Array, ledger: Ledger) -> None:
+        """Note what late rows meet in the windows of sliced lanes."""
+        if not len(order):
+            return
+        wanting = np.zeros((len(self.wants), len(self.families)), bool)
+        for number, filters in enumerate(self.wants):
+            wanting[number, filters] = True
+        for number, homes in enumerate(self.families):
+            mine = wanting[wanted, number]
+            for family in (family for home in homes for family in self.engine.families_at(home)):
+                assert isinstance(family, TimeFamily)
+                family.record_late(order[mine], positions[mine], np.full(mine.sum(), self.visible), ledger)

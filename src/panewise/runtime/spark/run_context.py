@@ -1,0 +1,126 @@
+"""One run of a pipeline, from start to stop: what slicers, shards and sinks of it agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from panewise.algebra.result_columns import combine_columns
+from panewise.core.schema import StreamSchema
+from panewise.core.time import Boundary
+from panewise.engine import Engine, Pool
+from panewise.engine.pool import RegisteredQuery
+from panewise.engine.purge import Purge
+from panewise.engine.state.snapshot import Tree
+from panewise.plan.rules.group_windows import GroupingPolicy
+from panewise.runtime.spark.transfer.layout import Layout
+from panewise.runtime.spark.transfer.plan import plan_transfer
+
+
+@dataclass(frozen=True)
+class Channel:
+    """Results that go the same way: those of one query, or of all queries with the same columns together."""
+
+    #: The query; None where several share the channel, and a first column says whose each row is.
+    query: str | None
+    schema: pa.Schema
+    #: Whether these are finished panes instead of results.
+    panes: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class RunContext:
+    """Everything Spark's workers have to know. `run` names the pipeline, and is another one after every start."""
+
+    run: str
+    streams: Mapping[str, StreamSchema]
+    boundary: Boundary
+    policy: GroupingPolicy
+    purge: Purge
+    layout: Layout
+    channels: tuple[Channel, ...]
+    known: Mapping[str, RegisteredQuery]
+    #: The command that last suspended each query. The batch it failed in is done again without it, and was put
+    #: together before that command was written: a shard cannot wait to be told.
+    suspensions: Mapping[str, float]
+    #: The folder in which shards leave word of late rows by query; none where nobody asks.
+    lateness: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        run: str,
+        pool: Pool,
+        shards: int,
+        channels: Iterable[Channel],
+        always: Collection[str] = (),
+        suspensions: Mapping[str, float] | None = None,
+        lateness: str = "",
+    ) -> RunContext:
+        """The course of the queries of a pool. Streams in `always` are read also where no query asks for them."""
+        return cls(
+            run,
+            pool.streams,
+            pool.boundary,
+            pool.policy,
+            pool.purge,
+            plan_transfer(pool, shards, always),
+            tuple(channels),
+            dict(pool.queries),
+            dict(suspensions or {}),
+            lateness,
+        )
+
+    def supersedes(self, run: str) -> bool:
+        """Whether another run was one of the same pipeline."""
+        return run != self.run and run.partition("/")[0] == self.run.partition("/")[0]
+
+    def delay(self, stream: str) -> int | None:
+        return self.streams[stream].delay_ticks
+
+    def build_engine(self, queries: Iterable[tuple[str, str, int | None]] = (), state: Tree | None = None) -> Engine:
+        """An engine with these queries. Its streams have no delay: time is what all tasks together say it is."""
+        streams = {name: replace(s, delay=None) for name, s in self.streams.items()}
+        pool = Pool(streams, self.boundary, self.policy, purge=self.purge)
+        for name, text, since in queries:
+            pool.add_query(self.registered_query(pool, name, text, since))
+        stored = {name for name, schema in self.streams.items() if schema.delay is None}
+        return Engine(pool, state, shard=True, stored=stored)
+
+    def registered_query(self, pool: Pool, name: str, text: str, since: int | None = None) -> RegisteredQuery:
+        """A query as it stands; those known when the run began need not be read again."""
+        found = self.known.get(name)
+        return replace(found, since=since) if found and found.text == text else pool.prepare_query(name, text, since)
+
+    @property
+    def logged_queries(self) -> list[str]:
+        """The queries whose panes are logged."""
+        return [str(channel.query) for channel in self.channels if channel.panes]
+
+    def channel_of(self, name: str, schema: pa.Schema) -> int | None:
+        """Where the results of a query go; None where nobody wants them."""
+        own = [n for n, channel in enumerate(self.channels) if channel.query == name and not channel.panes]
+        shared = [n for n, channel in enumerate(self.channels) if channel.query is None and channel.schema == schema]
+        return next(iter(own + shared), None)
+
+
+def shared_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns of a channel that several queries share."""
+    return pa.schema(
+        list(combine_columns({"query": pa.string()}, {field.name: field.type for field in schema}).items())
+    )
+
+
+def result_schemas(pool: Pool) -> dict[str, pa.Schema]:
+    """The columns of every query's results."""
+    scratch = pool.without_queries()
+    for standing in pool.queries.values():
+        scratch.add_query(standing)
+    engine = Engine(scratch)
+    for stream in pool.streams:
+        # Any day will do for queries that wait for the first item to tell it.
+        engine.observe_times(stream, 0, 0)
+    emission = engine.advance()
+    return {name: emission[name].schema for name in emission}

@@ -1,0 +1,1 @@
+"""What crosses from Spark's JVM into Python, and how."""

@@ -1,0 +1,177 @@
+"""Panes that Spark itself aggregates: on bounded input the JVM groups rows faster than they could cross.
+
+Each column of states says which aggregates of Spark SQL its words are made of. Sums stay exact: integers in two words,
+floats split into two halves whose sums are exact unless magnitudes within one pane differ by more than about 2**17.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from panewise import kernels
+from panewise.aggregate import Int64Array, StateArrays, StateWords, states_at
+from panewise.aggregate.states.counts import CountStates
+from panewise.aggregate.states.integers import to_longs
+from panewise.aggregate.states.pick import MinMaxStates
+from panewise.aggregate.states.sums import FloatSumStates, IntegerSumStates
+from panewise.core.time import MAX_TICK, MIN_TICK
+from panewise.engine.panes.grouping import GroupEncoder, arrays_of
+from panewise.engine.panes.slicer import Slicer
+from panewise.engine.state.snapshot import Tree
+from panewise.runtime.spark.transfer.layout import TIME_COLUMN, FamilyTransfer, Layout, StreamTransfer
+from panewise.runtime.spark.transfer.plan import pane_number_sql
+from panewise.runtime.spark.transfer.slice import build_messages, message_batch, tally_table, task_position
+
+#: A double times this loses its lower half when the product is taken back (Dekker).
+_SPLIT = 134_217_729
+#: Beyond this the product would overflow.
+_HUGE = "1e290D"
+
+
+def aggregate_sql(column: StateArrays, value: str) -> list[str] | None:
+    """The aggregates of Spark SQL that make up the words of a column; None where there are none."""
+    match column:
+        case CountStates():
+            return [f"COUNT({value})"]
+        case IntegerSumStates():
+            whole = f"CAST({value} AS BIGINT)"
+            return [f"COUNT({value})", f"SUM(SHIFTRIGHT({whole}, 32))", f"SUM({whole} & {(1 << 32) - 1})"]
+        case FloatSumStates():
+            return _float_sums(f"CAST({value} AS DOUBLE)")
+        case MinMaxStates():
+            return [f"{'MIN' if column.flip else 'MAX'}({value})"]
+    return None
+
+
+def _float_sums(v: str) -> list[str]:
+    """NaN and the infinities are beyond any bound, as in Spark, and only leave their marks."""
+    plain, infinite = f"IF(ABS({v}) < {_HUGE}, {v}, 0D)", "DOUBLE('inf')"
+    upper = f"({_SPLIT} * {plain} - ({_SPLIT} * {plain} - {plain}))"
+    lower = f"IF(ABS({v}) < {_HUGE}, {v} - {upper}, IF(ABS({v}) < {infinite}, {v}, 0D))"
+    odd = f"CASE WHEN ISNAN({v}) THEN 1 WHEN {v} = {infinite} THEN 2 WHEN {v} = -{infinite} THEN 4 ELSE 0 END"
+    return [f"COUNT({v})", f"SUM({upper})", f"SUM({lower})", f"BIT_OR({odd})"]
+
+
+def states_from_spark(column: StateArrays, found: Sequence[pa.Array]) -> StateWords:
+    """States from what Spark aggregated."""
+    if isinstance(column, MinMaxStates):
+        (best,) = found
+        missing = best.is_null().to_numpy(zero_copy_only=False)
+        longs = np.full(len(best), np.iinfo(np.int64).min, np.int64)
+        longs[~missing] = to_longs(best.drop_null()) ^ column.flip
+        return longs, ~missing
+    arrays = [array.fill_null(0).to_numpy(zero_copy_only=False) for array in found]
+    if isinstance(column, FloatSumStates):
+        count, upper, lower, odd = arrays
+        zeros = np.zeros(len(count))
+        high, low = kernels.add_pairs(upper.astype(np.float64), zeros, lower.astype(np.float64), zeros)
+        return count.astype(np.int64), high, low, odd.astype(np.uint8)
+    return tuple(array.astype(np.int64) for array in arrays)
+
+
+def plan_native_panes(layout: Layout, crossing: StreamTransfer, labels: tuple[int, ...]) -> NativePanes | None:
+    """How Spark aggregates the panes of a stream; None where it cannot."""
+    if len(crossing.lanes) != 1:
+        return None
+    (lane,) = crossing.lanes
+    if lane.cuts is None or not lane.cuts.uniform:
+        return None
+    assert lane.plan is not None
+    grouping = GroupEncoder(lane.plan)
+    if grouping.expiry_column or lane.span != (MIN_TICK, MAX_TICK):
+        return None
+    parts = [[f"COUNT_IF({_passes_sql(lane.flag)})"]]
+    for call, column in zip(grouping.stored_calls, grouping.columns[1:], strict=True):
+        sql = (
+            aggregate_sql(column, _filtered_sql(lane, lane.columns[call.arguments[0]]))
+            if len(call.arguments) == 1
+            else None
+        )
+        if sql is None:
+            return None
+        parts.append(sql)
+    return NativePanes(layout, crossing, labels, tuple(map(tuple, parts)))
+
+
+def _passes_sql(flag: str | None) -> str:
+    """Whether a row has a usable time and passes a filter. Rows that do not are grouped too, since they are counted."""
+    return f"{TIME_COLUMN} IS NOT NULL" + (f" AND {flag}" if flag else "")
+
+
+def _filtered_sql(lane: FamilyTransfer, value: str) -> str:
+    """A value where a row passes the filters."""
+    return f"IF({_passes_sql(lane.flag)}, {value}, NULL)"
+
+
+@dataclass(frozen=True, eq=False)
+class NativePanes:
+    """Panes of the only family of a stream, grouped by Spark; `parts` makes up the words of each column."""
+
+    layout: Layout
+    crossing: StreamTransfer
+    labels: tuple[int, ...]
+    parts: tuple[tuple[str, ...], ...]
+
+    def group_rows(self, rows: DataFrame) -> DataFrame:
+        """One row for each group and pane; `rows` has the columns that cross, unpacked."""
+        (lane,) = self.crossing.lanes
+        assert lane.cuts is not None
+        assert lane.plan is not None
+        pane = pane_number_sql(TIME_COLUMN, lane.cuts, self.layout.boundary)
+        sums = [F.expr(sql).alias(f"s{n}") for n, sql in enumerate(s for part in self.parts for s in part)]
+        names = [lane.columns[key] for key in lane.plan.group.keys]
+        keys = [F.expr(_filtered_sql(lane, name)).alias(name) for name in names]
+        times = [F.min(TIME_COLUMN).alias("first"), F.max(TIME_COLUMN).alias("last"), F.count(F.lit(1)).alias("rows")]
+        entered = F.expr(f"COUNT_IF({_passes_sql(lane.entering)})").alias("entered")
+        return rows.groupBy(*keys, F.expr(pane).alias("pane")).agg(*sums, *times, entered)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The function of `mapInArrow`: grouped rows in, messages to shards out."""
+        filled = [batch for batch in batches if batch.num_rows]
+        if not filled:
+            return
+        groups = pa.Table.from_batches(filled)
+        usable = groups.filter(pc.is_valid(groups["pane"]))
+        rows, kept = (pc.sum(table["rows"]).as_py() or 0 for table in (groups, usable))
+        messages = self._pane_messages(arrays_of(usable)) if usable.num_rows else self._shard_messages({}, None, {})
+        messages[0]["counted"] = [rows, rows - kept]
+        _, partition = task_position()
+        yield message_batch(messages, self.labels, partition << 32)
+
+    def _pane_messages(self, arrays: dict[str, pa.Array]) -> list[Tree]:
+        (lane,) = self.crossing.lanes
+        assert lane.cuts is not None
+        assert lane.plan is not None
+        slicer = Slicer(lane.plan, lane.cuts, self.layout.boundary)
+        numbers: Int64Array = arrays["pane"].to_numpy()
+        sums = iter(arrays[f"s{n}"] for n in range(sum(map(len, self.parts))))
+        states = [
+            states_from_spark(c, [next(sums) for _ in p]) for c, p in zip(slicer.columns, self.parts, strict=True)
+        ]
+        present = np.flatnonzero(states[0][0])
+        if len(present):
+            keys = [arrays[lane.columns[key]].take(pa.array(present)) for key in lane.plan.group.keys]
+            slicer.take_states(keys, numbers[present], [states_at(words, present) for words in states])
+        seen = (pc.min(arrays["first"]).as_py(), pc.max(arrays["last"]).as_py())
+        entered: Int64Array = arrays["entered"].to_numpy()
+        wanted = numbers[entered > 0]
+        newest = {0: lane.cuts.end(int(wanted.max())) - self.layout.boundary.shift} if len(wanted) else {}
+        messages = self._shard_messages({0: slicer}, seen, newest)
+        panes, place = np.unique(numbers, return_inverse=True)
+        counts = np.bincount(place, weights=entered).astype(np.int64)
+        messages[0]["tally"] = tally_table(
+            [(lane.cuts.end(int(p)), 0, int(c)) for p, c in zip(panes, counts, strict=True)]
+        )
+        return messages
+
+    def _shard_messages(
+        self, slicers: dict[int, Slicer], seen: tuple[int, int] | None, newest: dict[int, int]
+    ) -> list[Tree]:
+        return build_messages(self.layout, self.crossing, slicers, {}, seen, newest)

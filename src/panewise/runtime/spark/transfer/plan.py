@@ -1,0 +1,196 @@
+"""Laying out what crosses: each expression once, under one name, and a small key with its pane in one number."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from panewise.aggregate.states.counts import CountStates
+from panewise.aggregate.states.pick import MinMaxStates
+from panewise.aggregate.states.sums import FloatSumStates, IntegerSumStates
+from panewise.core.schema import StreamSchema
+from panewise.core.time import MAX_TICK, MIN_TICK, Boundary, Domain
+from panewise.engine import Pool
+from panewise.engine.panes.grouping import FamilyKey, GroupEncoder, admitted_times, family_key
+from panewise.engine.rows import RowInputKey
+from panewise.engine.state.snapshot import fingerprint
+from panewise.plan import PanePlan, plan_edges, slicing_refusal, time_span
+from panewise.plan.cuts import Cuts, coarsest_cuts
+from panewise.runtime.spark.transfer.expressions import (
+    EARLIEST,
+    LATEST,
+    apply_projections,
+    columns_needed,
+    columns_used,
+    counts_rows,
+    family_signature,
+    filter_sql,
+    source_columns,
+    time_sql,
+    usable_time_sql,
+)
+from panewise.runtime.spark.transfer.layout import (
+    KEY_BITS,
+    PACKED_COLUMN,
+    PANE_BITS,
+    TIME_COLUMN,
+    FamilyTransfer,
+    KeyPanePacking,
+    Layout,
+    StreamTransfer,
+)
+from panewise.runtime.spark.types import quote_name
+
+
+def plan_transfer(pool: Pool, shards: int, always: Collection[str] = ()) -> Layout:
+    """The layout for all queries of a pool. Streams in `always` are read also where no query asks for them:
+    Spark does not go on with a checkpoint that knows other sources."""
+    families: dict[str, dict[FamilyKey, list[PanePlan]]] = {}
+    read: dict[str, dict[RowInputKey, ReadColumns]] = {}
+    for standing in pool.queries.values():
+        plan = standing.plan
+        if isinstance(plan, PanePlan):
+            families.setdefault(plan.source.stream, {}).setdefault(family_key(plan), []).append(plan)
+        else:
+            for source, names in plan.read_columns.items():
+                homes = read.setdefault(source.stream, {})
+                reading = homes.setdefault(
+                    RowInputKey(plan.shard_key, source.alias), ReadColumns({}, plan.routes[source])
+                )
+                reading.names.update(dict.fromkeys(names))
+    streams = [name for name in pool.streams if name in families or name in read or name in always]
+    crossings = [_TransferBuilder(n, pool, shards).build(families.get(n, {}), read.get(n, {})) for n in streams]
+    return Layout(pool.boundary, shards, tuple(crossings))
+
+
+@dataclass(frozen=True)
+class ReadColumns:
+    """What relational queries of one home read of a stream, and the column by which its rows are spread."""
+
+    names: dict[str, None]
+    route: str | None
+
+
+@dataclass
+class _TransferBuilder:
+    """A crossing in the making: expressions by text, each under one name."""
+
+    stream: str
+    pool: Pool
+    shards: int
+    names: dict[str, str] = field(default_factory=dict)
+
+    def build(
+        self, homes: Mapping[FamilyKey, list[PanePlan]], read: Mapping[RowInputKey, ReadColumns]
+    ) -> StreamTransfer:
+        schema = self.pool.streams[self.stream]
+        lanes = (
+            *(self._family_transfer(home, plans) for home, plans in homes.items()),
+            *(self._row_transfer(home, reading) for home, reading in read.items()),
+        )
+        packing = self._choose_packing(lanes, schema) if len(lanes) == 1 else None
+        time = time_sql(schema)
+        select = [(TIME_COLUMN, time), *((name, sql) for sql, name in self.names.items())]
+        if packing:
+            packed = _packed_sql(time, lanes[0], packing, self.pool.boundary)
+            select = [(PACKED_COLUMN, packed), *((name, sql) for sql, name in self.names.items() if sql != packing.sql)]
+        sliced = [plan for lane, plans in zip(lanes, homes.values(), strict=False) if lane.cuts for plan in plans]
+        edges = [e for plan in sliced for e in plan_edges(plan)]
+        needed = columns_needed([*(columns_used(p) for p in homes.values()), *(r.names for r in read.values())], schema)
+        usable = usable_time_sql(time, schema.domain)
+        tally = coarsest_cuts(edges) if edges else None
+        return StreamTransfer(self.stream, schema, needed, time, usable, tuple(select), lanes, packing, tally)
+
+    def _family_transfer(self, home: FamilyKey, plans: Sequence[PanePlan]) -> FamilyTransfer:
+        plan, reason = plans[0], slicing_refusal(plans)
+        flag, entering = (self._filter_column(plan, sliced) for sliced in (reason is None, False))
+        before = apply_projections(plan.before, source_columns(plan))
+        grouped = apply_projections(plan.between, before)
+        keys = [grouped[key] for key in plan.group.keys]
+        signature = fingerprint({"family": family_signature(plan)})
+        home_shard = zlib.crc32(signature.encode()) % self.shards
+        span = admitted_times(plan, self.pool.boundary)
+        if reason is not None:
+            columns = {name: self._column_name(name) for name in columns_used(plans)}
+            by = [before[name] for name in plan.window.partition_by] if counts_rows(plan) else keys
+            routed = (
+                tuple(map(self._expression_name, by)) if set(by) <= set(keys) and not plan.repeats_on_change else ()
+            )
+            return FamilyTransfer(
+                signature, home, plan, None, reason, columns, flag, entering, span, routed, home_shard
+            )
+        asked = dict.fromkeys([*plan.group.keys, *(a for call in plan.group.calls for a in call.arguments)])
+        columns = {name: self._expression_name(grouped[name]) for name in asked}
+        edges = [e for p in plans for e in plan_edges(p)]
+        routed = tuple(map(self._expression_name, keys))
+        return FamilyTransfer(
+            signature, home, plan, coarsest_cuts(edges), None, columns, flag, entering, span, routed, home_shard
+        )
+
+    def _row_transfer(self, home: RowInputKey, reading: ReadColumns) -> FamilyTransfer:
+        """A place at which relational queries read the stream."""
+        told = sorted(f"{stream} {alias} {column}" for stream, alias, column in home.home)
+        signature = fingerprint({"home": told, "alias": home.alias})
+        # All streams of a home meet in one shard where they cannot be spread.
+        shard = zlib.crc32(fingerprint({"home": told}).encode()) % self.shards
+        columns = {name: self._column_name(name) for name in reading.names}
+        routed = (self._expression_name(quote_name(reading.route)),) if reading.route is not None else ()
+        reason = "relations compare rows with each other"
+        span = (MIN_TICK, MAX_TICK)
+        return FamilyTransfer(signature, home, None, None, reason, columns, None, None, span, routed, shard)
+
+    def _filter_column(self, plan: PanePlan, sliced: bool) -> str | None:
+        flag = filter_sql(plan, sliced)
+        return self._expression_name(flag) if flag else None
+
+    def _choose_packing(self, lanes: Sequence[FamilyTransfer], schema: StreamSchema) -> KeyPanePacking | None:
+        """How key and pane share a number; None where they cannot."""
+        lane = lanes[0]
+        plan = lane.plan
+        if plan is None or lane.cuts is None or not lane.cuts.uniform or len(plan.group.keys) != 1:
+            return None
+        (key,) = plan.group.keys
+        grouping = GroupEncoder(plan)
+        small = grouping.keys.types[0] in (pa.int8(), pa.int16(), pa.int32())
+        timeless = not grouping.expiry_column and all(
+            isinstance(column, _TIMELESS_STATES) for column in grouping.columns
+        )
+        sql = next(sql for sql, name in self.names.items() if name == lane.columns[key])
+        read_twice = any(lane.columns[a] == lane.columns[key] for call in plan.group.calls for a in call.arguments)
+        few = schema.domain is Domain.TIMESTAMP and (LATEST - EARLIEST) // lane.cuts.period + 2 < 1 << PANE_BITS
+        whole = time_span(plan.window) == (MIN_TICK, MAX_TICK)
+        if not (small and timeless and whole and few) or read_twice or lane.flag:
+            return None
+        first = (EARLIEST + self.pool.boundary.shift - lane.cuts.origin) // lane.cuts.period
+        return KeyPanePacking(key, sql, grouping.keys.types[0], first)
+
+    def _column_name(self, column: str) -> str:
+        """The name under which a column of the stream crosses; its time crosses anyway, in ticks."""
+        return (
+            TIME_COLUMN if column == self.pool.streams[self.stream].time else self._expression_name(quote_name(column))
+        )
+
+    def _expression_name(self, sql: str) -> str:
+        return self.names.setdefault(sql, f"c{len(self.names)}")
+
+
+# ---- key and pane in one number --------------------------------------------------------------------------------
+
+_TIMELESS_STATES = (CountStates, IntegerSumStates, FloatSumStates, MinMaxStates)
+
+
+def pane_number_sql(time: str, cuts: Cuts, boundary: Boundary) -> str:
+    """The number of a row's pane as Spark SQL, for uniform cuts."""
+    before = f"({time} + {boundary.shift - cuts.origin - 1})"
+    return f"({before} - PMOD({before}, {cuts.period})) DIV {cuts.period} + 1"
+
+
+def _packed_sql(time: str, lane: FamilyTransfer, packing: KeyPanePacking, boundary: Boundary) -> str:
+    assert lane.cuts is not None
+    key, pane = packing.sql, f"{pane_number_sql(time, lane.cuts, boundary)} - {packing.first}"
+    sign = f"CASE WHEN {key} IS NULL THEN {-(1 << 63) + 1} - 1 ELSE 0 END"
+    low = (1 << KEY_BITS) - 1
+    return f"({sign}) | SHIFTLEFT(CAST(COALESCE({key}, 0) AS BIGINT) & {low}, {PANE_BITS}) | ({pane})"

@@ -1,0 +1,112 @@
+"""From an ask to the bytes of its answer: at once where that is a moment, at the desk where it takes longer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.responses import StreamingResponse
+
+from panewise.runtime.log_readers import LogReaders
+from panewise.serve.desk import LookupScheduler, Receive, run_in_thread
+from panewise.serve.effort import RequestBudget
+from panewise.serve.encoding import ARROW, arrow_bytes, describe_columns, instant_value, json_answer
+from panewise.serve.limits import Limits, TooLarge
+from panewise.serve.page_cache import PageCache
+from panewise.serve.requests import LookupAnswer, LookupRequest, ResolvedLookup
+
+#: Events that are kept for all who listen, and the bytes of each that is.
+MAX_EVENTS, MAX_EVENT_BYTES = 64, 1 << 20
+#: Bytes of an answer that are sent at once; whoever else is answered has a turn between two pieces.
+PIECE_BYTES = 1 << 18
+
+Content = bytes | bytearray
+
+
+@dataclass(frozen=True)
+class LookupService:
+    """How lookups are answered by one server."""
+
+    tails: LogReaders
+    limits: Limits
+    desk: LookupScheduler
+    pages: PageCache
+    _events: dict[Hashable, asyncio.Future[Content]] = field(default_factory=dict)
+
+    async def answer(self, ask: LookupRequest, request: Request) -> Response:
+        """The answer to one request."""
+        arrow = ARROW in (request.headers.get("accept") or "")
+        content = await self.encode_answer(ask, arrow=arrow, receive=request.receive)
+        return _response(content, ARROW if arrow else "application/json")
+
+    async def encode_answer(
+        self, ask: LookupRequest, instant: int | None = None, arrow: bool = False, receive: Receive | None = None
+    ) -> Content:
+        """The answer as bytes, at one instant or as it was asked for."""
+        name = next((tail.name for tail in self.tails.tails if tail.name == ask.query), None)
+        if name is None:
+            refuse_long(ask.query, self.limits)
+            return await self.desk.run_text(
+                lambda effort: self._encode(ResolvedLookup(ask, self.tails, self.limits), effort, instant, arrow),
+                receive,
+            )
+        asked = ResolvedLookup(ask, self.tails, self.limits, self.pages)
+        if asked.is_light and asked.is_free:
+            return self._encode(asked, RequestBudget(), instant, arrow)
+        if asked.is_light:
+            return await run_in_thread(lambda: self._encode(asked, RequestBudget(), instant, arrow))
+        return await self.desk.run_lookup(lambda effort: self._encode(asked, effort, instant, arrow), receive)
+
+    async def event_content(self, ask: LookupRequest, instant: int | None = None) -> Content:
+        """The same for all who listen to the same: the answer is made once, and kept until the next ones come."""
+        edition = self.tails.find_log(ask.query)[0].begun_contents.edition
+        key = (edition, ask.query, tuple(ask.texts or ()), instant)
+        known = self._events.get(key)
+        if known is None or (known.done() and (known.cancelled() or known.exception() is not None)):
+            while len(self._events) >= MAX_EVENTS:
+                del self._events[next(iter(self._events))]
+            known = self._events[key] = asyncio.ensure_future(self.encode_answer(ask, instant))
+        found = await asyncio.shield(known)
+        if len(found) > MAX_EVENT_BYTES:
+            self._events.pop(key, None)
+        return found
+
+    def _encode(self, asked: ResolvedLookup, effort: RequestBudget, instant: int | None, arrow: bool) -> Content:
+        answer = asked.answer(effort, instant)
+        if not arrow:
+            return json_answer(_head(answer), answer.table, self.limits.bytes, effort.check)
+        content = arrow_bytes(answer.table)
+        if len(content) > self.limits.bytes:
+            raise TooLarge(
+                f"the answer has more than {self.limits.bytes:,} bytes", fix="ask for fewer windows or groups"
+            )
+        return content
+
+
+def _response(content: Content, kind: str) -> Response:
+    """Content whole, or in pieces where copying it for the connection would keep others waiting."""
+    if len(content) <= PIECE_BYTES:
+        return Response(bytes(content), media_type=kind)
+    return StreamingResponse(_pieces(content), media_type=kind, headers={"content-length": str(len(content))})
+
+
+async def _pieces(content: Content) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), PIECE_BYTES):
+        yield bytes(content[start : start + PIECE_BYTES])
+
+
+def refuse_long(text: str, limits: Limits) -> None:
+    """Refuse a text before anybody begins to read it."""
+    if len(text) > limits.text:
+        raise TooLarge(f"the query has {len(text):,} characters, more than {limits.text:,}", fix="ask for less at once")
+
+
+def _head(answer: LookupAnswer) -> dict[str, Any]:
+    return {
+        "query": answer.query,
+        "final": instant_value(answer.final, answer.domain),
+        "columns": describe_columns(answer.table),
+    }

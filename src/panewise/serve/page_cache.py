@@ -1,0 +1,102 @@
+"""Answers for all groups at once, kept while they are asked for again and again.
+
+Most clients ask for the newest instant, each for a group of its own. Looking up all groups costs a few times as much as
+looking up one, and then every group is found by its key alone, until new panes come.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+
+import pyarrow as pa
+
+from panewise.algebra import Project
+from panewise.runtime.log_readers import LogContents
+
+#: Looking up all groups costs as much as looking up one so many times.
+MIN_REQUESTS = 8
+#: Rows of all answers that are kept together, and windows whose askers are counted.
+MAX_ROWS, MAX_COUNTED = 2_000_000, 1024
+
+
+class Page:
+    """All rows of one answer, and where those of each group are."""
+
+    def __init__(self, table: pa.Table, keys: list[str]) -> None:
+        self.table = table
+        self._places: dict[tuple[object, ...], list[int]] = {}
+        for place, key in enumerate(zip(*(table[name].to_pylist() for name in keys), strict=True)):
+            self._places.setdefault(key, []).append(place)
+
+    def rows_for(self, keys: Mapping[str, pa.Array]) -> pa.Table:
+        """The rows of some groups, in the order of the whole."""
+        wanted = set(zip(*(values.to_pylist() for values in keys.values()), strict=True))
+        places = sorted(place for key in wanted for place in self._places.get(key, ()))
+        if len(places) == 1:
+            return self.table.slice(places[0], 1)
+        return self.table.take(pa.array(places, pa.int64()))
+
+
+class PageCache:
+    """The answers that are kept, of one server."""
+
+    def __init__(self) -> None:
+        self._pages: OrderedDict[Hashable, Page] = OrderedDict()
+        self._asked: OrderedDict[Hashable, int] = OrderedDict()
+        self._changing = threading.Lock()
+
+    def find_rows(
+        self,
+        followed: LogContents,
+        instants: Hashable,
+        keys: Mapping[str, pa.Array] | None,
+        whole: Callable[[], pa.Table],
+    ) -> pa.Table | None:
+        """Rows of the log's own query for some groups; None the first times, and where pages are of no use.
+
+        `instants` says which windows are meant, and `whole` looks them up for all groups.
+        """
+        if keys is None or list(keys) != followed.rows.keys or not can_page(followed):
+            return None
+        at = (followed.edition, instants)
+        with self._changing:
+            page = self._pages.get(at)
+            if page is None and not self._is_requested_often(at):
+                return None
+        if page is None:
+            page = Page(whole(), followed.rows.keys)
+        with self._changing:
+            self._store(at, page)
+        return page.rows_for(keys)
+
+    def has_newest(self, followed: LogContents) -> bool:
+        """Whether there is a page of the newest instant, for which nobody has to look at panes."""
+        return (followed.edition, ()) in self._pages
+
+    def _is_requested_often(self, at: Hashable) -> bool:
+        """Count one who asks; whether there have been many."""
+        self._asked[at] = self._asked.pop(at, 0) + 1
+        if len(self._asked) > MAX_COUNTED:
+            self._asked.popitem(last=False)
+        return self._asked[at] > MIN_REQUESTS
+
+    def _store(self, at: Hashable, page: Page) -> None:
+        """Keep a page, and let those go that nobody has asked for longest."""
+        self._pages[at] = page
+        self._pages.move_to_end(at)
+        while len(self._pages) > 1 and sum(each.table.num_rows for each in self._pages.values()) > MAX_ROWS:
+            self._pages.popitem(last=False)
+
+
+def can_page(followed: LogContents) -> bool:
+    """Whether rows of the query can be told apart by their keys: these are selected, and equal where Python says so."""
+    plain = all(pa.types.is_string(kind) or pa.types.is_integer(kind) for kind in followed.rows.types)
+    after = followed.registered_query.aggregation.after
+    selected = {scalar.column for _, scalar in after[-1].items} if after and isinstance(after[-1], Project) else set()
+    return (
+        plain
+        and followed.group_count <= MAX_ROWS // 4
+        and selected >= set(followed.registered_query.aggregation.group.keys)
+    )

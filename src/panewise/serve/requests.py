@@ -1,0 +1,288 @@
+"""A lookup as clients ask for it, and its answer, within the limits of the server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.core.errors import BindProblem, SchemaProblem, StateProblem
+from panewise.core.time import Domain, Duration, Instant, Ticks, instant_text
+from panewise.engine.state.pane_log import PaneLogFormat
+from panewise.plan import PanePlan
+from panewise.runtime.log_readers import LogContents, LogReaders
+from panewise.serve.effort import RequestBudget
+from panewise.serve.limits import Limits, TooLarge
+from panewise.serve.page_cache import PageCache
+from panewise.window import Sliding
+
+When = int | str
+
+
+@dataclass(frozen=True)
+class LookupRequest:
+    """A query by its name or text, the instants it is asked for, and for which groups."""
+
+    query: str
+    #: The newest final instant where none is given.
+    at: Sequence[When] | None = None
+    #: How far back each window reaches, instead of the query's own.
+    window: When | None = None
+    #: Where each window begins; it ends at the instant.
+    since: Sequence[When] | None = None
+    #: Values of the key columns, row by row.
+    keys: Mapping[str, Sequence[Any]] | None = None
+    #: The same as text: one value, or a JSON list of them where there are several keys.
+    texts: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class LookupAnswer:
+    """What came of it: a table, and the instant up to which everything is final."""
+
+    query: str
+    table: pa.Table
+    final: int
+    domain: Domain
+
+
+#: So many windows of groups are looked up while others wait; more are looked up beside them, so many at a time.
+LIGHT_CELLS, SLICE_CELLS = 128, 1 << 13
+
+
+class ResolvedLookup:
+    """An ask that has found its log."""
+
+    def __init__(self, ask: LookupRequest, tails: LogReaders, limits: Limits, pages: PageCache | None = None) -> None:
+        self.ask, self.limits, self.pages = ask, limits, pages
+        self.tail, self.text = tails.find_log(ask.query)
+
+    @property
+    def is_light(self) -> bool:
+        """Whether it is answered in a moment, once nobody else looks at the panes."""
+        followed = self.tail.contents
+        if followed is None or not self.is_own_query:
+            return False
+        groups = len(self.ask.texts) if self.ask.texts else followed.group_count
+        return len(self.ask.at or (0,)) * groups <= LIGHT_CELLS
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it can be answered without waiting for anybody who looks at panes."""
+        newest = self.ask.at is None and self.ask.window is None and self.ask.since is None
+        paged = (
+            newest
+            and self.ask.texts is not None
+            and self.pages is not None
+            and self.pages.has_newest(self.tail.begun_contents)
+        )
+        return self.tail.free or paged
+
+    @property
+    def is_own_query(self) -> bool:
+        """Whether the log's own query is asked for, which whoever owns the log wrote."""
+        return self.text == self.tail.name
+
+    def answer(self, effort: RequestBudget, instant: int | None = None) -> LookupAnswer:
+        """Look it up, as it was asked for or at one instant."""
+        followed = self.tail.begun_contents
+        plan = followed.plan_query(self.text)
+        final = followed.final
+        if final is None:
+            raise StateProblem("nothing is final yet", fix="wait for the first panes")
+        domain = plan.query.domain
+        keys = self._keys(followed.rows)
+        arguments = self._instants(final, domain) if instant is None else {"at": np.array([instant], np.int64)}
+        groups = len(next(iter(keys.values()), ())) if keys is not None else followed.group_count
+        self._refuse_many(plan, arguments, groups)
+        cells = max(groups, 1) * len(plan.levels)
+
+        def look_up(keys: Mapping[str, pa.Array] | None) -> pa.Table:
+            parts = _split_windows(arguments, max(SLICE_CELLS // cells, 1))
+            return self._concat_parts(self._look_up_part(followed, part, keys, effort) for part in parts)
+
+        return LookupAnswer(self.ask.query, self._answer_from_page(followed, keys, arguments, look_up), final, domain)
+
+    def _answer_from_page(
+        self,
+        followed: LogContents,
+        keys: dict[str, pa.Array] | None,
+        arguments: Mapping[str, Any],
+        looked_up: Callable[[Mapping[str, pa.Array] | None], pa.Table],
+    ) -> pa.Table:
+        """From a page, where many ask for the same instant; otherwise for these groups alone."""
+        found = None
+        if self.pages is not None and self.is_own_query and _window_count(arguments) == 1:
+            windows = tuple((name, repr(value)) for name, value in arguments.items())
+            found = self.pages.find_rows(followed, windows, keys, lambda: looked_up(None))
+        return looked_up(keys) if found is None else found
+
+    def _look_up_part(
+        self, followed: LogContents, part: Mapping[str, Any], keys: Mapping[str, pa.Array] | None, effort: RequestBudget
+    ) -> list[pa.Table]:
+        """Some windows, level by level; others may ask meanwhile, except while states are looked up."""
+        effort.check()
+        with self.tail.lock:
+            drafts = followed.drafts(self.text, keys=keys, **part)
+        return [draft.finish(effort.host(followed.pool.host)) for draft in drafts]
+
+    def _concat_parts(self, parts: Iterable[list[pa.Table]]) -> pa.Table:
+        """All windows of a level, then those of the next; once there are too many rows, no more are looked up."""
+        levels: list[list[pa.Table]] = []
+        rows = size = 0
+        for tables in parts:
+            levels.append(tables)
+            rows += sum(table.num_rows for table in tables)
+            size += sum(table.nbytes for table in tables)
+            if rows > self.limits.rows:
+                raise TooLarge(
+                    f"the answer has more than {self.limits.rows:,} rows",
+                    fix="ask for fewer windows or groups",
+                )
+            if size > self.limits.bytes:
+                raise TooLarge(
+                    f"the answer has more than {self.limits.bytes:,} bytes", fix="ask for fewer windows or groups"
+                )
+        return pa.concat_tables(table for level in zip(*levels, strict=True) for table in level)
+
+    def _instants(self, final: int, domain: Domain) -> dict[str, Any]:
+        """The instants that are asked for, none of them later than what is final."""
+        if self.ask.at is None:
+            if self.ask.window is None and self.ask.since is None:
+                return {}
+            ends = np.array([final], np.int64)
+        else:
+            ends = parse_instants(self.ask.at, domain)
+        if len(ends) and int(ends.max()) > final:
+            raise StateProblem(
+                f"{instant_text(int(ends.max()), domain)} is not final yet",
+                fix=f"ask for instants up to {instant_text(final, domain)}",
+            )
+        if self.ask.since is not None and self.ask.window is not None:
+            raise BindProblem("since and window are both given", fix="give one of them")
+        if self.ask.since is not None:
+            starts = parse_instants(self.ask.since, domain)
+            if len(starts) != len(ends):
+                raise BindProblem("there are not as many beginnings as instants", fix="give one for each")
+            return {"between": (starts, ends)}
+        if self.ask.window is not None:
+            length = Duration.parse(self.ask.window).ticks(domain)
+            if length <= 0:
+                raise BindProblem(f"window {self.ask.window!r} is not above zero", fix="use a longer one")
+            return {"between": (ends - length, ends)}
+        return {"at": ends}
+
+    def _keys(self, rows: PaneLogFormat) -> dict[str, pa.Array] | None:
+        kinds = dict(zip(rows.keys, rows.types, strict=True))
+        given = self.ask.keys
+        if self.ask.texts:
+            given = _key_columns(self.ask.texts, rows.keys)
+        if given is None:
+            return None
+        if not given:
+            raise SchemaProblem("no key is given", fix="name the keys of GROUP BY, or leave keys out")
+        return {
+            name: key_array(name, values, kinds[name]) if name in kinds else values for name, values in given.items()
+        }
+
+    def _refuse_many(self, plan: PanePlan, arguments: Mapping[str, Any], groups: int) -> None:
+        limits, windows = self.limits, _window_count(arguments)
+        _refuse("windows", windows, limits.windows)
+        if self.ask.keys is not None or self.ask.texts:
+            _refuse("groups", groups, limits.keys)
+        _refuse("windows of groups", windows * max(groups, 1) * len(plan.levels), limits.cells)
+        if limits.reach is None:
+            return
+        spans = [window.range for _, window in plan.levels if isinstance(window, Sliding)]
+        if "between" in arguments:
+            starts, ends = arguments["between"]
+            spans = [int((ends - starts).max())] if len(ends) else []
+        if not spans or max(spans) > limits.reach:
+            raise BindProblem(
+                "the window reaches over more time than this server allows", fix=f"use at most {limits.reach} ticks"
+            )
+
+
+def _split_windows(arguments: Mapping[str, Any], most: int) -> Iterator[Mapping[str, Any]]:
+    """The same windows, so many at a time."""
+    count = _window_count(arguments)
+    if count <= most:
+        yield arguments
+        return
+    for start in range(0, count, most):
+        some = slice(start, start + most)
+        if "between" in arguments:
+            starts, ends = arguments["between"]
+            yield {"between": (starts[some], ends[some])}
+        else:
+            yield {"at": arguments["at"][some]}
+
+
+def _window_count(arguments: Mapping[str, Any]) -> int:
+    """For how many windows a lookup asks."""
+    return len(arguments["between"][1] if "between" in arguments else arguments.get("at", (0,)))
+
+
+def _refuse(what: str, count: int, most: int) -> None:
+    if count > most:
+        raise BindProblem(f"{count:,} {what} are too many for one lookup", fix=f"ask for at most {most:,}")
+
+
+def parse_instants(instants: Sequence[When], domain: Domain) -> Ticks:
+    """Instants as clients write them."""
+    found = [Instant.parse(each, domain) for each in instants]
+    for instant, text in zip(found, instants, strict=True):
+        if instant.of_day:
+            raise BindProblem(f"instant {text!r} has no date", fix="write a date and a time")
+    return np.array([instant.tick for instant in found], np.int64)
+
+
+def _key_columns(texts: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]]:
+    """Keys written as text, by column."""
+    if not names:
+        raise SchemaProblem("the query has no groups", fix="leave key out")
+    if len(names) == 1:
+        return {names[0]: list(texts)}
+    rows = [_parse_key(text, len(names)) for text in texts]
+    return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+
+
+def _parse_key(text: str, size: int) -> list[Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, list) or len(found) != size:
+        raise SchemaProblem(f"key {text!r} is no JSON list of {size} values", fix='write one such as ["a", 1]')
+    return found
+
+
+def key_array(name: str, values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Values of a key, which may be written as text."""
+    try:
+        if not pa.types.is_string(kind) and all(isinstance(value, str | None) for value in values):
+            return pa.array(values, pa.string()).cast(kind)
+        return pa.array(values, kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise SchemaProblem(f"the values of key {name!r} are no {kind}", fix="give values of its type") from None
+
+
+def query_info(tails: LogReaders, name: str) -> dict[str, Any]:
+    """What can be said of a query."""
+    tail, text = tails.find_log(name)
+    followed = tail.begun_contents
+    plan = followed.plan_query(text)
+
+    return {
+        "name": name,
+        "query": followed.registered_query.text if text == followed.header.name else text,
+        "stream": plan.source.stream,
+        "boundary": followed.pool.boundary.value,
+        "keys": [{"name": n, "type": str(k)} for n, k in zip(followed.rows.keys, followed.rows.types, strict=True)],
+        "final": followed.final,
+        "domain": plan.query.domain,
+    }
