@@ -23,7 +23,7 @@ from matplotlib.dates import UTC, AutoDateLocator, ConciseDateFormatter, date2nu
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
-__all__ = ["Panel", "Series", "encoded", "figure"]
+__all__ = ["Panel", "Series", "figure", "figure_bytes"]
 
 #: Numbers, or `datetime64` in UTC.
 Times: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.datetime64]
@@ -88,7 +88,7 @@ def figure(series: Series, panels: Sequence[Panel]) -> Figure:
         return drawn
 
 
-def encoded(drawn: Figure, kind: Literal["png", "svg"]) -> bytes:
+def figure_bytes(drawn: Figure, kind: Literal["png", "svg"]) -> bytes:
     """A figure as the content of a file."""
     target = BytesIO()
     with _style(), warnings.catch_warnings():
@@ -136,11 +136,11 @@ def _line(axes: Axes, series: Series, colour: str) -> None:
     x, y = _positions(series.times)[order], _drawable(series.values)[order]
     many = len(x) > MANY
     axes.plot(x, y, color=colour, linewidth=0.8, rasterized=many)
-    alone = _isolated(y)
+    alone = _isolated_flags(y)
     axes.plot(x[alone], y[alone], color=colour, linestyle="none", marker=".", markersize=3, rasterized=many)
 
 
-def _isolated(values: Floats) -> npt.NDArray[np.bool_]:
+def _isolated_flags(values: Floats) -> npt.NDArray[np.bool_]:
     """Values between gaps, which a line does not show."""
     there = np.concatenate(([False], ~np.isnan(values), [False]))
     return there[1:-1] & ~there[:-2] & ~there[2:]

@@ -22,7 +22,7 @@ import panewise as pw
 from panewise.cli import main
 from panewise.cli.plotting import levels, panel
 from panewise.core.time import Domain
-from panewise.plot import DPI, HEIGHT, WIDTH, Floats, Panel, Series, Times, encoded, figure
+from panewise.plot import DPI, HEIGHT, WIDTH, Floats, Panel, Series, Times, figure, figure_bytes
 
 FIXED = "SELECT AVG(v) AS v FROM S [RANGE 10 SLIDE 10]"
 ROWS = pa.table(
@@ -88,8 +88,8 @@ def shapes(svg: bytes, name: str) -> list[int]:
 def made(times: Times, values: Floats, *panels: Panel) -> tuple[list[int], list[int]]:
     """How many spans and steps each panel has; the picture is drawn both ways to see that it can be."""
     drawn = figure(Series("a series", times, values), panels)
-    ElementTree.fromstring(encoded(drawn, "svg"))
-    assert size(encoded(drawn, "png")) == (WIDTH * DPI, round(HEIGHT * DPI * (1 + len(panels))))
+    ElementTree.fromstring(figure_bytes(drawn, "svg"))
+    assert size(figure_bytes(drawn, "png")) == (WIDTH * DPI, round(HEIGHT * DPI * (1 + len(panels))))
     found = [axes.collections for axes in drawn.axes[1:]]
     return (
         [len(c.get_paths()) for held in found for c in held if isinstance(c, PolyCollection)],
@@ -203,12 +203,12 @@ def test_a_picture_of_much_is_small(kind: Literal["png", "svg"]) -> None:
     values = np.cumsum(np.random.default_rng(7).normal(size=len(times)))
     starts = times[::20]
     drawn = figure(Series("much", times, values), [Panel("windows", starts, starts + 40, values[::20])])
-    assert len(encoded(drawn, kind)) < 500_000
+    assert len(figure_bytes(drawn, kind)) < 500_000
 
 
 def test_a_title_is_only_text() -> None:
     title = "cost in $ < $x_1^ \x01 <b>\n" + "and so on " * 100
-    ElementTree.fromstring(encoded(figure(Series(title, np.arange(2), np.zeros(2)), []), "svg"))
+    ElementTree.fromstring(figure_bytes(figure(Series(title, np.arange(2), np.zeros(2)), []), "svg"))
 
 
 @pytest.mark.parametrize(

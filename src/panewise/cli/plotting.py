@@ -39,7 +39,7 @@ def plot_file(
     """Draw the file's series and the windows of each query into `out`; yields what a user should know of it."""
     # matplotlib takes a second to load, which the other commands should not wait for.
     with require_extra("plot", "panewise plot"):
-        from panewise.plot import encoded, figure
+        from panewise.plot import figure, figure_bytes
 
     kind = _picture_format(out)
     table = read_undeclared(data)
@@ -53,7 +53,7 @@ def plot_file(
         panels.append(panel(text, answer, source.schema.domain))
         if len(names := levels(answer)) > 1:
             yield f"query {number}: of {', '.join(names)} the first is drawn; select the one you want first"
-    _write(encoded(figure(drawn, panels), kind), out)
+    _write(figure_bytes(figure(drawn, panels), kind), out)
     yield f"drawn: {out}"
 
 

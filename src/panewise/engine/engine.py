@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -12,11 +12,10 @@ import pyarrow as pa
 from panewise.algebra import Host
 from panewise.core.accounting import Accounting
 from panewise.core.errors import Failure, QueryProblem, SchemaProblem, StateProblem, did_you_mean
-from panewise.core.time import Ticks
 from panewise.engine.intake import NO_MARK, Arrivals, Intake
 from panewise.engine.lateness import Ledger
 from panewise.engine.lookups.engine_lookups import EngineLookups
-from panewise.engine.lookups.lookups import InstantLike, parse_instant
+from panewise.engine.lookups.lookups import InstantsLike, parse_instant
 from panewise.engine.lookups.pane_source import KeyValues
 from panewise.engine.lookups.retention import Lengths, Retention, parse_retention
 from panewise.engine.outputs import Emission, QueryOutput
@@ -84,8 +83,7 @@ class Engine:
     def feed(self, stream: str, batch: Any) -> None:
         """Take rows in: a record batch or table with the declared columns. All of it, or nothing on an error."""
         arrivals, rejected, ledger = self.ingest(stream, batch)
-        lost = ledger.late
-        if len(lost):
+        if len(lost := ledger.late):
             places = np.searchsorted(arrivals.order, lost)
             self._late.setdefault(stream, []).append(arrivals.table.take(pa.array(places)))
         by_query = {name: len(late) for name, late in ledger.late_by_query().items()}
@@ -108,14 +106,8 @@ class Engine:
                 self._anchor(stream, int(on_time.min()))
             inflow = only if isinstance(only, RowInputKey) else None
             readings = self._row_engine.read(stream, arrivals, inflow) if inflow or only is None else []
-            families = (
-                []
-                if isinstance(only, RowInputKey)
-                else self._families_of(stream)
-                if only is None
-                else self.families_at(only)
-            )
             # Whatever can fail comes first, so that nobody takes rows in that another query fails on.
+            families = self._families_of(stream, only)
             entering = [(family, found) for family in families if (found := family.read(arrivals))]
             for family, found in entering:
                 family.take(found, ledger)
@@ -198,10 +190,9 @@ class Engine:
     def lookup(
         self,
         query: str,
-        at: InstantLike | Sequence[InstantLike] | Ticks | None = None,
+        at: InstantsLike | None = None,
         keys: KeyValues | None = None,
-        between: tuple[InstantLike | Sequence[InstantLike] | Ticks, InstantLike | Sequence[InstantLike] | Ticks]
-        | None = None,
+        between: tuple[InstantsLike, InstantsLike] | None = None,
     ) -> pa.Table:
         """The state of a query at an instant, or at many, from all rows so far: a registered query or ad-hoc text.
 
@@ -259,9 +250,8 @@ class Engine:
         self._late = {name: [table] for name, table in tree["late"].items()}
         waiting = {name: s for name, s in self.pool.queries.items() if isinstance(s.plan, PanePlan)}
         relations = {name: s.plan for name, s in self.pool.queries.items() if isinstance(s.plan, RowPlan | FramePlan)}
-        self._row_engine.restore(
-            tree["relations"], {name: (plan, self._instant_type(plan)) for name, plan in relations.items()}
-        )
+        typed = {name: (plan, self._instant_type(plan)) for name, plan in relations.items()}
+        self._row_engine.restore(tree["relations"], typed)
         for saved in tree["families"]:
             self._anchors |= dict(saved["anchors"])
             since = dict(saved["family"]["since"])
@@ -369,7 +359,9 @@ class Engine:
         """The family of a home; none once its last query has gone."""
         return [self._families[home]] if home in self._families else []
 
-    def _families_of(self, stream: str) -> Iterable[Family]:
+    def _families_of(self, stream: str, only: FamilyKey | RowInputKey | None = None) -> Iterable[Family]:
+        if only is not None:
+            return [] if isinstance(only, RowInputKey) else self.families_at(only)
         return [family for family in self._families.values() if family.plan.source.stream == stream]
 
     # ---- results -----------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ def late_verdict(
     """The verdict of one window; rows are visible from an instant on, or as much earlier as it may be revised."""
     enter, leave = presence(window, times, boundary)
     wanted: Flags = enter < leave
-    first_seen = np.maximum(enter, window.following(visible - patience))
+    first_seen = np.maximum(enter, window.instants_from(visible - patience))
     return Verdict(order, wanted, wanted & (first_seen < leave), wanted & (enter < visible))
 
 
@@ -44,7 +44,7 @@ def presence(window: LogicalWindow, times: Int64Array, boundary: Boundary) -> tu
     """The first instant at which items of these times are in the window, and the first at which they are not."""
     if isinstance(window, Varying):
         # Nobody knows whether the extent grows over them once more.
-        return window.following(times + boundary.shift), np.full_like(times, FOREVER)
+        return window.instants_from(times + boundary.shift), np.full_like(times, FOREVER)
     return window.lifetimes(times, boundary)
 
 

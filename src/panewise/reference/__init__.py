@@ -19,7 +19,7 @@ from panewise.core.accounting import Accounting, Outcome
 from panewise.core.errors import BindProblem, SchemaProblem
 from panewise.core.schema import Stream, StreamSchema, as_stream
 from panewise.core.time import Boundary, Instant
-from panewise.reference.account import Answered, account_stream
+from panewise.reference.account import AnsweredQuery, account_stream
 from panewise.reference.emit import Progress, Result, emit_results, time_type, to_table
 from panewise.reference.evaluate import Evaluation, view_function
 from panewise.reference.framings import framing_table, late_arrivals
@@ -96,7 +96,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.sources: dict[object, History] = {name: a.history for name, a in self.arrivals.items()}
-        self.answered: list[Answered] = []
+        self.answered: list[AnsweredQuery] = []
 
     def table(self, query: Query) -> pa.Table:
         declared = next((self._time_type(name) for name in sorted(query.root.streams)), pa.int64())
@@ -125,7 +125,7 @@ class _Run:
             when = moments(single, evaluation.parts, self.boundary)
             if query.revise is not None:
                 when = [m for moment in when for m in self._revisions(moment, query.revise)]
-            self.answered.append(Answered(single, evaluation, when))
+            self.answered.append(AnsweredQuery(single, evaluation, when))
             reported = [m for m in when if self.until is None or m.at <= self.until]
             found += emit_results(single, evaluation, reported, level, self.progress)
         return sorted(found, key=lambda r: r.moment.at)

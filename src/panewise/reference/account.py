@@ -18,7 +18,7 @@ from panewise.window import FOREVER, Session
 
 
 @dataclass(frozen=True, eq=False)
-class Answered:
+class AnsweredQuery:
     """A query with all moments at which it would be answered if the run went on; derived streams are queries too.
 
     Whether an item is late is decided when it arrives, so a run that stops before has the same account.
@@ -30,7 +30,11 @@ class Answered:
 
 
 def account_stream(
-    name: str, arrival: Arrival, answered: list[Answered], boundary: Boundary, late_for_frames: set[int] | None = None
+    name: str,
+    arrival: Arrival,
+    answered: list[AnsweredQuery],
+    boundary: Boundary,
+    late_for_frames: set[int] | None = None,
 ) -> tuple[Accounting, pa.Table]:
     """The account of one stream over all queries that looked at it, and its late rows in arrival order."""
     table = arrival.stream.arrow
@@ -49,7 +53,7 @@ def account_stream(
     return counts, table.take(pa.array(late, pa.int64()))
 
 
-def _windowed_partitions(name: str, arrival: Arrival, answered: Answered) -> Iterator[tuple[History, Windowed]]:
+def _windowed_partitions(name: str, arrival: Arrival, answered: AnsweredQuery) -> Iterator[tuple[History, Windowed]]:
     """Every partition of the stream under every window that looks at it."""
     for windowed in answered.query.windows:
         sources = [node for node in windowed.walk() if isinstance(node, Source)]
@@ -71,7 +75,7 @@ def _seen_and_wanted(
         return
     # Instants of which nobody spoke count too: nobody knew of a late item at those that wanted it, and at the first one
     # that was open when it came no other window of the query may have reported.
-    opened = node.window.following(np.array([opened for _, opened in part.late_items(boundary)], np.int64))
+    opened = node.window.instants_from(np.array([opened for _, opened in part.late_items(boundary)], np.int64))
     instants = np.union1d(node.window.instants(c, boundary), opened[opened < FOREVER])
     known = {moment.at for moment in moments}
     for moment in (*moments, *(Moment(t) for t in instants.tolist() if t not in known)):

@@ -61,10 +61,10 @@ def find_frames(frame: Frame, items: Sequence[GroupItem]) -> list[FrameResult]:
     if frame.effective_span is Span.MAXIMUM:
         # Of equals, `max` takes the first.
         reported = [max(reported, key=lambda found: (found.duration, found.rows))] if reported else []
-    return [row for found in numbered(reported, seen) for row in (*_fragments(frame, seen, found), found)]
+    return [row for found in with_numbers(reported, seen) for row in (*_fragments(frame, seen, found), found)]
 
 
-def numbered(reported: Sequence[FrameResult], items: Sequence[GroupItem]) -> list[FrameResult]:
+def with_numbers(reported: Sequence[FrameResult], items: Sequence[GroupItem]) -> list[FrameResult]:
     """The frames of one group with their numbers: the time of the first item, or one more than the number before.
 
     The second happens only where frames begin at one time. No number needs a memory of frames that are long past.

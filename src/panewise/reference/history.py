@@ -61,7 +61,7 @@ class History:
         places = np.arange(upto, dtype=np.int64)
         if not self.disordered:
             return places
-        refreshed = window.refreshed(at)
+        refreshed = window.state_instant(at)
         then = self.contents.times[:upto] <= refreshed - boundary.shift
         late = np.where(then, self.late_for(refreshed, boundary, upto), self.late_for(at, boundary, upto))
         if admitted:

@@ -115,7 +115,7 @@ def _late_item_instants(window: Window, time: int, opened: int, boundary: Bounda
     not_late = instants[instants >= opened]
     if len(not_late) or not len(instants) or not isinstance(window, Landmark) or window.grid is None:
         return not_late
-    following = window.following(np.array([opened], np.int64))
+    following = window.instants_from(np.array([opened], np.int64))
     return following[following < FOREVER]
 
 

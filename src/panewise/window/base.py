@@ -108,11 +108,11 @@ class Window(ABC):
         """For items number 1 to `count`, the admission that pushes each out; None unless tuples are counted."""
         return None
 
-    def following(self, instants: Ticks) -> Ticks:
+    def instants_from(self, instants: Ticks) -> Ticks:
         """The first of its instants that is not before each of these; FOREVER where it has none any more."""
         return ceil_to_grid(instants, *self.grid) if self.grid else instants
 
-    def refreshed(self, at: int) -> int:
+    def state_instant(self, at: int) -> int:
         """The instant whose state stands at another one: the last of its own, if it has a grid of them."""
         return int(floor_to_grid(np.array([at], np.int64), *self.grid)[0]) if self.grid else at
 

@@ -88,11 +88,11 @@ class Landmark(LogicalWindow):
         upper = self.last - boundary.shift if self.upper else self.last
         return enters, np.where((times < self.first) | (times > upper), enters, FOREVER)
 
-    def refreshed(self, at: int) -> int:
-        return min(super().refreshed(at), self.closing_instant) if self.grid else at
+    def state_instant(self, at: int) -> int:
+        return min(super().state_instant(at), self.closing_instant) if self.grid else at
 
-    def following(self, instants: Ticks) -> Ticks:
-        found = super().following(instants)
+    def instants_from(self, instants: Ticks) -> Ticks:
+        found = super().instants_from(instants)
         return np.where(found > self.closing_instant, FOREVER, found) if self.grid else found
 
     def spans(self, instants: Ticks) -> tuple[Ticks | None, Ticks]:

@@ -46,13 +46,13 @@ def _now(cursor: Cursor) -> WindowClause:
 
 def _range(cursor: Cursor) -> WindowClause:
     if cursor.token and cursor.token.token_type is TokenType.L_PAREN:
-        return _varying(cursor)
+        return _varying_range(cursor)
     size = cursor.duration()
     slides = (cursor.duration(),) if cursor.take("SLIDE") else ()
     return RangeClause((size,), slides, cursor.duration() if cursor.take("LAG") else None, _start(cursor))
 
 
-def _varying(cursor: Cursor) -> WindowClause:
+def _varying_range(cursor: Cursor) -> WindowClause:
     extent = _extent_in_parentheses(cursor)
     if not cursor.take("SLIDE"):
         raise cursor.problem("a varying RANGE needs a SLIDE", "add SLIDE and a duration")

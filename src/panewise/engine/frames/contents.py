@@ -21,7 +21,7 @@ from panewise.plan.frame_plan import FrameAggregation
 from panewise.stores.pane import Pane, merge_panes
 
 
-def ranked(groups: Int64Array) -> Int64Array:
+def rank_in_group(groups: Int64Array) -> Int64Array:
     """For each place how many before it have the same number."""
     order = np.argsort(groups, kind="stable")
     starts, stops = runs(groups[order])
@@ -101,7 +101,7 @@ class FrameContents:
         rounds: dict[int, Int64Array] = {0: np.arange(len(pieces))}
         telling: dict[int, Int64Array] = {}
         if len(step.told):
-            ranks = ranked(owners)
+            ranks = rank_in_group(owners)
             rounds, telling = _by_rank(ranks[pieces]), _by_rank(ranks[step.told[:, 1]])
         for rank in sorted({**rounds, **telling}):
             if rank in rounds:

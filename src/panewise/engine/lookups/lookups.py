@@ -24,6 +24,7 @@ from panewise.window import LogicalWindow, MultiGranular, Rows
 
 #: An instant as users write it.
 InstantLike = int | str | datetime
+InstantsLike = InstantLike | Sequence[InstantLike] | Ticks
 #: So many windows may be asked for at once.
 MAX_WINDOWS = 1 << 22
 #: So many texts of lookups are remembered.
@@ -41,10 +42,9 @@ class PoolLookups(ABC):
     def lookup(
         self,
         query: str,
-        at: InstantLike | Sequence[InstantLike] | Ticks | None = None,
+        at: InstantsLike | None = None,
         keys: KeyValues | None = None,
-        between: tuple[InstantLike | Sequence[InstantLike] | Ticks, InstantLike | Sequence[InstantLike] | Ticks]
-        | None = None,
+        between: tuple[InstantsLike, InstantsLike] | None = None,
     ) -> pa.Table:
         """The state of a query: a registered one by its name, or any other by its text, from the panes kept for those.
 
@@ -60,10 +60,9 @@ class PoolLookups(ABC):
         self,
         name: str | None,
         plan: PanePlan,
-        at: InstantLike | Sequence[InstantLike] | Ticks | None = None,
+        at: InstantsLike | None = None,
         keys: KeyValues | None = None,
-        between: tuple[InstantLike | Sequence[InstantLike] | Ticks, InstantLike | Sequence[InstantLike] | Ticks]
-        | None = None,
+        between: tuple[InstantsLike, InstantsLike] | None = None,
     ) -> list[GroupAnswers]:
         """All that a lookup takes from the panes that are kept; the rest can be done when they have changed."""
         if at is not None and between is not None:
@@ -136,7 +135,7 @@ def _parse_between(between: Any, domain: Domain) -> tuple[Ticks, Ticks]:
     return both[0], both[1]
 
 
-def parse_instants(when: InstantLike | Sequence[InstantLike] | Ticks, domain: Domain) -> Ticks:
+def parse_instants(when: InstantsLike, domain: Domain) -> Ticks:
     """Instants as users write them, one or many."""
     if isinstance(when, np.ndarray):
         return _ticks_from_array(when, domain)

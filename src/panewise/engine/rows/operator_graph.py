@@ -11,17 +11,12 @@ import pyarrow as pa
 
 from panewise.algebra import (
     Derived,
-    Distinct,
     Emit,
-    Except,
     Group,
     Host,
     Join,
     Node,
-    Project,
     Query,
-    Select,
-    Union,
     Windowed,
 )
 from panewise.core.errors import PanewiseError, QueryProblem
@@ -34,10 +29,9 @@ from panewise.engine.rows.emitter import EmittedRows, Emitter, emitted_table, no
 from panewise.engine.rows.inputs.counted import CountedInput
 from panewise.engine.rows.inputs.sessions import SessionInput
 from panewise.engine.rows.inputs.timed import EnteringItems, TimedInput, WaitingItems, WindowInput, WindowView
-from panewise.engine.rows.operators.base import Operator, RowwiseOperator, UnionOperator
-from panewise.engine.rows.operators.distinct import DistinctOperator, ExceptOperator, can_outlive_expiry, without_expiry
-from panewise.engine.rows.operators.group import GroupOperator
-from panewise.engine.rows.operators.join import JoinOperator
+from panewise.engine.rows.operators.base import Operator
+from panewise.engine.rows.operators.build import new_operator, new_shared_operator
+from panewise.engine.rows.operators.distinct import can_outlive_expiry, without_expiry
 from panewise.engine.rows.operators.shared_distinct import SharedDistinct
 from panewise.engine.rows.operators.shared_join import SharedJoin
 from panewise.engine.rows.shared_items import SharedInput
@@ -98,7 +92,7 @@ class OperatorGraph:
         self.built = True
         self.kin = list(shared_operators(self.plans, hoping=self.late) if kin is None else kin)
         for some in self.kin:
-            family = _new_shared_operator(self._operator_keys(some), self.boundary, self.host, self.purge)
+            family = new_shared_operator(self._operator_keys(some), self.boundary, self.host, self.purge)
             self.shared_operators.append(family)
             self.shared_by_key |= dict.fromkeys(family.members, family)
             for leaf in family.inputs:
@@ -133,10 +127,8 @@ class OperatorGraph:
         self.joined_while_running += 1
         self.plans[name] = plan
         for place, number in places.items():
-            key, family = (
-                (place.node(self.plans), OperatorVariant(kin=self.joined_while_running)),
-                self.shared_operators[number],
-            )
+            key = (place.node(self.plans), OperatorVariant(kin=self.joined_while_running))
+            family = self.shared_operators[number]
             assert isinstance(family, SharedJoin)
             family.admit(key)
             self.shared_by_key[key] = family
@@ -204,7 +196,7 @@ class OperatorGraph:
             return
         for child in node.children:
             self._add_operators(child, manner)
-        self.operators[node, manner] = _new_operator(node, self.host, self.purge)
+        self.operators[node, manner] = new_operator(node, self.host, self.purge)
 
     @property
     def _all_inputs(self) -> Iterator[WindowInput]:
@@ -381,28 +373,3 @@ class OperatorGraph:
 
 def _children_with_inputs(node: Node, inputs: Sequence[RelationDelta]) -> Iterator[tuple[Node, RelationDelta]]:
     return zip(node.children, inputs, strict=True)
-
-
-def _new_shared_operator(
-    keys: Sequence[OperatorKey], boundary: Boundary, host: Host, purge: Purge
-) -> SharedJoin | SharedDistinct:
-    if isinstance(keys[0][0], Join):
-        return SharedJoin(keys, boundary, host, purge)
-    return SharedDistinct(keys, boundary, host)
-
-
-def _new_operator(node: Node, host: Host, purge: Purge) -> Operator:
-    match node:
-        case Select() | Project():
-            return RowwiseOperator(node, host)
-        case Union():
-            return UnionOperator(node)
-        case Except():
-            return ExceptOperator(node)
-        case Distinct():
-            return DistinctOperator(node)
-        case Group():
-            return GroupOperator(node, purge)
-        case Join():
-            return JoinOperator(node, host, purge)
-    raise TypeError(f"no operator for {type(node).__name__}")

@@ -45,7 +45,7 @@ def batch(
     course = RunContext.of("batch", pool, shards, [Channel(name, schema) for name, schema in schemas.items()])
     labels = labels_of(session, shards)
     slicings = [BoundedTransfer(course.layout, crossing, labels) for crossing in course.layout.crossings]
-    sent = [slicing.messages(_observed(slicing, frames[slicing.crossing.stream])) for slicing in slicings]
+    sent = [slicing.messages(_with_observation(slicing, frames[slicing.crossing.stream])) for slicing in slicings]
     parted = (
         reduce(lambda one, other: one.union(other), sent)
         .repartition(shards, "shard")
@@ -59,7 +59,7 @@ def batch(
     return found if isinstance(queries, Pool) else found["query"]
 
 
-def _observed(slicing: BoundedTransfer, frame: DataFrame) -> DataFrame:
+def _with_observation(slicing: BoundedTransfer, frame: DataFrame) -> DataFrame:
     """The rows that are sliced, with an observation that counts them, and those without a usable time.
 
     A DataFrame is computed later and elsewhere, so that there is nobody to be warned here; Spark tells its listeners.

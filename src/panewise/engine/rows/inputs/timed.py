@@ -258,7 +258,7 @@ def lifetimes(
     """When items enter a window and leave it; late ones enter with the first of its instants that sees them."""
     enter, leave = window.lifetimes(times, boundary)
     late = visible > times + boundary.shift
-    return np.where(late, np.maximum(enter, window.following(visible)), enter), leave
+    return np.where(late, np.maximum(enter, window.instants_from(visible)), enter), leave
 
 
 def expiry_instants(window: Window, times: Int64Array, boundary: Boundary) -> Int64Array:
