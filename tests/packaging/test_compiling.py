@@ -11,7 +11,7 @@ from pathlib import Path
 CALL = (
     "import numpy as np\n"
     "from panewise.kernels import compiling\n"
-    "compiling.PATIENCE = {patience}\n"
+    "compiling.NOTICE_AFTER = {patience}\n"
     "from panewise import kernels\n"
     "kernels.count(np.zeros(1, np.int64), np.zeros(1, np.int64))\n"
 )

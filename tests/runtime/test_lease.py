@@ -24,7 +24,7 @@ OWNING = """
 import sys, time
 from pathlib import Path
 from panewise.runtime.lease import Lease
-Lease(Path(sys.argv[1])).take()
+Lease(Path(sys.argv[1])).acquire()
 print("taken", flush=True)
 time.sleep(600)
 """

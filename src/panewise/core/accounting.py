@@ -68,7 +68,7 @@ class Outcome:
 def loss_report(accounting: Mapping[str, Accounting]) -> str | None:
     """What is in no result, and what to do about it; None where every row was used.
 
-    >>> missing({"S": Accounting(rows_in=3000, used=2999, rejected=1)})
+    >>> loss_report({"S": Accounting(rows_in=3000, used=2999, rejected=1)})
     "stream 'S': 1 of 3,000 rows has no usable time; repair times that are NULL or too far away"
     """
     streams = [f"stream {name!r}: {lost}" for name, account in accounting.items() if (lost := account.loss_text)]

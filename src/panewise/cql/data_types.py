@@ -114,7 +114,7 @@ def _type_problem(text: str) -> BindProblem:
 def spark_type(kind: pa.DataType) -> pa.DataType:
     """The type of Spark's that holds the values of a column; only the unit and the sign of numbers may get lost.
 
-    >>> plain(pa.large_list(pa.timestamp("ns", "Europe/Berlin")))
+    >>> spark_type(pa.large_list(pa.timestamp("ns", "Europe/Berlin")))
     ListType(list<item: timestamp[us, tz=UTC]>)
     """
     if pa.types.is_timestamp(kind):

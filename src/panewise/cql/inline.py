@@ -15,7 +15,7 @@ from panewise.cql.functions import without_units
 def inline_columns(sql: str, columns: Mapping[str, str]) -> str:
     """An expression with the definitions of its columns in their places, for Spark.
 
-    >>> inlined("`total` div 2", {"total": "`sent` + `received`"})
+    >>> inline_columns("`total` div 2", {"total": "`sent` + `received`"})
     '(`sent` + `received`) DIV 2'
     """
 

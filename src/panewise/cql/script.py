@@ -175,7 +175,7 @@ def _declare(
 def address_with_kind(source: str) -> str:
     """An address with its kind, which the name of a file tells where nobody says it.
 
-    >>> addressed("trips/taxi.csv")
+    >>> address_with_kind("trips/taxi.csv")
     'csv:trips/taxi.csv'
     """
     kind = next((kind for ending, kind in _KINDS.items() if source.lower().endswith(ending)), None)

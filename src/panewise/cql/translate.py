@@ -43,7 +43,7 @@ def translate_scalar(sql: str, columns: tuple[tuple[str, pa.DataType], ...]) -> 
 
     Numbers instead of names, because DuckDB does not keep `K` and `k` apart.
 
-    >>> found = translated("`S.a` div 2", (("S.b", pa.string()), ("S.a", pa.int32())))
+    >>> found = translate_scalar("`S.a` div 2", (("S.b", pa.string()), ("S.a", pa.int32())))
     >>> found.sql, found.type
     ('CAST((CAST(_1 AS BIGINT) // CAST(2 AS BIGINT)) AS BIGINT)', DataType(int64))
     """

@@ -136,7 +136,7 @@ def landmark_from(position: N, narrowest: int) -> N:
 def partition_widths(widths: Sequence[int]) -> list[Sequence[int]]:
     """Ascending widths, cut into as few runs as possible that spread by no more than a factor of SPREAD.
 
-    >>> partitioned([5, 8, 10, 11, 60])
+    >>> partition_widths([5, 8, 10, 11, 60])
     [[5, 8, 10], [11], [60]]
     """
     found = []

@@ -53,7 +53,11 @@ def number_of_text(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool,
         form, large = _WHOLE, "FALSE"
         if to not in INTEGERS:
             # DuckDB reads digits with an exponent into decimals that have no room for them.
-            form, large = _POINT, f"abs(TRY_CAST({trimmed} AS DOUBLE)) >= 1e{to.precision - to.scale}"
+            form = _POINT
+            large = (
+                f"CASE WHEN contains(lower({trimmed}), 'e') THEN abs(TRY_CAST({trimmed} AS DOUBLE)) >= "
+                f"1e{to.precision - to.scale} ELSE TRY_CAST({trimmed} AS {duckdb_type(to)}) IS NULL END"
+            )
         digits = f"CASE WHEN {large} THEN {otherwise} ELSE {name}({trimmed} AS {duckdb_type(to)}) END"
         read = f"CASE WHEN regexp_full_match({trimmed}, '{form}') THEN {digits} "
     return f"{read}WHEN {sql} IS NOT NULL THEN {otherwise} END"

@@ -56,7 +56,7 @@ def type_text(kind: DataType) -> str:
     """A type of Spark in the words of `spark_type`: equal for equal types, whoever wrote them down.
 
     >>> from pyspark.sql.types import ArrayType, LongType, StructType
-    >>> spelled(StructType().add("A", ArrayType(LongType())))
+    >>> type_text(StructType().add("A", ArrayType(LongType())))
     'struct<`A`: array<bigint>>'
     """
     match kind:

@@ -22,7 +22,7 @@ class WindowShape:
     Any two positive lengths will do: the range need not be a multiple of the slide, and may be shorter than it.
     Frames that share a group are taken to share their initiation time as well.
 
-    >>> str(Frame(21, 3))
+    >>> str(WindowShape(21, 3))
     '<21, 3>'
     """
 
