@@ -1,4 +1,4 @@
-"""CQL: text to syntax (`parser`), syntax to text (`render`), syntax to algebra (`binder`, `script`), and scalars."""
+"""CQL: text to syntax (`statements`), syntax to text (`render`), syntax to algebra (`bind`, `script`), and scalars."""
 
 from panewise.cql.inline import inline_columns
 from panewise.cql.render import render

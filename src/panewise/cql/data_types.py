@@ -1,6 +1,6 @@
 """Types of scalar expressions: Spark's, as Arrow types; their names in SQL and in DuckDB.
 
-Of the Arrow types that a column may have, expressions know those that Spark has; `plain` says which one that is.
+Of the Arrow types that a column may have, expressions know those that Spark has; `spark_type` says which one that is.
 Intervals are numbers in DuckDB, microseconds or months, because its own mix months, days and microseconds.
 """
 

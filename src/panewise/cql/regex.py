@@ -1,7 +1,7 @@
 """Regular expressions as Java understands them, in the words of RE2, which DuckDB uses.
 
 What both understand alike stays; what can be said otherwise is; what RE2 cannot do, or would do silently in another
-way, is refused. Where the two differ for some texts only, `guarded` lets these texts fail.
+way, is refused. Where the two differ for some texts only, `guard_search` lets these texts fail.
 """
 
 from __future__ import annotations

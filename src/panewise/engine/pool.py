@@ -190,7 +190,7 @@ class Pool:
 
     @classmethod
     def from_declaration(cls, plan: dict[str, Any], host: Host | None = None) -> Pool:
-        """The pool that `declared` described."""
+        """The pool that `declaration` described."""
         streams = {
             name: StreamSchema(pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(schema))), time, delay)
             for name, (schema, time, delay) in plan["streams"].items()

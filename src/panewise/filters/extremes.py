@@ -28,7 +28,7 @@ class MaxIndex(Filter):
     name = "MAX index"
     valued = True
 
-    #: The times of slots, and how many are used; then as `kernels.peaks` describes trees.
+    #: The times of slots, and how many are used; then as `kernels.max_index` describes trees.
     _slots: Int64Array
     _used: int
     _links: Int64Array

@@ -31,7 +31,7 @@ def compile_kernel(function: F) -> F:
 
 
 class CompileNotice:
-    """Tells once that kernels are being compiled, when that has taken longer than `PATIENCE` in all."""
+    """Tells once that kernels are being compiled, when that has taken longer than `NOTICE_AFTER` in all."""
 
     text = "compiling kernels, once per installation ..."
 

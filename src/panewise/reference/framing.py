@@ -1,6 +1,6 @@
 """The meaning of frames, literal and slow: all stretches of one group's items, and which of them are reported how.
 
-"Data-driven windows", section 4 and appendices B, C and F. Everything fast is compared with `framed`.
+"Data-driven windows", section 4 and appendices B, C and F. Everything fast is compared with `find_frames`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["FrameResult", "GroupItem", "find_frames", "merge_duplicates"]
 class FrameResult:
     """A frame, or a fragment of one.
 
-    number: see `numbered`; fragments have that of their frame.
+    number: see `with_numbers`; fragments have that of their frame.
     start, end: the reported extent.
     first, last: places of its first and last item among those that `treated` gives.
     count: how many items these are.

@@ -16,7 +16,7 @@ _DRAFT = ".draft-"
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write a file, or replace it. That it is there is sure once its folder is `settled`."""
+    """Write a file, or replace it. That it is there is sure once its folder is `sync_folder`."""
     with _write_draft(path, data) as draft:
         os.replace(draft, path)
 

@@ -89,7 +89,7 @@ class StateArrays(ABC):
         return None
 
     def read(self, arrays: Sequence[pa.Array]) -> StateWords:
-        """What `written` wrote."""
+        """What `write` wrote."""
         raise TypeError(f"{type(self).__name__} writes its words as they are")
 
     def invert(self, whole: StateWords, part: StateWords) -> StateWords:

@@ -39,4 +39,4 @@ class PositionalStates(StateArrays):
 
     @abstractmethod
     def combine_tiers(self, view: LevelView, tiers: Sequence[TierStates], size: int) -> StateWords:
-        """The states of `size` groups as seen through a view, one `Held` for each of its tiers; for `lower`."""
+        """The states of `size` groups as seen through a view, one `TierStates` for each of its tiers; for `lower`."""

@@ -150,7 +150,7 @@ class AnchoredLineStates(LineStates):
 
 
 class ForecastStates(PositionalStates):
-    """The same states as `Whole` or `Real`; settled, they also know at which time the line's value is asked."""
+    """The states of a line, integer or float; once settled they also know for which time the line is asked."""
 
     def __init__(self, lines: LineStates, ahead: int) -> None:
         self.lines, self.ahead, self.exact = lines, ahead, lines.exact

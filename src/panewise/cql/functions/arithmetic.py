@@ -100,12 +100,14 @@ macro(
     """(x // y) + CASE WHEN abs(x % y) >= abs(y) - abs(x % y) THEN CASE WHEN (x < 0) = (y < 0) THEN 1 ELSE -1 END
     ELSE 0 END""",
 )
-#: A sum divided by a whole number. Numbers of one sign are divided first: the sum of two with 38 digits has no room.
+#: A whole number and a rest of the same divisor y, rounded half away from zero; they may differ in sign.
 macro(
-    "pw_rounded_sum(a, b, y)",
-    """CASE WHEN (a < 0) = (b < 0) THEN a // y + b // y + pw_rounded_quotient(a % y + b % y, y)
-    ELSE pw_rounded_quotient(a + b, y) END""",
+    "pw_rounded_parts(q, r, y)",
+    """q + CASE WHEN 2 * abs(r) > y OR (2 * abs(r) = y AND (q >= 0 AND r > 0 OR q <= 0 AND r < 0))
+    THEN CASE WHEN r > 0 THEN 1 ELSE -1 END ELSE 0 END""",
 )
+#: A sum divided by a whole number: each is divided first, since the sum of two with 38 digits has no room.
+macro("pw_rounded_sum(a, b, y)", "pw_rounded_parts(a // y + b // y + (a % y + b % y) // y, (a % y + b % y) % y, y)")
 #: A quotient times another number; only what does not divide is multiplied first.
 macro("pw_quotient(x, y, shift)", "(x // y) * shift + pw_rounded_quotient((x % y) * shift, y)")
 macro("pw_ten(n)", "CAST('1' || repeat('0', n) AS UHUGEINT)")

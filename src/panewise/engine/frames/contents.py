@@ -126,7 +126,7 @@ class FrameContents:
         self._fragments.append(FrameCells(told[order][held.frames], held.groups, held.states))
 
     def fragment_cells(self) -> FrameCells:
-        """What the frames hold that were told on the way, in the order of `Step.told`."""
+        """What the frames hold that were told on the way, in the order of `FrameAssignment.fragment_cells`."""
         return FrameCells(
             np.concatenate([each.frames for each in self._fragments]),
             np.concatenate([each.groups for each in self._fragments]),

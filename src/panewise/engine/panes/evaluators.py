@@ -224,7 +224,7 @@ class Evaluator(ABC):
         return self.panes()
 
     def _load_stored(self, panes: list[Pane]) -> None:
-        """Take over what `_held` gave."""
+        """Take over what `_stored_panes` gave."""
         self.load(panes)
 
     def state(self) -> Tree:

@@ -30,7 +30,7 @@ def to_plain(column: StateArrays, words: StateWords) -> list[pa.Array]:
 
 
 def from_plain(column: StateArrays, arrays: Sequence[pa.Array]) -> StateWords:
-    """What `plain` wrote."""
+    """What `to_plain` wrote."""
     nothing = column.identity(0)
     written = column.write(nothing)
     if written is not None:

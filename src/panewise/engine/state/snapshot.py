@@ -1,7 +1,7 @@
 """The state of an engine as bytes: Arrow IPC with a format version and a fingerprint of the plan, under a seal.
 
-Objects say what they are as trees of plain values, tables and panes. `packed` writes such a tree whole; `engine.parts`
-keeps it in parts, of which only those that changed are written again.
+The state of an object is a tree of plain values, tables and panes. `pack_state` writes such a tree whole;
+`engine.state.parts` keeps it in parts, of which only those that changed are written again.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def pack_state(tree: Tree, plan: Tree) -> bytes:
 
 
 def unpack_state(data: bytes) -> tuple[Tree, Tree]:
-    """The tree and the plan; a clear refusal when the bytes are not what `packed` wrote."""
+    """The tree and the plan; a clear refusal when the bytes are not what `pack_state` wrote."""
     tree, header = deserialize_tree(data, "the snapshot", "pass what Engine.snapshot() returned, or an older one")
     if header["fingerprint"] != fingerprint(header["plan"]):
         raise StateProblem("the snapshot is damaged: its fingerprint is wrong", fix="use an older one")
@@ -74,7 +74,7 @@ def serialize_tree(tree: Tree, header: Tree) -> bytes:
 
 
 def deserialize_tree(data: Any, what: str, fix: str) -> tuple[Tree, Tree]:
-    """What `framed` wrote; a refusal that says `what` it should have been."""
+    """What `serialize_tree` wrote; a refusal that says `what` it should have been."""
     table = unseal_table(data, what, fix)
     header = json.loads(table.schema.metadata[b"panewise"])
     check_format(header)
@@ -109,7 +109,7 @@ def detach_tables(value: Any, keep: LeafWriter) -> Any:
 
 
 def attach_tables(value: Any, find: Callable[[Any], pa.Table]) -> Any:
-    """What `stored` took apart; `find` brings back what was put aside."""
+    """What `detach_tables` took apart; `find` brings back what was put aside."""
     match value:
         case {"#part": where}:
             return find(where)

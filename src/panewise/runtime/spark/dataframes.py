@@ -94,7 +94,7 @@ class BoundedTransfer:
     labels: tuple[int, ...]
 
     def rows(self, frame: DataFrame, skew: int | None = None) -> DataFrame:
-        """What `messages` is made of."""
+        """What `shard_messages` is made of."""
         return transfer_rows(frame, self.crossing, skew, packed=self._native_panes is None)
 
     def messages(self, rows: DataFrame) -> DataFrame:

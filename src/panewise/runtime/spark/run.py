@@ -1,7 +1,7 @@
 """One run of a pipeline as a Spark query.
 
-`StoredRun` keeps the state of shards in Spark's state store. `FiledRun` keeps it in files: then a batch is a bounded
-job, in which Spark can aggregate panes itself before anything crosses into Python.
+`StateStoreRun` keeps the state of shards in Spark's state store. `FileStateRun` keeps it in files: then a batch is a
+bounded job, in which Spark can aggregate panes itself before anything crosses into Python.
 """
 
 from __future__ import annotations

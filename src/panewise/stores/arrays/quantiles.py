@@ -22,7 +22,7 @@ _SMALL = 2**31
 
 
 class QuantileArrays(PositionStore):
-    """Requires values that int64 carries in their order (`aggregate.columns.longs`). Any number of them a position.
+    """Requires values that int64 carries in their order (`aggregate.states.integers`). Any number of them a position.
 
     Update O(log reach) a value; lookup O(log W) sorted runs, each searched O(log W) times at most on average; space
     O(N log reach) for N values. Groups share the runs, sorted by group and value.

@@ -31,7 +31,7 @@ def lengthen_rows(column: StateArrays, table: StateWords, rows: int) -> StateWor
 
 
 def flatten(table: StateWords) -> StateWords:
-    """The states of a table as `Columns` take them, row by row."""
+    """The states of a table as `StateArrays` take them, row by row."""
     return tuple(word.reshape(-1) for word in table)
 
 
