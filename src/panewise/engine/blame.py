@@ -1,4 +1,4 @@
-"""Who is to blame when an expression fails: the row it fails on, and the queries that asked for it."""
+"""Finds the row on which an expression fails, and the queries that use the expression."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from panewise.core.errors import Failure, PanewiseError, QueryProblem
 
 
 def first_failing(count: int, attempt: Callable[[int, int], object]) -> int:
-    """The first of some things that an attempt fails on, which is made over stretches of them; over all it fails."""
+    """The first of `count` places at which an attempt fails; it is made over stretches, and fails over all."""
     low, high = 0, count
     while high - low > 1:
         middle = (low + high) // 2
@@ -25,7 +25,7 @@ def first_failing(count: int, attempt: Callable[[int, int], object]) -> int:
 
 
 def with_row(problem: PanewiseError, table: pa.Table, attempt: Callable[[pa.Table], object]) -> PanewiseError:
-    """The problem that an attempt has with a table, with the first row it has it with."""
+    """The problem of an attempt over a table, together with the first row that causes it."""
     if problem.row is None and table.num_rows:
         place = first_failing(table.num_rows, lambda low, high: attempt(table.slice(low, high - low)))
         (row,) = table.slice(place, 1).to_pylist()
@@ -35,7 +35,7 @@ def with_row(problem: PanewiseError, table: pa.Table, attempt: Callable[[pa.Tabl
 
 @contextmanager
 def blame_queries(queries: Iterable[str]) -> Iterator[None]:
-    """Whatever fails meanwhile, these queries asked for it."""
+    """Name these queries in every error that is raised inside the `with` block."""
     try:
         yield
     except QueryProblem:
@@ -45,7 +45,7 @@ def blame_queries(queries: Iterable[str]) -> Iterator[None]:
 
 
 def find_failures(queries: Iterable[str], attempt: Callable[[str], object]) -> list[Failure]:
-    """Those of some queries for which alone an attempt fails."""
+    """The queries for which an attempt fails when it is made for that query alone."""
     found = []
     for name in queries:
         try:

@@ -1,4 +1,4 @@
-"""`pw.Engine`: eats Arrow batches, emits Arrow tables. Knows nothing of Spark, files or threads."""
+"""`pw.Engine`: takes Arrow batches and emits Arrow tables. It does not depend on Spark, files or threads."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Engine:
 
     `feed` takes rows in any split and, within the declared delay, in any order. `advance` returns what has become
     final. Queries may be registered with the pool, and revoked, at any moment. A `shard` is one of several engines that
-    run the same pool, and hears of each query the rows that are meant for it. `stored` streams fill frames with what is
-    there; unless named, these are the ones without a delay. Panes are kept for `keep` after their time, cut to `grain`
-    at least, so that `lookup` can answer any window over them.
+    run the same pool, and gets the rows of each query that are routed to it. `stored` streams are complete when frames
+    are filled from them; unless named, these are the ones without a delay. Panes are kept for `keep` after their time,
+    cut to `grain` at least, so that `lookup` can answer any window over them.
     """
 
     def __init__(
@@ -64,10 +64,10 @@ class Engine:
         if stored is None:
             stored = {name for name, schema in pool.streams.items() if schema.delay is None}
         self._row_engine = RowEngine(pool.boundary, pool.host, pool.purge, shard, stored)
-        #: Queries whose times of day wait for the first item to tell the day.
+        #: Queries with times of day, which wait for the first item because it decides the day.
         self._unanchored: dict[str, RegisteredQuery] = {}
         self._anchors: dict[str, int] = {}
-        #: What was said while another family could not speak.
+        #: Results of some families that wait because another family failed.
         self._undelivered: dict[int, list[ReportedRows]] = {}
         self._late: dict[str, list[pa.Table]] = {}
         self._lookups = EngineLookups(self)
@@ -92,9 +92,9 @@ class Engine:
     def ingest(
         self, stream: str, batch: Any, only: FamilyKey | RowInputKey | None = None
     ) -> tuple[Arrivals, int, Ledger]:
-        """Take rows in without counting them: how they arrived, how many were rejected, and what became of late ones.
+        """Take rows in without counting them; returns the arrivals, the number of rejected rows, and the ledger.
 
-        With `only`, the rows are for one family or one home alone.
+        With `only`, the rows are for one family or one input of the row engine.
         """
         intake = self.intake(stream)
         arrivals, rejected = intake.admit(batch)
@@ -106,7 +106,7 @@ class Engine:
                 self._anchor(stream, int(on_time.min()))
             inflow = only if isinstance(only, RowInputKey) else None
             readings = self._row_engine.read(stream, arrivals, inflow) if inflow or only is None else []
-            # Whatever can fail comes first, so that nobody takes rows in that another query fails on.
+            # All that can fail comes first, so that no query takes in rows on which another query fails.
             families = self._families_of(stream, only)
             entering = [(family, found) for family in families if (found := family.read(arrivals))]
             for family, found in entering:
@@ -117,19 +117,19 @@ class Engine:
         return arrivals, rejected, ledger
 
     def take_panes(self, home: FamilyKey, parcel: Tree) -> None:
-        """Take panes in that a slicer cut for a family; nobody needs them once its last query has gone."""
+        """Take in panes that a slicer cut for a family; they are dropped if its last query has been revoked."""
         for family in self.families_at(home):
             assert isinstance(family, TimeFamily)
             family.take_panes(*read_parcel(family, parcel), self.intake(family.plan.source.stream).mark)
 
     def observe_times(self, stream: str, first: int, newest: int) -> None:
-        """Items of these times have come, here or elsewhere: the first one says which day times of day are on."""
+        """Note the first and the newest time of a stream, here or in another shard; the first fixes the day."""
         intake = self.intake(stream)
         intake.newest = max(intake.newest, newest)
         self._anchor(stream, first)
 
     def note_newest(self, home: FamilyKey | RowInputKey, newest: int) -> None:
-        """An item of this time has entered the windows of a family, here or elsewhere."""
+        """Note that an item of this time has entered the windows of a family, here or in another shard."""
         if isinstance(home, RowInputKey):
             self._row_engine.note_newest(home, newest)
             return
@@ -137,16 +137,16 @@ class Engine:
             family.entry_bounds.note(at := newest + self.pool.boundary.shift, at)
 
     def promise(self, stream: str, mark: int) -> None:
-        """Nothing older than a watermark is expected in a stream any more."""
+        """Raise the watermark of a stream: no older items are expected from now on."""
         intake = self.intake(stream)
         intake.promised = max(intake.promised, mark)
 
     def reject_after(self, stream: str, tick: int | None) -> None:
-        """Rows with a time after this tick are poison: rejected, counted, and never moving the watermark."""
+        """Reject rows with a time after this tick: they are counted and do not move the watermark."""
         self.intake(stream).horizon = tick
 
     def advance(self, to: int | str | datetime | None = None) -> Emission:
-        """Everything that has become final. With an instant: all instants up to it are declared final first."""
+        """All results that have become final. With an instant: all instants up to it are declared final first."""
         if to is not None:
             self._promise(to)
         for intake in self._intakes.values():
@@ -158,7 +158,7 @@ class Engine:
         return self._emit(self._row_engine.advance(limits))
 
     def finish(self, until: int | str | datetime | None = None) -> Emission:
-        """The input is complete: everything until each item has been in all its windows, or until an instant."""
+        """The input is complete: all results until each item has been in all its windows, or until an instant."""
         for family in self._families.values():
             domain = family.plan.query.domain
             family.finish(None if until is None else parse_instant(until, domain))
@@ -166,7 +166,7 @@ class Engine:
         last = None if until is None else max(parse_instant(until, domain) for domain in domains)
         return self._emit(self._row_engine.finish(last))
 
-    # ---- what can be asked -------------------------------------------------------------------------------------
+    # ---- accounts and lookups ----------------------------------------------------------------------------------
 
     @property
     def accounting(self) -> dict[str, Accounting]:
@@ -301,16 +301,16 @@ class Engine:
             del self._families[home], self._reporters[home]
 
     def managers(self, family: object) -> dict[int, WindowManager] | None:
-        """Called by the pool: how the windows of a family are grouped, once rows have come."""
+        """Called by the pool: the window managers of a family; None before its first rows."""
         found = [f for (key, _), f in self._families.items() if key == family and isinstance(f, TimeFamily)]
         return found[0].managers if found and found[0].begun else None
 
     def families(self) -> list[Family]:
-        """The families whose panes and rows lookups are answered from."""
+        """The families from whose panes and rows lookups are answered."""
         return list(self._families.values())
 
     def shared_operators(self) -> list[tuple[Mapping[str, RowPlan], SharedOperators]]:
-        """Called by the pool: which relational operators share their work."""
+        """Called by the pool: the shared operators, with the queries that they serve."""
         return self._row_engine.shared_operators()
 
     def _join_family(self, query: RegisteredQuery, plan: PanePlan) -> None:
@@ -320,13 +320,13 @@ class Engine:
         self._add_output(query.name, home)
 
     def _add_output(self, name: str, home: FamilyKey) -> None:
-        """Let the results of a query be reported."""
+        """Add the output through which the results of a query are reported."""
         member = self._families[home].members[name]
         manner = self._reporters[home].join(member)
         self._outputs[name] = QueryOutput(manner, member, self._intakes[member.plan.source.stream].schema.instants)
 
     def _ensure_family(self, plan: PanePlan, name: str) -> FamilyKey:
-        """The family a query belongs to, which may have to be founded."""
+        """The key of the family to which a query belongs; the family is created if it does not exist."""
         home = self._family_keys[name] = family_key(plan)
         if home not in self._families:
             self._families[home] = create_family(plan, self.pool.boundary, self.pool.host, self.pool.policy)
@@ -336,7 +336,7 @@ class Engine:
         return home
 
     def _prepare_retention(self, family: Family) -> None:
-        """Let a new family remember what it has missed, and keep its panes for lookups where that is wanted."""
+        """Note from where on a new family has rows, and keep its panes for lookups if its stream is kept."""
         if not isinstance(family, TimeFamily):
             return
         stream = family.plan.source.stream
@@ -346,7 +346,7 @@ class Engine:
             family.start_archive(self.retention.keep[stream], self.retention.grain.get(stream))
 
     def _anchor(self, stream: str, first: int) -> None:
-        """The first item says which day times of day are on."""
+        """Resolve times of day against the day of the first item of a stream."""
         self._row_engine.anchor(stream, first)
         for name, standing in list(self._unanchored.items()):
             plan = standing.plan
@@ -356,7 +356,7 @@ class Engine:
                 self._join_family(standing, plan.anchor_to(first))
 
     def families_at(self, home: FamilyKey) -> Iterable[Family]:
-        """The family of a home; none once its last query has gone."""
+        """The family with a key; none once its last query has been revoked."""
         return [self._families[home]] if home in self._families else []
 
     def _families_of(self, stream: str, only: FamilyKey | RowInputKey | None = None) -> Iterable[Family]:
@@ -369,7 +369,7 @@ class Engine:
     def _emit(self, tables: dict[str, pa.Table]) -> Emission:
         failures: list[Failure] = []
         for home, family in self._families.items():
-            # Chunks are given up when they have become results, so that an overflow loses nothing of any query.
+            # Chunks are dropped only when they have become results, so that an overflow loses nothing of any query.
             try:
                 found = self._reporters[home].report(family.pending_chunks)
             except QueryProblem as problem:

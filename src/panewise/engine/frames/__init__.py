@@ -1,4 +1,4 @@
-"""Frames: windows that follow the data, followed row by row."""
+"""Frames: windows whose bounds depend on the data, found row by row."""
 
 from panewise.engine.frames.query import FrameBatch, FrameQuery
 

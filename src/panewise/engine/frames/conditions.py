@@ -12,11 +12,11 @@ from panewise.frame.frame import BoundaryFrames, DeltaFrames, ReachFrames
 
 
 class FrameCondition(ABC):
-    """Whether items from a start on still satisfy a condition, as a state that grows with each."""
+    """Whether items from a start on still satisfy a condition, as a state that is updated with each item."""
 
     @abstractmethod
     def step(self, state: Any, value: Any) -> tuple[Any, bool]:
-        """The state with one value more, None before any, and whether the condition holds."""
+        """The state after one more value (None before the first one), and whether the condition holds."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What frames hold: the states of the aggregates that a query asks for, by frame."""
+"""What frames hold: the states of the aggregates of a query, by frame."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from panewise.stores.pane import Pane, merge_panes
 
 
 def rank_in_group(groups: Int64Array) -> Int64Array:
-    """For each place how many before it have the same number."""
+    """For each place, how many places before it have the same number."""
     order = np.argsort(groups, kind="stable")
     starts, stops = runs(groups[order])
     ranks = np.empty(len(groups), np.int64)
@@ -48,12 +48,12 @@ class FrameContents:
         self.slots: Int64Array = np.zeros(0, np.int64)
         self.groups: Int64Array = np.zeros(0, np.int64)
         self.states: tuple[StateWords, ...] = tuple(column.identity(0) for column in self.columns)
-        #: Whether nobody asks what frames hold.
+        #: Whether the query has no aggregates over the rows of frames.
         self.unused = not self.group.calls and not self.inner_keys
         self._fragments: list[FrameCells] = []
 
     def take(self, step: FrameAssignment, table: pa.Table, times: Int64Array, order: Int64Array) -> None:
-        """Let rows into the frames they belong to."""
+        """Add rows to the frames to which they belong."""
         self._fragments = []
         if self.unused:
             places = np.arange(len(step.told))
@@ -72,7 +72,7 @@ class FrameContents:
     def cells_of(
         self, frames: Int64Array, table: pa.Table, times: Int64Array, order: Int64Array, size: int
     ) -> FrameCells:
-        """What so many frames hold; `frames` says which one each row is in."""
+        """The cells of `size` frames; `frames` has the frame of each row."""
         pane, width = self._gather_cells(frames, table, times, order, size), len(self.inner)
         return FrameCells(pane.codes // width, pane.codes % width, pane.states)
 
@@ -95,7 +95,7 @@ class FrameContents:
         return Pane(0, 0, cells, tuple(column.gather(ranks, each, len(cells)) for column, each in pairs))
 
     def _add(self, step: FrameAssignment, pane: Pane, owners: Int64Array) -> None:
-        """Add pieces to their frames, one piece of each at a time, so that what is told on the way knows its states."""
+        """Add pieces to their frames, one piece of each at a time, so that each fragment has its own states."""
         width = len(self.inner)
         pieces = pane.codes // width
         rounds: dict[int, Int64Array] = {0: np.arange(len(pieces))}
@@ -119,14 +119,14 @@ class FrameContents:
         self.slots, self.groups, self.states = total.codes // width, total.codes % width, total.states
 
     def _note_fragments(self, step: FrameAssignment, told: Int64Array) -> None:
-        """Note what frames hold now that are told of, at most once each."""
+        """Note what the frames of fragments hold now; each frame occurs at most once."""
         slots = step.told[told, 0]
         order = np.argsort(slots)
         held = self.cells_in_slots(slots[order])
         self._fragments.append(FrameCells(told[order][held.frames], held.groups, held.states))
 
     def fragment_cells(self) -> FrameCells:
-        """What the frames hold that were told on the way, in the order of `FrameAssignment.fragment_cells`."""
+        """What the frames of fragments held, in the order of `FrameAssignment.told`."""
         return FrameCells(
             np.concatenate([each.frames for each in self._fragments]),
             np.concatenate([each.groups for each in self._fragments]),
@@ -149,13 +149,13 @@ class FrameContents:
         return FrameCells(np.arange(len(slots)), np.zeros(len(slots), np.int64), states)
 
     def forget(self, fresh: Int64Array) -> None:
-        """Frames have new slots, or none any more."""
+        """Move frames to new slots; those with slot -1 are dropped."""
         slots = fresh[self.slots]
         keep = np.flatnonzero(slots >= 0)
         self.slots, self.groups, self.states = slots[keep], self.groups[keep], self._states_at(keep)
 
     def drop_unused_keys(self) -> None:
-        """Forget inner groups that no frame holds. Codes keep their order, and so do cells."""
+        """Drop inner groups that no frame holds. Codes and cells keep their order."""
         if kept := self.inner.shrink_to_live(lambda: [self.groups]):
             self.inner, self.groups = kept.keys, kept.codes[self.groups]
 

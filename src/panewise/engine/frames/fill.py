@@ -1,6 +1,6 @@
 """Frames filled from another stream: a join between their bounds and the times of its rows.
 
-Rows wait until no frame can begin before them any more; frames wait until the rows they are filled with are there.
+Rows wait until no frame can begin before them any more; frames wait until all rows that fill them have arrived.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Filler:
         self.keys = Keys([pa.int64() if pa.types.is_integer(k) else k for k in (types[r] for _, r in self.node.on)])
         self.rows = concat_rows([], self.schema)
         self.codes: Int64Array = np.zeros(0, np.int64)
-        #: Where rows are listed, up to which time those of a frame have been, by group and number.
+        #: For listed rows: the time up to which the rows of a frame have been listed, by group and number.
         self._listed: dict[tuple[int, int], int] = {}
 
     def add(self, rows: TimedRows) -> None:
-        """Let rows in; one with a NULL key belongs to no frame."""
+        """Take rows in; a row with a NULL key belongs to no frame."""
         columns = self._keys_of(rows)
         known = np.ones(len(rows), bool)
         for column in columns:
@@ -60,12 +60,12 @@ class Filler:
         return [column.cast(kind) for column, kind in zip(columns, self.keys.types, strict=True)]
 
     def ready_flags(self, bounds: FrameBounds, upto: int) -> Flags:
-        """Which frames have all rows, where these are there up to a time."""
+        """Which frames have all their rows, if all rows up to a time have arrived."""
         flags: Flags = bounds.ends + self.node.upper - self.node.offset <= upto
         return flags
 
     def fill(self, bounds: FrameBounds) -> FrameCells | ListedRows:
-        """What fills frames that are ready."""
+        """The cells or the listed rows of frames that are ready."""
         lows = bounds.starts + self.node.lower - self.node.offset
         highs = bounds.ends + self.node.upper - self.node.offset
         if self.contents is None:
@@ -79,7 +79,7 @@ class Filler:
         return ListedRows(frames if kept is None else frames[kept], table)
 
     def _unlisted_starts(self, bounds: FrameBounds, lows: Int64Array, highs: Int64Array) -> Int64Array:
-        """From where on the rows of each frame have not been listed yet."""
+        """For each frame, the time from which on its rows have not been listed yet."""
         found = lows.copy()
         for place, which in enumerate(zip(bounds.groups.tolist(), bounds.numbers.tolist(), strict=True)):
             if which in self._listed:
@@ -118,19 +118,19 @@ class Filler:
         return pa.table([*groups, *table.columns], names=[*self.names, *table.column_names])
 
     def forget(self, earliest: int) -> None:
-        """No frame that is yet to be filled begins before a time."""
+        """Drop rows that no frame needs: every frame that is still to be filled begins at `earliest` or later."""
         oldest = earliest + self.node.lower - self.node.offset
         keep = np.flatnonzero(self.rows.times >= oldest)
         if len(keep) < len(self.rows):
             self.rows, self.codes = self.rows.at(keep), self.codes[keep]
 
     def drop_unused_keys(self) -> None:
-        """Forget keys that no row has."""
+        """Drop keys that no row has."""
         if kept := self.keys.shrink_to_live(lambda: [self.codes]):
             self.keys, self.codes = kept.keys, kept.codes[self.codes]
 
     def recode(self, groups: Keys, codes: Int64Array) -> None:
-        """The groups of frames have new codes."""
+        """Replace the codes of the groups of frames."""
         self.groups = groups
         self._listed = {(int(codes[group]), number): time for (group, number), time in self._listed.items()}
 
@@ -157,7 +157,7 @@ class Fillers:
         self.waiting: list[FrameBounds] = []
 
     def fill_ready(self, upto: Sequence[int]) -> Iterator[FrameReport]:
-        """Frames for which all rows are there, up to a time in each stream, with what fills them."""
+        """Frames whose rows have all arrived, with what fills them; `upto` has the time reached in each stream."""
         waiting, self.waiting = self.waiting, []
         for bounds in waiting:
             ready = np.ones(len(bounds), bool)
@@ -170,7 +170,7 @@ class Fillers:
                 yield FrameReport(certain, tuple(filler.fill(certain) for filler in self.each))
 
     def forget(self, earliest: int) -> None:
-        """No frame that is yet to come begins before a time."""
+        """Drop rows that no frame needs: frames that are still to come begin at `earliest` or later."""
         pending = min((int(bounds.starts.min()) for bounds in self.waiting), default=MAX_TICK)
         for filler in self.each:
             filler.forget(min(earliest, pending))
@@ -185,7 +185,7 @@ class Fillers:
         yield from (np.array([group for group, _ in filler._listed], np.int64) for filler in self.each)
 
     def recode(self, groups: Keys, codes: Int64Array) -> None:
-        """The groups of frames have new codes."""
+        """Replace the codes of the groups of frames."""
         self.waiting = [replace(bounds, groups=codes[bounds.groups]) for bounds in self.waiting]
         for filler in self.each:
             filler.recode(groups, codes)

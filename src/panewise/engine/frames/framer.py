@@ -1,4 +1,4 @@
-"""Frames as they come and end: rows in, what is known of each frame out."""
+"""Finds frames as they begin and end: takes rows, and keeps a table with one row for each frame."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NO_FLAGS = np.zeros(0, np.bool_)
 
 @dataclass(frozen=True, eq=False)
 class FrameAssignment:
-    """What some rows did: the frame each belongs to, and the piece of it where long frames are told on the way.
+    """The frame of each row, and its piece of the frame where fragments of long frames are reported.
 
     `told` has a row for each fragment: the frame, the last piece of it so far, its end, rows and missing reports.
     """
@@ -53,13 +53,13 @@ class FrameAssignment:
     told: Int64Array
 
     def spread(self, owner: Int64Array) -> FrameAssignment:
-        """The same for rows of which several share a place."""
+        """The same assignment for rows of which several belong to one item."""
         pieces = self.pieces[owner] if len(self.pieces) else self.pieces
         return FrameAssignment(self.slots[owner], self.frames, pieces, self.owners, self.told)
 
 
 class Framer:
-    """Follows the frames of all groups. Frames that are open, or wait for the row after them, keep their slots."""
+    """Finds the frames of all groups. Frames that are open, or wait for the row after them, keep their slots."""
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
@@ -72,7 +72,7 @@ class Framer:
     def take(
         self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], groups: int
     ) -> FrameAssignment:
-        """Let rows in, ordered by time in each of so many groups."""
+        """Take in rows of `groups` groups, ordered by time in each group."""
         self.at.fit(groups)
         cut = self.run_finder.find_runs(codes, times, values, self.at, len(self.open))
         frames = np.zeros((cut.free, FIELDS), np.int64)
@@ -87,7 +87,7 @@ class Framer:
         return FrameAssignment(cut.slots, frames, pieces, owners, told)
 
     def end_silent_frames(self, last: int) -> None:
-        """Frames end of which a report up to a time is missing, where that ends them."""
+        """End the frames of which a report up to a time is missing, if a missing report ends a frame."""
         schedule = self.frame.schedule
         if schedule is None or schedule.missing is not Missing.FAILS or not len(self.open):
             return
@@ -105,7 +105,7 @@ class Framer:
         return np.ones(len(frames), bool) if finishing else ended
 
     def qualified_flags(self) -> Flags:
-        """The frames that satisfy all local conditions, if they end now."""
+        """The frames that would satisfy all local conditions if they ended now."""
         frames = self.open
         starts, ends = self.extents(frames)
         rows = frames[:, COUNT] + frames[:, MISSING]
@@ -136,7 +136,7 @@ class Framer:
         self.open[slots, NUMBER] = kernels.frame_numbers(frames[:, GROUP], frames[:, FIRST], self.at["numbered"])
 
     def longest(self, slots: Int64Array) -> Int64Array:
-        """Of frames that have ended, the longest of each group: the earliest of those that last as long."""
+        """Of frames that have ended, the longest of each group; of equally long ones the earliest."""
         frames = self.open[slots]
         starts, ends = self.extents(frames)
         order = np.lexsort((starts, -(frames[:, COUNT] + frames[:, MISSING]), starts - ends, frames[:, GROUP]))
@@ -151,7 +151,7 @@ class Framer:
         return FrameBounds(*columns, np.ones(len(frames), bool))
 
     def fragments(self, told: Int64Array) -> FrameBounds:
-        """Frames that go on, as they are told."""
+        """The bounds of frames that are still open, as fragments report them."""
         frames = self.open[told[:, 0]]
         starts = frames[:, FIRST]
         if self.frame.liberal and not self.frame.lasting:
@@ -160,7 +160,7 @@ class Framer:
         return FrameBounds(*columns, np.zeros(len(frames), bool))
 
     def earliest_start(self) -> int:
-        """The earliest start of a frame that goes on, or may begin with an item that has come."""
+        """The earliest start of a frame that is open, or that may begin with an item that has arrived."""
         liberal = self.frame.liberal and not self.frame.lasting
         starts = self.extents(self.open)[0]
         if liberal:
@@ -169,7 +169,7 @@ class Framer:
         return int(starts.min()) if len(starts) else MAX_TICK
 
     def forget(self, keep: Flags) -> Int64Array:
-        """Give up frames; for each slot its new number, or -1."""
+        """Drop frames; returns the new number of each slot, or -1."""
         fresh = np.where(keep, np.cumsum(keep) - 1, -1)
         self.open = self.open[keep]
         for name in ("current", "previous"):
@@ -179,9 +179,9 @@ class Framer:
         return fresh
 
     def live_groups(self, last: int) -> Int64Array:
-        """The groups of which something is remembered: a frame, a number, or the item before the next frame.
+        """The groups with state: a frame, a number, or the item before the next frame.
 
-        Frames that are yet to begin do so after the time `last`, so that no smaller number is of use to them.
+        Frames that have not begun will begin after the time `last`, so that smaller numbers are not needed for them.
         """
         at = self.at
         marks = (at["current"] >= 0) | (at["previous"] >= 0) | (at["numbered"] > last)
@@ -191,13 +191,13 @@ class Framer:
         return np.flatnonzero(marks)
 
     def recode(self, codes: Int64Array) -> None:
-        """Groups have new codes, or are not known any more."""
+        """Replace the codes of groups; those with code -1 are dropped."""
         self.open[:, GROUP] = codes[self.open[:, GROUP]]
         self.at.recode(codes)
 
     @property
     def reports_at_end(self) -> bool:
-        """Whether nothing can be said before the stream has ended."""
+        """Whether no frame can be reported before the stream has ended."""
         return self.frame.effective_span is Span.MAXIMUM
 
     def state(self) -> Tree:
@@ -211,7 +211,7 @@ class Framer:
 
 
 def _growth(frame: Frame) -> Int64Array:
-    """When long frames are told, as `frame_extents` wants to know it."""
+    """When fragments of long frames are reported, in the form that `frame_extents` takes."""
     if frame.fragments is None:
         return np.zeros(6, np.int64)
     least = frame.least or FrameLength(0)

@@ -1,7 +1,7 @@
-"""Frames that overlap, or whose end only their items can tell: the items of one group, followed one by one.
+"""Followers for frames that overlap, or whose end depends on each item: they take the items of a group one by one.
 
-A follower is made again after a restart by following the items that it still needs, so that it has no state to store
-but where these begin.
+After a restart a follower is made again from the items that it still needs, so that only the number of the first of
+these is stored.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class FrameItem:
 
 
 class ItemBuffer:
-    """Items by number, of which the oldest are given up."""
+    """Items by number; the oldest are dropped."""
 
     def __init__(self, first: int = 0) -> None:
         self._first, self._items = first, list[FrameItem]()
 
     @property
     def first(self) -> int:
-        """The number of the oldest item that is there, or of the next one."""
+        """The number of the oldest item in the buffer, or of the next item if it is empty."""
         return self._first
 
     @property
@@ -65,14 +65,14 @@ class ItemBuffer:
         self._items.append(item)
 
     def drop_before(self, oldest: int) -> None:
-        """Give up items that are not needed any more; many together, since a list is slow at its head."""
+        """Drop items that are not needed any more; many together, since a list is slow at its head."""
         if oldest - self._first > len(self._items) // 2:
             del self._items[: oldest - self._first]
             self._first = oldest
 
 
 class Follower(ABC):
-    """Follows one group. Items are numbered; those before `oldest` are not needed any more."""
+    """Finds the frames of one group. Items are numbered; those before `oldest` are not needed any more."""
 
     def __init__(self, first: int = 0) -> None:
         self.items = ItemBuffer(first)
@@ -83,7 +83,7 @@ class Follower(ABC):
         return self.items.next
 
     def push(self, item: FrameItem) -> list[ItemRange]:
-        """One more item; the stretches that have become certain, by start."""
+        """Take one more item; returns the stretches that have become certain, by start."""
         self.items.append(item)
         found = self._follow(self.next - 1, item)
         self.items.drop_before(self.oldest)
@@ -93,7 +93,7 @@ class Follower(ABC):
     def _follow(self, number: int, item: FrameItem) -> list[ItemRange]: ...
 
     def advance_to(self, last: int) -> list[ItemRange]:
-        """Nothing up to a time is expected any more: the stretches that this makes certain."""
+        """Note that no more items up to a time are expected; returns the stretches that this makes certain."""
         return []
 
     @abstractmethod
@@ -103,7 +103,7 @@ class Follower(ABC):
     @property
     @abstractmethod
     def oldest(self) -> int:
-        """The first item that it must see again after a restart, and that may still become part of a stretch."""
+        """The first item that it needs after a restart, and that may still become part of a stretch."""
 
 
 # ---- kinds that divide the stream --------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ class DensityFollower(Follower):
 
 
 class CustomFollower(Follower):
-    """Asks somebody else's framing function."""
+    """Calls a framing function of the user."""
 
     def __init__(self, function: FramingFunction, first: int = 0) -> None:
         super().__init__(first)
@@ -328,7 +328,7 @@ class CustomFollower(Follower):
         return found
 
     def _call_function(self, question: Callable[..., Any], *about: Any) -> Any:
-        """What the function says; whatever it raises is its own mistake, and breaks its query only."""
+        """The answer of the framing function; an error that it raises makes only its own query fail."""
         try:
             return question(*about)
         except Exception as problem:
@@ -342,7 +342,7 @@ class CustomFollower(Follower):
 
 
 def value_of(item: FrameItem) -> Any:
-    """The value that a frame follows, NaN being none."""
+    """The value of an item that its frame depends on; None for NaN."""
     value = item.values[0] if item.values else None
     return None if value is not None and value != value else value
 

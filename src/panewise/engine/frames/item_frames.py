@@ -1,4 +1,4 @@
-"""Frames that are followed item by item, whose rows are kept until all frames that may hold them have ended."""
+"""Frames that are found item by item; rows are kept until all frames that may hold them have ended."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MAX_ITEMS = 1 << 40
 
 @dataclass(eq=False)
 class FramedGroup:
-    """What is known of one group: its items from the one before the first that matters, and frames that wait."""
+    """The state of one group: its items, from the one before the oldest that is needed, and frames that wait."""
 
     follower: Follower
     items: ItemBuffer = field(default_factory=ItemBuffer)
@@ -45,11 +45,11 @@ class FramedGroup:
     numbered: int = NO_TIME
     #: Stretches whose frames wait for the item after them.
     waiting: list[ItemRange] = field(default_factory=list)
-    #: Where only the longest frame counts, that of those which have ended.
+    #: If only the longest frame is reported: the longest of those that have ended.
     longest: CertainFrame | None = None
 
     def idle(self, last: int) -> bool:
-        """Whether no item that has come can be in a frame, and every frame after a time has a greater number."""
+        """Whether no item so far can be in a frame, and every frame after the time `last` gets a greater number."""
         return self.numbered <= last and self.oldest >= self.follower.next
 
     @property
@@ -71,12 +71,12 @@ class CertainFrame:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Frames that last longer are above others, then those with more rows."""
+        """The rank of a frame: first its length in time, then its number of rows."""
         return self.end - self.start, self.last - self.first
 
 
 class ItemFrames:
-    """All groups of a query whose frames are followed item by item."""
+    """All groups of a query whose frames are found item by item."""
 
     def __init__(self, plan: FramePlan, contents: FrameContents | None, schema: pa.Schema) -> None:
         self.frame, self.contents, self.schema = plan.frame, contents, schema
@@ -94,14 +94,14 @@ class ItemFrames:
         return found
 
     def earliest_start(self) -> int:
-        """No frame that is yet to be reported begins before this time, unless its first item is yet to come."""
-        # Items are in the order of time, so that the first that matters is the earliest.
+        """The earliest start of a frame that is still to be reported and whose first item has arrived."""
+        # Items are in the order of time, so that the first one that is needed is the earliest.
         firsts = ((group, group.oldest - self.frame.liberal) for group in self.groups.values())
         times = [group.items[max(n, group.items.first)].time for group, n in firsts if n < group.items.next]
         return min(times, default=MAX_TICK)
 
     def take(self, items: OrderedItems, groups: int) -> None:
-        """Let items in, and keep the rows they stand for."""
+        """Take items in, and keep their rows."""
         numbers = np.empty(len(items.codes), np.int64)
         for place, (code, time, values) in enumerate(_each_item(items)):
             group = self.groups.setdefault(code, FramedGroup(follower_of(self.frame)))
@@ -116,11 +116,11 @@ class ItemFrames:
         group.items.append(item)
         group.waiting += group.follower.push(item)
         self._resolve_waiting(code, group, finishing=False)
-        # The item before the oldest says where liberal frames begin, and the last one how far time has come.
+        # The item before the oldest decides where liberal frames begin; the last item shows how far time has come.
         group.items.drop_before(min(group.oldest, group.follower.next) - 1)
 
     def _resolve_waiting(self, code: int, group: FramedGroup, finishing: bool) -> None:
-        """Frames whose extent is known, in their order."""
+        """Resolve waiting stretches whose extent has become known, in their order."""
         wants_next = self.frame.liberal or self.frame.lasting
         while group.waiting:
             first, last = group.waiting[0]
@@ -159,7 +159,7 @@ class ItemFrames:
         return not self.frame.some or any(group.items[n].values[-1] is True for n in inside)
 
     def report(self, last: int, finishing: bool) -> Iterator[FrameReport]:
-        """The frames that have become certain, with what they hold. Nothing up to `last` is expected any more."""
+        """The frames that have become certain, with what they hold. No more items up to `last` are expected."""
         if isinstance(self.frame.kind, DensityFrames) and last > -MAX_TICK:
             self._advance_followers(last)
         if finishing:
@@ -170,7 +170,7 @@ class ItemFrames:
         self._forget()
 
     def _advance_followers(self, last: int) -> None:
-        """Crowds end, and items are of no use any more, when time has passed them."""
+        """Report to all followers that time has come to `last`: dense stretches end, and old items are not needed."""
         for code, group in self.groups.items():
             group.waiting += group.follower.advance_to(last)
             self._resolve_waiting(code, group, finishing=False)
@@ -197,7 +197,7 @@ class ItemFrames:
         return contents.cells_of(frames, rows.table, rows.times, rows.order, len(known))
 
     def _forget(self) -> None:
-        """Give up rows that no frame can hold any more."""
+        """Drop rows that no frame can hold any more."""
         if not len(self.codes):
             return
         oldest = np.zeros(int(self.codes.max()) + 1, np.int64)
@@ -209,12 +209,12 @@ class ItemFrames:
             self.kept, self.codes, self.numbers = self.kept.at(keep), self.codes[keep], self.numbers[keep]
 
     def live_groups(self, last: int) -> Int64Array:
-        """The groups of which something is remembered, where nothing up to a time is expected any more."""
+        """The groups that have state, if no more items up to the time `last` are expected."""
         alive = (code for code, group in self.groups.items() if self.frame.liberal or not group.idle(last))
         return np.concatenate((np.fromiter(alive, np.int64), self.codes))
 
     def recode(self, codes: Int64Array) -> None:
-        """Groups have new codes, or are not known any more."""
+        """Replace the codes of groups; those with code -1 are dropped."""
         self.groups = {int(codes[code]): group for code, group in self.groups.items() if codes[code] >= 0}
         self.codes = codes[self.codes]
 
@@ -232,7 +232,7 @@ class ItemFrames:
             self.groups[saved["code"]] = self._restore_group(saved)
 
     def _restore_group(self, saved: Tree) -> FramedGroup:
-        """A group whose follower has followed its items again."""
+        """A group from its saved state; its follower takes the saved items again."""
         items = ItemBuffer(saved["items"][0][0] if saved["items"] else 0)
         follower = follower_of(self.frame, saved["oldest"])
         for number, time, values in saved["items"]:

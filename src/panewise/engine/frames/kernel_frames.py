@@ -1,4 +1,4 @@
-"""Frames that do not overlap, followed by kernels: what they hold is aggregated on the way."""
+"""Frames that do not overlap, found by kernels; their rows are aggregated as they arrive."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ class KernelFrames:
         return self.framer.at["seen"]
 
     def earliest_start(self) -> int:
-        """No frame that is yet to be reported begins before this time, unless its first item is yet to come."""
+        """The earliest start of a frame that is still to be reported and whose first item has arrived."""
         return self.framer.earliest_start()
 
     def take(self, items: OrderedItems, groups: int) -> None:
-        """Let items of so many groups in."""
+        """Take in items of `groups` groups."""
         step, rows, owner = self.framer.take(items.codes, items.times, items.values, groups), items.rows, items.owner
         if self.contents is not None:
             self.contents.take(step if owner is None else step.spread(owner), rows.table, rows.times, rows.order)
         self._fragments = step.told
 
     def report(self, last: int, finishing: bool) -> Iterator[FrameReport]:
-        """Fragments, and frames that have ended and are good; all that have ended are forgotten.
+        """Fragments, and frames that have ended and qualify; all frames that have ended are dropped.
 
-        Nothing up to the time `last` is expected any more.
+        No more items up to the time `last` are expected.
         """
         told, self._fragments = self._fragments, _NO_FRAGMENTS
         self.framer.end_silent_frames(last)
@@ -53,7 +53,7 @@ class KernelFrames:
             ended = self.framer.longest(ended)
             closed[ended] = finishing
             ended = ended[closed[ended]]
-        # Together, since a frame may be known to be one only after the next has been told of.
+        # Together, since it may be certain only after a fragment of the next frame that a frame is one.
         self.framer.number_frames(np.union1d(told[:, 0], ended))
         if len(told):
             yield FrameReport(self.framer.fragments(told), (self.contents.fragment_cells(),) if self.contents else ())
@@ -67,11 +67,11 @@ class KernelFrames:
                 self.contents.forget(fresh)
 
     def live_groups(self, last: int) -> Int64Array:
-        """The groups of which something is remembered, where nothing up to a time is expected any more."""
+        """The groups that have state, if no more items up to the time `last` are expected."""
         return self.framer.live_groups(last)
 
     def recode(self, codes: Int64Array) -> None:
-        """Groups have new codes, or are not known any more."""
+        """Replace the codes of groups; those with code -1 are dropped."""
         self.framer.recode(codes)
 
     def state(self) -> Tree:

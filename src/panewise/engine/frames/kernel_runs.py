@@ -1,4 +1,4 @@
-"""How rows become runs, kind by kind: which rows share a frame, as slots."""
+"""Cuts rows into runs, one class for each frame kind: rows of one frame get the same slot."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _UNMARKED = np.zeros(0, np.uint8)
 
 @dataclass(frozen=True, eq=False)
 class RowRuns:
-    """Rows cut into runs: the slot of each row, the next free slot, and what rows say beside that."""
+    """Rows cut into runs: the slot of each row, the next free slot, and marks of rows that some kinds have."""
 
     slots: Int64Array
     free: int
@@ -48,9 +48,9 @@ class RowRuns:
 
 
 class RunFinder(ABC):
-    """Cuts rows, group by group, in the order of time."""
+    """Cuts the rows of each group into runs, in the order of time."""
 
-    #: What it remembers of each group.
+    #: The state of each group.
     fills: dict[str, int | float] = {}
 
     @abstractmethod
@@ -91,7 +91,7 @@ class ReportRunFinder(RunFinder):
 
 
 def schedule_problem(time: int, last: int, every: int) -> SchemaProblem:
-    """A report came when none was expected."""
+    """The problem of a report that came when none was expected."""
     return SchemaProblem(
         f"a report at {time} contradicts EVERY {every}: the next was expected at {last + every}",
         fix="leave EVERY out, or give each group a schedule of its own",
@@ -142,7 +142,7 @@ class TrendRunFinder(RunFinder):
         return RowRuns(*kernels.frame_trend(codes, numbers, at["value"], at["current"], free, direction, tolerance))
 
 
-#: The aggregates that a kernel follows.
+#: The aggregates that kernels support.
 KERNEL_AGGREGATES = {
     Sum: frame_table.SUM,
     Count: frame_table.COUNT_ROWS,
@@ -177,7 +177,7 @@ class ReachRunFinder(RunFinder):
         return RowRuns(slots, free, marks=marks)
 
     def _numbers(self, values: pa.ChunkedArray) -> Float64Array:
-        """The values as numbers; COUNT asks only which are there."""
+        """The values as numbers; COUNT needs only which of them are not NULL."""
         if not isinstance(self.kind.aggregate, Count):
             return doubles_of(values)
         return np.where(pc.is_valid(values).to_numpy(), 0.0, np.nan)
@@ -197,7 +197,7 @@ class BetweenRunFinder(RunFinder):
 
 
 def run_finder_of(frame: Frame) -> RunFinder:
-    """The runner for a kind of frames that do not overlap."""
+    """The run finder for a frame kind whose frames do not overlap."""
     match frame.kind:
         case WhileFrames():
             return ReportRunFinder(frame.schedule) if frame.schedule else FlagRunFinder()
@@ -215,11 +215,11 @@ def run_finder_of(frame: Frame) -> RunFinder:
 
 
 def flags_of(values: pa.ChunkedArray) -> Flags:
-    """Whether each condition holds; unknown does not."""
+    """Whether each condition holds; NULL counts as false."""
     known = pc.fill_null(values, False) if values.null_count else values
     return np.asarray(known.to_numpy(), np.bool_)
 
 
 def doubles_of(values: pa.ChunkedArray) -> Float64Array:
-    """Numbers, with NaN for none."""
+    """Values as doubles, with NaN for NULL."""
     return np.asarray(values.cast(pa.float64(), safe=False).to_numpy(), np.float64)

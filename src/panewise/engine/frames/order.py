@@ -1,4 +1,4 @@
-"""Rows wait until nothing can come before them any more; rows of one group at one time are treated as one."""
+"""Rows wait until no earlier row can arrive; rows of one group at one time are treated as one item."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TimedRows:
         return bool((self.times[1:] >= self.times[:-1]).all())
 
     def split_at(self, last: int) -> tuple[TimedRows, TimedRows]:
-        """Those up to a time, and the others; a stream in order is only cut."""
+        """The rows up to a time, and the others; a stream in order is only cut."""
         due = self.times <= last
         count = int(np.count_nonzero(due))
         if due[:count].all():
@@ -53,9 +53,9 @@ class TimedRows:
 
 @dataclass(frozen=True, eq=False)
 class OrderedItems:
-    """Items in the order of time: their groups, and the values that frames follow.
+    """Items in the order of time: their groups, and the values that decide frames.
 
-    `owner` says which item each of the rows belongs to, where that is not its own.
+    `owner` has the item to which each row belongs, if several rows can belong to one item.
     """
 
     rows: TimedRows
@@ -94,14 +94,14 @@ class ReorderBuffer:
                 start = stop
 
     def _sort_parts(self, parts: list[TimedRows]) -> list[TimedRows]:
-        """Parts that follow each other are left apart, which spares a copy, unless rows of one time must meet."""
+        """Sort parts; those that follow each other stay apart, to avoid a copy, unless rows of one time are merged."""
         follow = all(one.times[-1] < other.times[0] for one, other in pairwise(parts))
         if follow and all(part.is_sorted for part in parts):
             return parts
         return [sort_rows(concat_rows(parts, self.schema))]
 
     def release_early(self, groups: Keys, seen: Callable[[int], Int64Array]) -> Iterator[TimedRows]:
-        """Rows that are certain before their time, because all reports that were expected before them have come."""
+        """Rows that need not wait for the watermark, because all reports expected before them have arrived."""
         schedule = self.frame.schedule
         if schedule is None or self.frame.duplicates not in (Duplicates.ERROR, Duplicates.FIRST) or not self._waiting:
             return
@@ -128,7 +128,7 @@ def rows_state(rows: TimedRows) -> pa.Table:
 
 
 def restore_rows(state: pa.Table) -> TimedRows:
-    """What `rows_state` gave."""
+    """The rows that `rows_state` stored."""
     times, order = (np.array(state.column(name).to_numpy(), np.int64) for name in ("#time", "#order"))
     return TimedRows(state.drop_columns(["#time", "#order"]), times, order)
 
@@ -146,14 +146,14 @@ def concat_rows(parts: Sequence[TimedRows], schema: pa.Schema) -> TimedRows:
 
 
 def sort_rows(rows: TimedRows) -> TimedRows:
-    """By time, then by arrival, which rows often are already."""
+    """Sort by time, then by arrival; rows are often in this order already."""
     if rows.is_sorted:
         return rows
     return rows.at(np.lexsort((rows.order, rows.times)))
 
 
 def _without_gaps(codes: Int64Array, times: Int64Array, seen: Int64Array, every: int) -> Flags:
-    """Which rows follow the last report of their group without a gap."""
+    """Which rows continue the reports of their group without a gap."""
     expected = seen.copy()
     certain = np.zeros(len(codes), bool)
     for place, (code, time) in enumerate(zip(codes.tolist(), times.tolist(), strict=True)):
@@ -167,7 +167,7 @@ def _without_gaps(codes: Int64Array, times: Int64Array, seen: Int64Array, every:
 
 
 def refuse_duplicates(codes: Int64Array, times: Int64Array, seen: Int64Array) -> None:
-    """Complain where a group has two reports of one time."""
+    """Refuse two reports of one group at one time."""
     firsts, _ = find_duplicates(codes, times)
     again = np.flatnonzero(times <= seen[codes])
     if len(firsts) == len(codes) and not len(again):
@@ -180,7 +180,7 @@ def refuse_duplicates(codes: Int64Array, times: Int64Array, seen: Int64Array) ->
 
 
 def one_per_time(codes: Int64Array, times: Int64Array, seen: Int64Array, *, last: bool) -> Int64Array:
-    """The places of the first or the last row of each group at each time, unless that came before."""
+    """The places of the first or last row of each group at each time, except times that were seen before."""
     firsts, owner = find_duplicates(codes, times)
     chosen = firsts
     if last:
@@ -190,7 +190,7 @@ def one_per_time(codes: Int64Array, times: Int64Array, seen: Int64Array, *, last
 
 
 def find_duplicates(codes: Int64Array, times: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Of rows of one group at one time the places of the first, ascending, and for each row which of these is its."""
+    """The places of the first row of each group at each time, ascending, and for each row which of these is its own."""
     order = np.lexsort((np.arange(len(codes)), codes, times))
     fresh = np.ones(len(codes), bool)
     fresh[1:] = (np.diff(codes[order]) != 0) | (np.diff(times[order]) != 0)
@@ -204,7 +204,7 @@ def find_duplicates(codes: Int64Array, times: Int64Array) -> tuple[Int64Array, I
 def merge_duplicates(
     values: Sequence[pa.ChunkedArray], owner: Int64Array, size: int, how: Duplicates
 ) -> list[pa.ChunkedArray]:
-    """One value for all rows of a group at one time: of numbers an aggregate, of conditions all, any or most."""
+    """One value for all rows of a group at one time: an aggregate of numbers, or whether all, any or most are true."""
     return [pa.chunked_array([_merge_column(each, owner, size, how)]) for each in values]
 
 

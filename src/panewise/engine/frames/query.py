@@ -52,7 +52,7 @@ class FrameBatch:
     query: str
 
     def enter(self, ledger: Ledger) -> None:
-        """From here on nothing can fail."""
+        """Take the rows in; this cannot fail."""
         flags = np.ones(len(self.late), bool)
         ledger.add(Verdict(self.late, flags, ~flags, flags), [self.query])
         self.take(self.rows)
@@ -66,7 +66,7 @@ class FrameQuery:
     ) -> None:
         self.name, self.plan, self.boundary, self.host = name, plan, boundary, host
         self.plans = {name: plan}
-        #: Streams without a delay, of which all is there.
+        #: Streams without a delay, which are complete.
         self.stored = stored
         self.home = home
         self.built = True
@@ -80,11 +80,11 @@ class FrameQuery:
         self.fillers = Fillers(plan.fillings, self.groups, host)
         self.contents = [own] if own else [filler.contents for filler in self.fillers.each if filler.contents]
         self.method = self._choose_method(own)
-        #: What was reported since the last time.
+        #: The results since the last `advance`.
         self._reports: list[FrameReport] = []
 
     def _choose_method(self, own: FrameContents | None) -> ItemFrames | KernelFrames:
-        """How frames are followed."""
+        """Choose whether frames are found item by item or by kernels."""
         if self.plan.keeps_items:
             return ItemFrames(self.plan, own, self.ordering.schema)
         return KernelFrames(self.plan, own)
@@ -94,21 +94,21 @@ class FrameQuery:
         return self.plan.streams
 
     def build(self) -> None:
-        """It is there from the beginning."""
+        """Do nothing: a frame query is built by its constructor."""
 
     def leave(self, name: str) -> None:
-        """Nobody else listens."""
+        """Do nothing: a frame query has no other members."""
 
     def note_newest(self, alias: str, newest: int) -> None:
-        """Frames follow the rows they are made of."""
+        """Do nothing: frames depend only on their own rows."""
 
     def anchor(self, stream: str, first: int) -> None:
-        """Frames know no time of day."""
+        """Do nothing: frames have no times of day."""
 
     # ---- rows --------------------------------------------------------------------------------------------------
 
     def read(self, stream: str, arrivals: Arrivals, alias: str | None = None) -> Iterator[FrameBatch]:
-        """What frames are about to take in; an expression that fails does so here."""
+        """The rows that are about to enter frames; an expression that fails raises its error here."""
         plan = self.plan
         if stream == plan.source.stream and alias in (None, plan.source.alias):
             yield self._prepare_batch(plan.source, plan.before, arrivals, self.ordering.add)
@@ -134,7 +134,7 @@ class FrameQuery:
     # ---- time --------------------------------------------------------------------------------------------------
 
     def advance(self, limits: Mapping[str, int], instants: pa.DataType, finishing: bool = False) -> dict[str, pa.Table]:
-        """The frames that have become certain up to the instants that streams have come to, or to their end."""
+        """The frames that have become certain, given the instant that each stream has reached, or its end."""
         last = (
             self._complete_until(self.plan.source, limits),
             *(self._fill_complete_until(f.source, limits) for f in self.plan.fillings),
@@ -153,7 +153,7 @@ class FrameQuery:
         return {self.name: told}
 
     def _drop_unused_keys(self, last: int) -> None:
-        """Everything up to a time has been said: forget keys that are of no use, once they are the greater part."""
+        """Drop keys that are not needed once all frames up to a time are reported, if these are more than half."""
         self.fillers.drop_unused_keys()
         for contents in self.contents:
             contents.drop_unused_keys()
@@ -163,11 +163,11 @@ class FrameQuery:
             self.fillers.recode(kept.keys, kept.codes)
 
     def _complete_until(self, source: Source, limits: Mapping[str, int]) -> int:
-        """Up to which time nothing is expected of a stream any more."""
+        """The time up to which no more rows of a stream are expected."""
         return limits.get(source.stream, -MAX_TICK) - self.boundary.shift
 
     def _fill_complete_until(self, source: Source, limits: Mapping[str, int]) -> int:
-        """The same of a stream that fills frames; what is stored is all there."""
+        """The same for a stream that fills frames; a stored stream is complete."""
         return MAX_TICK if source.stream in self.stored else self._complete_until(source, limits)
 
     def _process_until(self, last: int, filled: Sequence[int], finishing: bool) -> None:
@@ -189,7 +189,7 @@ class FrameQuery:
                 self._reports.append(reported)
 
     def _frame(self, rows: TimedRows) -> None:
-        """Let rows into frames; those of one group at one time as the query wants them."""
+        """Add rows to frames; rows of one group at one time are treated as the query's frame says."""
         how, frame = self.plan.frame.duplicates, self.plan.frame
         codes = self.groups.encode(self._partition(rows.table), len(rows))
         if how is Duplicates.ERROR:
@@ -211,13 +211,13 @@ class FrameQuery:
     # ---- results -----------------------------------------------------------------------------------------------
 
     def _collect_results(self, instants: pa.DataType) -> pa.Table:
-        """Everything that was reported since the last time."""
+        """All results since the last `advance`."""
         said, self._reports = self._reports, []
         tables = [self._table(each, instants) for each in said]
         return pa.concat_tables([self.empty_result(self.name, instants), *tables])
 
     def empty_result(self, name: str, instants: pa.DataType) -> pa.Table:
-        """What the query says that has nothing to say."""
+        """The empty result table of the query."""
         schema = pa.schema([(column.name, column.type) for column in self.plan.query.root.columns])
         return self._with_frame_columns(schema.empty_table(), NO_BOUNDS, np.zeros(0, np.int64), instants)
 
@@ -229,7 +229,7 @@ class FrameQuery:
         return self._with_frame_columns(table, bounds, frames, instants)
 
     def _answer_rows(self, bounds: FrameBounds, held: Sequence[FrameCells]) -> tuple[pa.Table, Int64Array]:
-        """What was selected of frames, and which frame each row is about."""
+        """The selected columns of frames, and the frame of each row."""
         frames, group = held[0].frames, self.plan.asked.group
         assert group is not None
         found = dict(zip(self.plan.frame.partition_by, self.groups.take(bounds.groups[frames]), strict=True))
@@ -243,7 +243,7 @@ class FrameQuery:
     def _with_frame_columns(
         self, table: pa.Table, bounds: FrameBounds, frames: Int64Array, instants: pa.DataType
     ) -> pa.Table:
-        """Selected columns first, then those that say which frame it is."""
+        """The selected columns first, then the columns that identify the frame."""
         selected = {column.name: table.column(column.name) for column in self.plan.query.root.columns}
         columns = combine_columns(selected, self._frame_columns(bounds, frames, instants))
         return pa.table(list(columns.values()), names=list(columns))

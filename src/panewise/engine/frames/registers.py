@@ -23,7 +23,7 @@ class Registers:
         return self._arrays[name]
 
     def fit(self, groups: int) -> None:
-        """Have room for so many groups."""
+        """Make room for `groups` groups."""
         for name, array in self._arrays.items():
             if len(array) < groups:
                 more = np.full(max(groups, 2 * len(array)), self._fills[name], array.dtype)
@@ -31,7 +31,7 @@ class Registers:
                 self._arrays[name] = more
 
     def recode(self, codes: Int64Array) -> None:
-        """Groups have new codes, or none any more."""
+        """Replace the codes of groups; those with code -1 are dropped."""
         self.fit(len(codes))
         kept, before = np.flatnonzero(codes >= 0), self._arrays
         self._arrays = {name: np.full(0, fill) for name, fill in self._fills.items()}

@@ -39,7 +39,7 @@ class FrameBounds:
 
 @dataclass(frozen=True, eq=False)
 class FrameCells:
-    """What frames hold, by cell: which frame it belongs to, the group inside the frame, and the states there."""
+    """What frames hold, by cell: the frame of the cell, its inner group, and its states."""
 
     frames: Int64Array
     groups: Int64Array
@@ -56,7 +56,7 @@ class ListedRows:
 
 @dataclass(frozen=True, eq=False)
 class FrameReport:
-    """Some frames with what they hold, of each filling; nothing where nobody asked yet."""
+    """The bounds of some frames, and what they hold of each filling; empty before they are filled."""
 
     bounds: FrameBounds
     held: tuple[FrameCells | ListedRows, ...] = ()
