@@ -1,1 +1,1 @@
-"""Who runs a query: one process (`local`) or a cluster."""
+"""Runs queries: in one process (`local`) or on a cluster (`spark`)."""

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and folders for what concerns their owner only."""
+"""Files that are written whole or not at all, and folders that only their owner may read."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _DRAFT = ".draft-"
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write a file, or replace it. That it is there is sure once its folder is `sync_folder`."""
+    """Write a file, or replace it. It is surely on disk once `sync_folder` was called for its folder."""
     with _write_draft(path, data) as draft:
         os.replace(draft, path)
 
 
 def create_atomic(path: Path, data: bytes) -> bool:
-    """Write a file for good; False when it is there already."""
+    """Write a file that is never replaced; False when it exists already."""
     with _write_draft(path, data) as draft:
         try:
             os.link(draft, path)
@@ -43,7 +43,7 @@ def read_number(path: Path) -> int:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names of all files of a folder on disk."""
+    """Make sure that the names of all files of a folder are on disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -52,7 +52,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def private_folder(path: Path) -> None:
-    """Make a folder that its owner alone sees into; one that is there already keeps the rights it was given."""
+    """Make a folder that only its owner may read; a folder that exists already keeps its rights."""
     try:
         path.mkdir(mode=0o700, parents=True)
     except FileExistsError:
@@ -61,12 +61,12 @@ def private_folder(path: Path) -> None:
 
 
 def draft_path(path: Path) -> Path:
-    """A name beside a file or folder, under which it can be made before it takes its place."""
+    """A temporary name beside a file or folder, under which it can be made before it takes its place."""
     return path.parent / f"{_DRAFT}{uuid.uuid4().hex}-{path.name}"
 
 
 def clear_drafts(folder: Path, patience: float = 0) -> None:
-    """Remove what those left in a folder who were killed while they wrote; `patience` spares what is younger."""
+    """Remove the drafts of killed processes from a folder, except those younger than `patience`."""
     for draft in (*folder.glob(f"{_DRAFT}*"), *folder.glob(".spark-staging-*")):
         with suppress(OSError):
             if draft.stat().st_mtime <= time.time() - patience:
@@ -75,7 +75,7 @@ def clear_drafts(folder: Path, patience: float = 0) -> None:
 
 @contextmanager
 def _write_draft(path: Path, data: bytes) -> Iterator[Path]:
-    """The data on disk, beside their place."""
+    """Write the data to disk under a temporary name beside the file."""
     draft = draft_path(path)
     try:
         with open(draft, "wb") as file:

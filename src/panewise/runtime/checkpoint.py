@@ -23,7 +23,7 @@ FORMAT = 2
 
 @dataclass(frozen=True)
 class PipelinePlan:
-    """What cannot change while a checkpoint lives."""
+    """What cannot change as long as a checkpoint exists."""
 
     identity: str
     pool: dict[str, Any]
@@ -63,11 +63,11 @@ class Checkpoint:
 
     @property
     def batch_commands(self) -> Path:
-        """Which commands the last batches follow, where Spark does not write it down."""
+        """Which commands the last batches apply, where Spark does not record it."""
         return self.folder / "agenda"
 
     def clear_drafts(self) -> None:
-        """Remove what killed runs left: files half written, and Spark's folder before its first batch, since Spark
+        """Remove what killed runs left: half-written files, and Spark's folder before its first batch, since Spark
         refuses one that is not empty."""
         for folder in (self.folder, *self.state.glob("*/")):
             clear_drafts(folder)
@@ -78,22 +78,22 @@ class Checkpoint:
 
     @property
     def begun_file(self) -> Path:
-        """There once every shard has state."""
+        """The file that exists once every shard has state."""
         return self.folder / "begun"
 
     @property
     def finishing_file(self) -> Path:
-        """The number of the batch that answers everything, written before it is begun."""
+        """The file with the number of the batch that answers everything, written before that batch begins."""
         return self.folder / "finishing"
 
     @property
     def targets(self) -> Path:
-        """Where the results of each query go, as the pipeline was last started: addresses, by query and `*`."""
+        """The targets of each query at the last start of the pipeline: addresses, by query and `*`."""
         return self.folder / "targets.json"
 
     @property
     def dead_letters(self) -> DeadLetterFolder:
-        """What queries failed on, and results that no sink took."""
+        """The rows that queries failed on, and results that no sink took."""
         return DeadLetterFolder(self.folder / "dead_letters")
 
     @property
@@ -102,11 +102,11 @@ class Checkpoint:
 
     @property
     def lateness(self) -> Path:
-        """Where each shard tells how many rows came too late for which query."""
+        """The folder in which each shard writes how many rows came too late for which query."""
         return self.folder / "lateness"
 
     def record_unreadable(self, file: str) -> None:
-        """Remember that a file of a source could not be read: it may be removed."""
+        """Record that a file of a source could not be read: it may be removed."""
         folder = self.folder / "unreadable"
         folder.mkdir(exist_ok=True)
         create_atomic(folder / _file_name(file), file.encode())
@@ -115,7 +115,7 @@ class Checkpoint:
         return (self.folder / "unreadable" / _file_name(file)).exists()
 
     def results(self, name: str) -> Path:
-        """Where `memory:` keeps the results of a query."""
+        """The folder in which `memory:` keeps the results of a query."""
         return self.folder / "results" / quote(name, safe="").replace(".", "%2E")
 
     def plan(self) -> PipelinePlan | None:
@@ -164,7 +164,7 @@ class Checkpoint:
         return plan
 
     def check_compatible(self, plan: PipelinePlan, pool: Pool, shards: int | None, state: str) -> None:
-        """Refuse what the checkpoint cannot go on with."""
+        """Refuse settings with which the checkpoint cannot continue."""
         declared = pool.without_queries().declaration()
         for name in sorted({*declared["streams"], *plan.pool["streams"]}):
             if declared["streams"].get(name) != plan.pool["streams"].get(name):

@@ -1,8 +1,8 @@
-"""The control log of a pipeline: commands that let queries join and leave while it runs.
+"""The control log of a pipeline: commands by which queries join and leave while it runs.
 
-A folder of numbered JSON files. A file is written whole or not at all, never changed, and never numbered twice, so
-that several processes may write and any number may read. *Requests* come from anybody; the pipeline turns each into a
-*command*, which its shards follow, or into a *refusal*.
+A folder of numbered JSON files. A file is written whole or not at all, never changed, and never numbered twice, so that
+several processes may write and any number may read. *Requests* come from any process; the pipeline turns each into a
+*command*, which its shards apply, or into a *refusal*.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logging.getLogger("panewise.control")
 
 #: The names of files that are read.
 ENTRY_PATTERN = "[0-9]" * 8 + ".json"
-#: What each command must say, all of it as text.
+#: The fields that each command must have, all of them text.
 _REQUIRED_FIELDS = {
     "register": ("name", "text", "start"),
     "revoke": ("name",),
@@ -35,7 +35,7 @@ _REQUIRED_FIELDS = {
 
 
 def command_fault(command: Any) -> str | None:
-    """What is wrong with a command or a request, whoever wrote it."""
+    """What is wrong with a command or a request, from any writer."""
     if not isinstance(command, dict):
         return "it is no object with an op"
     if command.get("op") not in _REQUIRED_FIELDS:
@@ -46,15 +46,16 @@ def command_fault(command: Any) -> str | None:
 
 @dataclass(frozen=True)
 class QueryRecord:
-    """A query according to the log: its text, whether it started now, whether the script wrote it, its own sink."""
+    """A query according to the log: its text, whether it started from now, whether it comes from the script, its own
+    sink."""
 
     text: str
     start: str
     scripted: bool
     into: str | None = None
-    #: Why it does not stand for now.
+    #: Why it is suspended now.
     suspension: DeadLetter | None = None
-    #: Whether somebody has revoked it, who was not the script.
+    #: Whether it was revoked by someone other than the script.
     revoked: bool = False
 
     @property
@@ -62,7 +63,7 @@ class QueryRecord:
         return self.suspension is None and not self.revoked
 
     def register_command(self, name: str) -> dict[str, Any]:
-        """The command that lets it join again."""
+        """The command by which the query joins again."""
         return {
             "op": "register",
             "name": name,
@@ -89,7 +90,8 @@ class ControlLog:
             folder.mkdir(parents=True, exist_ok=True)
 
     def clear_drafts(self) -> None:
-        """Remove what killed processes left half written; somebody may just be writing, so that the newest stay."""
+        """Remove half-written files of killed processes; the newest stay, because another process may be writing
+        them."""
         for folder in self._folders:
             clear_drafts(folder, patience=3600)
 
@@ -98,13 +100,13 @@ class ControlLog:
         return self.requests, self.commands, self.refusals
 
     def request(self, op: str, **arguments: Any) -> str:
-        """Ask for something; the identity of the request, by which its fate can be found."""
+        """Write a request and return its identity, by which its status can be found."""
         identity = uuid.uuid4().hex
         _append(self.requests, {"id": identity, "op": op, **arguments})
         return identity
 
     def append_commands(self, commands: Sequence[Mapping[str, Any]]) -> int:
-        """Append commands that take effect together; the number of the file that holds them."""
+        """Append commands that take effect together; returns the number of the file that holds them."""
         try:
             return _append(self.commands, {"commands": list(commands)})
         except OSError as problem:
@@ -117,7 +119,7 @@ class ControlLog:
         create_atomic(self.refusals / f"{identity}.json", _json_bytes({"id": identity, "reason": reason}))
 
     def pending_requests(self) -> list[dict[str, Any]]:
-        """Requests that have been neither followed nor refused, in their order."""
+        """Requests that have been neither applied nor refused, in their order."""
         done = {c.get("id") for _, some in self.history() for c in some} | self._refused_ids()
         found = []
         for path, request in self._read(self.requests, lenient=True):
@@ -128,7 +130,7 @@ class ControlLog:
         return found
 
     def request_status(self, identity: str) -> str | None:
-        """What became of a request: an empty text when it was followed, the reason when it was refused."""
+        """The status of a request: an empty text when it was applied, the reason when it was refused."""
         if any(command.get("id") == identity for _, some in self.history() for command in some):
             return ""
         path = self.refusals / f"{identity}.json"
@@ -146,11 +148,11 @@ class ControlLog:
         return found
 
     def active_queries(self) -> dict[str, QueryRecord]:
-        """The queries that stand when every command has been followed."""
+        """The queries that are active after all commands."""
         return {name: query for name, query in self.known_queries().items() if query.is_active}
 
     def known_queries(self) -> dict[str, QueryRecord]:
-        """The same, with those that are suspended or revoked and can be resumed."""
+        """The active queries, and those that are suspended or revoked and can be resumed."""
         found: dict[str, QueryRecord] = {}
         for _, commands in self.history():
             for command in commands:
@@ -158,7 +160,7 @@ class ControlLog:
         return found
 
     def suspensions(self) -> dict[str, float]:
-        """When each query was last suspended: the number of that command."""
+        """For each query, the number of the command that last suspended it."""
         return {
             command["name"]: command_number(number, place)
             for number, commands in self.history()
@@ -171,7 +173,7 @@ class ControlLog:
         return any(command["op"] == "finish" for _, commands in self.history() for command in commands)
 
     def _read(self, folder: Path, lenient: bool = False) -> list[tuple[Path, Any]]:
-        """All files of a folder in their order. What is not named by a number is none of them."""
+        """All files of a folder in their order, without those whose name is not a number."""
         for path in folder.glob("*.json"):
             if not _is_numbered(path):
                 self._warn_once(path, "its name is no number of eight digits")
@@ -186,7 +188,7 @@ class ControlLog:
         return [(path, self._known[path]) for path in paths if path in self._known]
 
     def _warn_once(self, path: Path, fault: str) -> None:
-        """Say once that a file is passed over."""
+        """Warn once that a file is skipped."""
         if path not in self._complained:
             self._complained.add(path)
             log.warning("'%s' is passed over: %s", path, fault)
@@ -196,7 +198,7 @@ class ControlLog:
 
 
 def _apply_command(found: dict[str, QueryRecord], command: Mapping[str, Any]) -> None:
-    """What is known of queries after one command more."""
+    """Apply one more command to what is known of queries."""
     name = command.get("name", "")
     before = found.get(name)
     match command["op"]:
@@ -216,12 +218,12 @@ def _apply_command(found: dict[str, QueryRecord], command: Mapping[str, Any]) ->
 
 
 def command_number(number: int, place: int) -> float:
-    """The number of a command that stands at some place among those that take effect together."""
+    """The number of a command, from its place among those that take effect together."""
     return number + place / 2**20
 
 
 def script_changes(known: Mapping[str, QueryRecord], scripted: Mapping[str, str]) -> Iterator[tuple[str, list[Any]]]:
-    """How the log is brought up to a script: a sentence for each query, and the commands it takes."""
+    """How the log is brought up to a script: a sentence for each changed query, and the commands that do it."""
     for name, query in known.items():
         text = scripted.get(name)
         gone = {"op": "revoke", "name": name, "scripted": True}
@@ -242,7 +244,7 @@ def script_changes(known: Mapping[str, QueryRecord], scripted: Mapping[str, str]
 
 
 def _append(folder: Path, entry: Mapping[str, Any]) -> int:
-    """Write the next numbered file; whoever else writes at the same moment gets another number."""
+    """Write the next numbered file; another process that writes at the same moment gets another number."""
     folder.mkdir(parents=True, exist_ok=True)
     while True:
         number = max((int(path.stem) for path in folder.glob("*.json") if _is_numbered(path)), default=0) + 1
@@ -259,7 +261,7 @@ def _is_numbered(path: Path) -> bool:
 
 
 def _is_usable_id(identity: Any) -> bool:
-    """Whether a request can be answered under its identity, which names a file."""
+    """Whether the identity of a request can be the name of a file, so that the request can be answered."""
     return isinstance(identity, str) and identity.isalnum()
 
 

@@ -24,7 +24,7 @@ def now() -> str:
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """Why a query was suspended: the row it failed on, as text, and the batch that had it."""
+    """Why a query was suspended: the row it failed on, as text, and the number of its batch."""
 
     query: str
     reason: str
@@ -43,12 +43,12 @@ class DeadLetter:
 
 @dataclass(frozen=True)
 class DeadLetterFolder:
-    """The folder of them."""
+    """The folder of all dead letters."""
 
     folder: Path
 
     def write(self, letter: DeadLetter, text: str) -> Path:
-        """Put a letter aside, with the text of its query."""
+        """Write a dead letter, with the text of its query."""
         home = self._query_folder(letter.query)
         private_folder(home)
         number = len(list(home.glob("[0-9]*.json"))) + 1
@@ -78,11 +78,11 @@ class DeadLetterFolder:
         }
 
     def waiting_results(self, query: str) -> Path:
-        """Where the results wait that the sinks of a query did not take."""
+        """The folder of the results that the sinks of a query did not take."""
         return self._query_folder(query) / "results"
 
     def resume_sink(self, query: str) -> None:
-        """Its sinks have taken everything that waited."""
+        """Record that the sinks of a query have taken everything that waited."""
         (self._query_folder(query) / "sink.json").unlink(missing_ok=True)
 
     def _query_folder(self, query: str) -> Path:

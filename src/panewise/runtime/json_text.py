@@ -11,7 +11,7 @@ import pyarrow as pa
 
 
 def json_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """Rows as objects. Times are ISO text, decimals and bytes text, and so is what JSON has no number for."""
+    """Rows as objects. Times become ISO text; decimals, bytes and numbers that JSON cannot write become text."""
     columns = [_json_values(column) for column in table.columns]
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 

@@ -1,8 +1,8 @@
 """Who may write to a checkpoint: one process at a time, also among machines that share the folder.
 
-Every owner has an *epoch*, the number of a file in `owners` that is created once and for good; whoever comes next
-takes the next number, so that an owner has lost the checkpoint as soon as that file is there. Safety rests on this
-*fence* alone, which is looked at before anything is written. The heartbeat only tells how long to wait for an owner on
+Every owner has an *epoch*, the number of a file in `owners` that is created once and never changed; the next
+owner takes the next number, so that an owner has lost the checkpoint as soon as that file exists. Safety rests on this
+*fence* alone, which is checked before anything is written. The heartbeat only decides how long to wait for an owner on
 another machine.
 """
 
@@ -27,11 +27,11 @@ log = logging.getLogger("panewise.lease")
 
 #: An owner shows that it is alive this often, in seconds.
 HEARTBEAT_INTERVAL = 1.0
-#: An owner on another machine that has not been heard of for so long is taken for dead.
+#: An owner on another machine without a heartbeat for so many seconds is taken as ended.
 HEARTBEAT_TIMEOUT = 30.0
 #: So many owners are kept on record.
 KEPT_OWNERS = 16
-#: What is left of the heartbeat of an owner that has gone.
+#: The content of the heartbeat file of an owner that has ended.
 _RELEASED = "gone"
 
 
@@ -43,7 +43,7 @@ class Owner:
     machine: str
     host: str
     pid: int
-    #: When the process began, so that another one with the same number is not taken for it.
+    #: When the process started, so that another process with the same number is not taken for it.
     born: str
     since: str
 
@@ -58,7 +58,7 @@ class Owner:
 
 @dataclass(frozen=True)
 class Fence:
-    """What a writer needs to know of its epoch; it travels with the work."""
+    """What a writer needs to check its epoch; it is sent to the workers."""
 
     folder: str
     epoch: int
@@ -93,7 +93,7 @@ class Lease:
         return None if found is None or found.has_ended else found
 
     def acquire(self) -> None:
-        """Become the owner, or stay it; refuses while another process is."""
+        """Become the owner, or stay it; refuses while another process is the owner."""
         with self._lock:
             if self.held:
                 self.fence.check()
@@ -112,7 +112,7 @@ class Lease:
             threading.Thread(target=self._write_heartbeats, args=(self._ended, self.fence.epoch), daemon=True).start()
 
     def release(self) -> None:
-        """Let the next owner in without waiting."""
+        """Give the lease up, so that the next owner need not wait."""
         with self._lock:
             if self._ended is not None:
                 self._ended.set()
@@ -121,7 +121,7 @@ class Lease:
                     _heartbeat_path(self.folder, self.fence.epoch).write_text(_RELEASED)
 
     def _claim_epoch(self) -> int:
-        """The epoch that is ours."""
+        """Claim the next epoch and return it."""
         while True:
             last = max(_epochs(self.folder), default=0)
             if last and not self._is_abandoned(last):
@@ -137,7 +137,8 @@ class Lease:
                 return mine.epoch
 
     def _is_abandoned(self, epoch: int) -> bool:
-        """Whether the owner of an epoch has gone. One that cannot be seen is listened for, by our own clock."""
+        """Whether the owner of an epoch has ended. If its process cannot be seen, its heartbeat is watched, by our own
+        clock."""
         first = _read_heartbeat(self.folder, epoch)
         if first == _RELEASED:
             return True
@@ -154,7 +155,7 @@ class Lease:
 
     def _write_heartbeats(self, ended: threading.Event, epoch: int) -> None:
         while not ended.wait(HEARTBEAT_INTERVAL):
-            # Under the lock: nothing may follow the last word of an owner that goes.
+            # Under the lock: an owner that ends must write nothing after its last heartbeat.
             with self._lock, suppress(OSError):
                 if not ended.is_set():
                     _heartbeat_path(self.folder, epoch).write_text(uuid.uuid4().hex)
@@ -185,7 +186,7 @@ def _read_heartbeat(folder: Path, epoch: int) -> str | None:
 
 
 def _read_owner(path: Path) -> Owner | None:
-    """The owner that a file tells of; None where it tells of none."""
+    """The owner that a file names; None where it names none."""
     try:
         return Owner(**json.loads(path.read_bytes()))
     except (OSError, ValueError, TypeError):
@@ -193,7 +194,7 @@ def _read_owner(path: Path) -> Owner | None:
 
 
 def _machine_id() -> str:
-    """Names the machine since it was started, and the space of process numbers in it."""
+    """Identifies the machine since its start, and the space of process numbers in it."""
     try:
         booted = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{booted} {os.stat('/proc/self/ns/pid').st_ino}"
@@ -202,17 +203,17 @@ def _machine_id() -> str:
 
 
 def _process_start(pid: int) -> str | None:
-    """When a process began, in terms of its machine; None where there is none."""
+    """When a process started, in units of its machine; None where there is no such process."""
     try:
         told = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
         return None if Path("/proc/self/stat").exists() else _start_if_alive(pid)
-    # A process that is dead and has not been waited for writes nothing any more.
+    # A process that has ended and has not been waited for writes nothing any more.
     return None if told[0] in "ZX" else told[19]
 
 
 def _start_if_alive(pid: int) -> str | None:
-    """The same where only its being there can be asked."""
+    """The same on systems that only report whether the process exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,7 +1,7 @@
-"""Pane logs as they are followed: what the pipelines that write them have finished, ready to be asked about.
+"""Readers of pane logs: the panes that pipelines have finished, kept for lookups.
 
 A log is read batch by batch and never beyond a batch that cannot be read: its answers may be old, but they are never
-wrong. Whoever follows a log keeps nothing of his own; after a restart the log is read again.
+wrong. A reader stores nothing on disk; after a restart the log is read again.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _SERIALS = itertools.count()
 
 
 class LogContents:
-    """A log that has been begun: its query, and the panes of it that have been read."""
+    """A log that has been begun: its query, and those of its panes that have been read."""
 
     def __init__(self, header: Header, keep: DurationLike | None) -> None:
         self.header = header
         self.pool: Pool = header.build_pool()
         self.rows: PaneLogFormat = rows_of(self.pool, header.name)
         self.lookups = PaneLookups(self.pool, keep)
-        #: The newest batch that has been read, and which of its versions.
+        #: The newest batch that has been read, and its version.
         self.batch = -1
         self.version: object = None
         #: Every instant up to this one is final: all panes of a batch are finished together.
@@ -49,7 +49,7 @@ class LogContents:
 
     @property
     def edition(self) -> tuple[int, int]:
-        """Another one whenever there may be other answers."""
+        """A value that changes whenever answers may change."""
         return self._serial, self.batch
 
     @property
@@ -58,11 +58,11 @@ class LogContents:
 
     @property
     def group_count(self) -> int:
-        """How many groups there are, or one more; some may have gone already."""
+        """The number of groups, or one more; groups that have left may be counted."""
         return self.lookups.groups(self.header.name)
 
     def plan_query(self, query: str) -> PanePlan:
-        """How a query is answered, by its name or its text; refuses what these panes cannot answer."""
+        """The plan of a query, by its name or its text; refuses what these panes cannot answer."""
         if query == self.header.name:
             return self.registered_query.aggregation
         name, plan = self.lookups.resolve_query(query)
@@ -70,28 +70,28 @@ class LogContents:
         return plan
 
     def drafts(self, query: str, **asked: Any) -> list[GroupAnswers]:
-        """All that a lookup takes from the panes."""
+        """The groups and aggregate values that a lookup finds in the panes."""
         plan = self.plan_query(query)
         return self.lookups.group_answers(query if query == self.header.name else None, plan, **asked)
 
     def add_panes(self, keys: Sequence[pa.Array], panes: Sequence[Pane]) -> None:
-        """Keep some panes more."""
+        """Add panes to those that are kept."""
         if panes:
             self.lookups.take(self.header.name, keys, panes)
             self.final = self.lookups.newest(self.header.name)
 
 
 class LogReader:
-    """One log, which need not be there yet. Safe to be polled and asked from different threads."""
+    """Reads one log, which need not exist yet. `poll` and lookups may run in different threads."""
 
     def __init__(self, source: PaneLog, keep: DurationLike | None = None) -> None:
         self.source, self.keep = source, keep
-        #: Why the log cannot be followed any further; None while all is well.
+        #: Why the log cannot be read any further; None without a problem.
         self.problem: PanewiseError | None = None
         self._followed: LogContents | None = None
-        #: When the folder had last changed before all of it was read; None where something may be left.
+        #: When the folder had last changed before all of it was read; None where some of it may be unread.
         self._complete: object = None
-        #: Held while panes are put in their place or taken from it, and for nothing else.
+        #: Held while panes are added or removed, and for nothing else.
         self.lock = threading.Lock()
 
     @property
@@ -105,7 +105,7 @@ class LogReader:
         return self._followed.header.name if self._followed is not None else None
 
     def poll(self) -> bool:
-        """Read what is new; whether anything was."""
+        """Read what is new; returns whether there was anything."""
         before, changed = self._edition, self.source.last_change
         if changed is not None and changed == self._complete:
             return False
@@ -126,7 +126,7 @@ class LogReader:
         return self._followed.edition if self._followed is not None else None
 
     def _read_new(self) -> bool:
-        """Read on; whether nothing is left."""
+        """Read further; returns whether nothing is left."""
         header, known = self.source.header(), self._followed
         if header is None and known is not None:
             raise SourceProblem(f"the pane log '{self.source.folder}' has gone", fix="put it back, or serve another")
@@ -137,13 +137,13 @@ class LogReader:
         return self._read_on(known)
 
     def _is_rewritten(self, known: LogContents) -> bool:
-        """Whether the newest batch has been written again, as after a crash: what it replaces must be forgotten."""
+        """Whether the newest batch has been written again, as after a crash: the panes it replaces must be removed."""
         newest = self.source.batches().get(known.batch)
         version = newest.version if newest is not None else None
         return version is not None and version != known.version
 
     def _read_from_start(self, header: Header) -> bool:
-        """Read a log from its start; until that is done, whoever asks is answered from what was there before."""
+        """Read a log from its start; until that is done, lookups are answered from the earlier contents."""
         fresh = LogContents(header, self.keep)
         try:
             return self._read_on(fresh)
@@ -158,7 +158,7 @@ class LogReader:
                 continue
             version, table = batch.version, batch.read(followed.rows.schema)
             if table is None:
-                return False  # It is just being replaced; the next turn finds it.
+                return False  # It is being replaced; the next poll reads it.
             found = followed.rows.read(table)
             with self.lock:
                 followed.add_panes(*found)
@@ -167,36 +167,36 @@ class LogReader:
 
     @property
     def begun_contents(self) -> LogContents:
-        """The log as it was last read. Whatever is asked of its panes must be asked under the `lock`."""
+        """The log as it was last read. Its panes must be used under the `lock`."""
         if self._followed is None:
             raise UnknownQuery("the pane log has not been begun yet", fix="start the pipeline that writes it")
         return self._followed
 
     @property
     def free(self) -> bool:
-        """Whether it can be asked without waiting for anybody."""
+        """Whether a lookup can use the log without waiting for a lock."""
         return not self.lock.locked()
 
 
 class LogReaders:
-    """Several logs together, and further queries over what they hold."""
+    """Several log readers, and further queries over their panes."""
 
     def __init__(self, folders: Sequence[Path | str], keep: DurationLike | None = None) -> None:
         self.tails = [LogReader(PaneLog(Path(folder)), keep) for folder in folders]
-        #: Queries that are answered under a name of their own, by their text.
+        #: Further queries, by name, with their text.
         self.named: dict[str, str] = {}
-        #: When all of them were last looked at.
+        #: When all logs were last polled.
         self.polled = monotonic()
 
     def poll(self) -> bool:
-        """Read what is new in any of them; whether anything was."""
+        """Read what is new in any log; returns whether there was anything."""
         changed = [tail.poll() for tail in self.tails]
         self.polled = monotonic()
         return any(changed)
 
     @property
     def problems(self) -> list[PanewiseError]:
-        """What keeps logs from being followed."""
+        """The problems that keep logs from being read."""
         names = [tail.name for tail in self.tails if tail.name is not None]
         twice = {name for name in names if names.count(name) > 1}
         same = [StateProblem(f"several logs hold a query {name!r}", fix="serve them apart") for name in sorted(twice)]
@@ -204,12 +204,12 @@ class LogReaders:
 
     @property
     def names(self) -> list[str]:
-        """The names of all queries that can be asked for."""
+        """The names of all queries that a lookup can name."""
         own = [tail.name for tail in self.tails if tail.name is not None]
         return list(dict.fromkeys([*own, *self.named]))
 
     def find_log(self, query: str) -> tuple[LogReader, str]:
-        """The log that answers a query, and what it is to be asked: a name that is known, or a text."""
+        """The log that answers a query, and the query: a known name, or a text."""
         for tail in self.tails:
             if tail.name == query:
                 return tail, query

@@ -1,9 +1,10 @@
 """A pane log as a folder: finished panes of one query in Parquet files, a folder for each batch, and what they mean.
 
-`_panewise.json` is written once, before the first batch, and says all a reader needs: the query, its stream and the
+`_panewise.json` is written once, before the first batch, and has all a reader needs: the query, its stream and the
 boundary of its windows. `batch=7` holds the panes that batch 7 finished; a batch that is done again replaces it with
-the same panes. `_batch-7.json` comes after it and goes before it: it names the files of the batch with their lengths
-and checksums, so that a reader knows them to be whole before Arrow, which trusts what it is given, sees any of them.
+the same panes. `_batch-7.json` is its seal, written after it and removed before it: it names the files of the batch
+with their lengths and checksums, so that a reader can check them before Arrow, which does not check its input, reads
+any of them.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ from panewise.runtime.atomic_files import (
 
 FORMAT = 2
 HEADER = "_panewise.json"
-#: Nanoseconds within which two changes of a folder may look like one.
+#: Two changes of a folder within so many nanoseconds may look like one.
 RECENT_NS = 2_000_000_000
 _BATCH = re.compile(r"batch_*=(\d+)")
 
 
 @dataclass(frozen=True)
 class Header:
-    """What a log holds: a query over declared streams, and who writes it."""
+    """The first file of a log: a query over declared streams, and the writer."""
 
     name: str
     pool: dict[str, Any]
@@ -75,7 +76,7 @@ def rows_of(pool: Pool, name: str) -> PaneLogFormat:
 
 
 class PaneLog:
-    """The folder of a log, which need not be there yet."""
+    """The folder of a log, which need not exist yet."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -83,7 +84,7 @@ class PaneLog:
     # ---- writing -----------------------------------------------------------------------------------------------
 
     def claim(self, header: Header) -> None:
-        """Begin the log, or go on with it; refuses a folder in which anybody else has written."""
+        """Begin the log, or continue it; refuses a folder in which another writer has written."""
         try:
             private_folder(self.folder)
             if create_atomic(self.folder / HEADER, header.json_text().encode()):
@@ -105,7 +106,7 @@ class PaneLog:
         clear_drafts(self.folder)
 
     def write(self, panes: pa.Table, batch: int) -> None:
-        """Write the panes of a batch, or replace them. Spark does the same by itself."""
+        """Write the panes of a batch, or replace them. Spark writes its batches itself."""
         place = self.folder / f"batch={batch}"
         draft = draft_path(place)
         try:
@@ -122,11 +123,11 @@ class PaneLog:
             ) from None
 
     def unseal(self, batch: int) -> None:
-        """A batch is about to be replaced: until it is sealed again, it is not there."""
+        """Remove the seal of a batch that is about to be replaced: until it is sealed again, readers ignore it."""
         self._seal_path(batch).unlink(missing_ok=True)
 
     def seal(self, batch: int) -> None:
-        """The panes of a batch have been written, if it has any."""
+        """Write the seal of a batch whose panes have been written, if it has any."""
         found = self.batches().get(batch)
         if found is not None:
             sums = {file.name: _length_and_checksum(file.read_bytes()) for file in found.files()}
@@ -139,7 +140,7 @@ class PaneLog:
     # ---- reading -----------------------------------------------------------------------------------------------
 
     def header(self) -> Header | None:
-        """What the log holds; None where it has not been begun."""
+        """The header of the log; None where it has not been begun."""
         path = self.folder / HEADER
         try:
             saved = json.loads(path.read_text(encoding="utf-8"))
@@ -160,9 +161,9 @@ class PaneLog:
 
     @property
     def last_change(self) -> object:
-        """When a batch last came or was replaced, and which header is there.
+        """When a batch was last added or replaced, and which header the log has.
 
-        None where nobody knows, or where it was so recently that more may come unseen.
+        None if this is unknown, or so recent that a further change could have the same time.
         """
         try:
             folder, header = self.folder.stat().st_mtime_ns, (self.folder / HEADER).stat()
@@ -172,7 +173,7 @@ class PaneLog:
         return (folder, header.st_mtime_ns, header.st_ino) if time.time_ns() - newest > RECENT_NS else None
 
     def batches(self) -> dict[int, LogBatch]:
-        """The batches that are there, oldest first."""
+        """The sealed batches, oldest first."""
         try:
             found = [(match, path) for path in self.folder.iterdir() if (match := _BATCH.fullmatch(path.name))]
         except (FileNotFoundError, NotADirectoryError):
@@ -184,7 +185,7 @@ class PaneLog:
 
 @dataclass(frozen=True)
 class LogBatch:
-    """The folder of one batch and its seal; the newest one may just be written or replaced."""
+    """The folder of one batch and its seal; the newest one may be in the course of being written or replaced."""
 
     folder: Path
     seal: Path
@@ -192,7 +193,7 @@ class LogBatch:
 
     @property
     def version(self) -> object:
-        """Tells a batch from another one that replaces it; None where it is not there."""
+        """Distinguishes a batch from another one that replaces it; None where there is no batch."""
         try:
             found = self.seal.stat()
         except FileNotFoundError:
@@ -203,7 +204,7 @@ class LogBatch:
         return sorted(self.folder.glob("*.parquet"))
 
     def read(self, schema: pa.Schema) -> pa.Table | None:
-        """All its rows; None where it is not there yet."""
+        """All its rows; None where it is not sealed yet."""
         try:
             sums = json.loads(self.seal.read_bytes())
             tables = [_parse_parquet(self._read_verified(name, sums[name]), schema) for name in sums]

@@ -18,7 +18,8 @@ _FORMATS = ("parquet", "csv", "json")
 
 @dataclass(frozen=True)
 class ResultFiles:
-    """The results of one query: the folders that hold them, alone or among those of others with the same columns."""
+    """The results of one query: the folders that hold them, alone or together with other queries that have the same
+    columns."""
 
     query: str
     format: str
@@ -27,7 +28,7 @@ class ResultFiles:
 
     @classmethod
     def of(cls, checkpoint: Checkpoint, query: str) -> ResultFiles:
-        """Where a pipeline writes the results of a query; refuses what is not written to files."""
+        """The files to which a pipeline writes the results of a query; refuses a query without files."""
         known = checkpoint.control.known_queries()
         if query not in known:
             raise BindProblem(f"there is no query {query!r}", fix=did_you_mean(query, known or ["panewise register"]))
@@ -45,11 +46,11 @@ class ResultFiles:
 
     @property
     def folders(self) -> list[Path]:
-        """Queries that go together have a folder for each set of columns."""
+        """The folders of the results; queries that share a target have a folder for each set of columns."""
         return sorted(self.home.glob("together-*")) if self.shared else [self.home]
 
     def batches(self) -> list[Path]:
-        """The folders of the batches that have results, of this query or of those it goes with, in their order."""
+        """The folders of the batches that have results of this query or of those that share its folder, in order."""
         found = (path for folder in self.folders for path in folder.glob("batch*=*"))
         return sorted(found, key=lambda path: (int(path.name.partition("=")[2]), path))
 

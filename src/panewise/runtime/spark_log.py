@@ -1,4 +1,4 @@
-"""Spark's own checkpoint, looked at before Spark reads it: what is cut off or foreign is named in one sentence."""
+"""Checks Spark's own checkpoint before Spark reads it: an incomplete or foreign file is named in one sentence."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def check_log(folder: Path) -> None:
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether a file has the shape that Spark gave it: an identity, or a version and what belongs to it."""
+    """Whether a file has the shape that Spark gives it: an identity, or a version and its entries."""
     try:
         lines = path.read_bytes().decode().strip("\0").splitlines()
         if path.name == "metadata":
             return bool(json.loads("\n".join(lines))["id"])
-        # What is cut off ends within an entry; sources of others may have entries of another shape.
+        # An incomplete file ends within an entry; other sources may have entries of another shape.
         for line in (lines[1], lines[-1]):
             if line.startswith("{"):
                 json.loads(line)

@@ -1,4 +1,4 @@
-"""The inside of a sandbox: a process that evaluates what it is told to, and ends when it takes too much."""
+"""The program inside a sandbox: a process that evaluates the requests it reads, and ends when it takes too much."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from panewise.engine.state.sealed import table_buffer
 from panewise.runtime.local.host import DuckDBHost
 from panewise.runtime.local.sandbox import read_frame, write_frame
 
-#: Others go first.
+#: Other processes have priority.
 NICE = 10
-#: Rows that are evaluated at once, at first and at most: large answers are noticed early.
+#: Rows that are evaluated at once, at first and at most: small slices make large answers known early.
 FIRST_ROWS, MAX_ROWS = 8, 1 << 14
-#: Who has grown by so many bytes makes room for another.
+#: A process that has grown by so many bytes is replaced by another.
 MAX_GROWTH = 64 << 20
 
 
@@ -30,7 +30,7 @@ def main() -> None:
     """Answer one request after the other, until there are no more."""
     memory, answer = (int(word) for word in sys.argv[1:3])
     with os.fdopen(os.dup(1), "wb") as out:
-        os.dup2(2, 1)  # nobody else's words get between the answers
+        os.dup2(2, 1)  # no other output gets between the answers
         os.nice(NICE)
         host = DuckDBHost()
         host.evaluate([Scalar("1 + 1", (), pa.int32())], pa.table({"#row": [0]}))
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def limit_memory(memory: int) -> int:
-    """Bound the memory that may come on top of what is there; how much is there."""
+    """Bound the memory that may be taken beyond the present use; returns the present use."""
     before = writable_bytes()
     if before:
         resource.setrlimit(resource.RLIMIT_DATA, (before + memory, before + memory))
@@ -57,7 +57,7 @@ def limit_memory(memory: int) -> int:
 
 
 def writable_bytes() -> int:
-    """Bytes that this process may write to; zero where the system does not say."""
+    """Bytes that this process may write to; zero where the system does not report them."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -66,10 +66,10 @@ def writable_bytes() -> int:
 
 
 def answer_request(host: DuckDBHost, asked: Any, types: bytes, rows: bytes, most: int) -> tuple[dict[str, Any], Any]:
-    """What is said to a request, and the table that was asked for."""
+    """The reply to a request, and the table that was asked for."""
     kinds = pa.ipc.read_schema(pa.py_buffer(types)).types
     scalars = [Scalar(sql, tuple(names), kind) for (sql, names), kind in zip(asked["scalars"], kinds, strict=True)]
-    # The system ends this process then, in the middle of whatever it does.
+    # At the bound the system ends this process, whatever it is doing.
     signal.setitimer(signal.ITIMER_REAL, max(asked["seconds"], 0.001))
     try:
         return {}, table_buffer(evaluate_in_slices(host, scalars, pa.ipc.open_stream(rows).read_all(), most))

@@ -1,4 +1,4 @@
-"""DuckDB, opened such that whatever it is given to compute can reach nothing but the rows it is given with it."""
+"""DuckDB, opened so that computations can reach only the rows they are given."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 from panewise.core.errors import PanewiseError
 
-#: The environment variable that says how much memory DuckDB may use, and what it may use without.
+#: The environment variable that sets how much memory DuckDB may use, and the default.
 MEMORY_VARIABLE, DEFAULT_MEMORY = "PANEWISE_DUCKDB_MEMORY", "1GB"
 
-#: No files, no network, no code from elsewhere, no variables of Python, and nothing said of this machine's folders.
+#: No files, no network, no code from elsewhere, no variables of Python, and no names of this machine's folders.
 _ISOLATION_SETTINGS = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
@@ -31,14 +31,14 @@ def open_database() -> Any:
     opened = import_module("duckdb").connect(
         ":memory:", config={**_ISOLATION_SETTINGS, "threads": "1", "memory_limit": memory_limit()}
     )
-    # Not a setting of the database before its calendar is there, so it cannot stand above.
+    # DuckDB has this setting only once its calendar is loaded, so it is not in the list above.
     opened.execute("SET GLOBAL TimeZone = 'UTC'")
     opened.execute("SET lock_configuration = true")
     return opened
 
 
 def memory_limit() -> str:
-    """How much memory DuckDB may use, as the environment says."""
+    """How much memory DuckDB may use, from the environment."""
     said = os.environ.get(MEMORY_VARIABLE, DEFAULT_MEMORY)
     if not re.fullmatch(r"[1-9][0-9]*(MB|GB)", said):
         raise PanewiseError(f"{MEMORY_VARIABLE} is {said!r}", fix="set it to a size such as 500MB or 4GB")

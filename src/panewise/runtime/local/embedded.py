@@ -19,7 +19,7 @@ from panewise.core.time import Boundary
 from panewise.engine import Engine, Pool
 from panewise.engine.pool import plan_or_refusal
 
-#: Rows fed at once: enough to be fast, few enough to tell progress.
+#: Rows fed at once: enough to be fast, few enough to report progress.
 FEED_ROWS = 1_000_000
 
 
@@ -33,10 +33,10 @@ def run(
 ) -> pa.Table:
     """Answer one continuous SELECT over bounded streams and return all its results.
 
-    `streams` maps names to pyarrow, pandas or polars tables, whose time column is `time`, or to `pw.Stream`s that
-    know their own. The run ends when every item has been in all its windows, or at `until`.
+    `streams` maps names to pyarrow, pandas or polars tables, whose time column is `time`, or to `pw.Stream`s, which
+    have their own. The run ends when every item has been in all its windows, or at `until`.
 
-    Rows that came too late or have no usable time are in no result: a `PanewiseWarning` tells how many. The account
+    Rows that came too late or have no usable time are in no result: a `PanewiseWarning` gives their number. The account
     is in the metadata of the table (`pw.Accounting.of`); `pw.execute` returns it with the late rows themselves.
 
     >>> import pyarrow as pa, panewise as pw
@@ -66,7 +66,7 @@ def execute(
     """The results of one SELECT over bounded streams, with the account of what was used, late and rejected, and the
     late rows themselves.
 
-    The engine answers nearly all queries; the few others are answered by their meaning.
+    The engine answers nearly all queries; the reference answers the few others.
     """
     host = host or default_host()
     bound, given = reference.bind_inputs(query, streams, time, host)
@@ -75,7 +75,7 @@ def execute(
     try:
         return _run_engine(bound, given, Boundary.of(boundary), until, host, progress)
     except QueryProblem as found:
-        # There is one query only, and nobody has named it.
+        # There is only one query, and it has no name.
         raise found.failures[0].problem from None
 
 
@@ -102,7 +102,7 @@ def _run_engine(
 
 
 def feed_in_parts(engine: Engine, name: str, stream: Stream) -> Iterator[int]:
-    """Feed a bounded stream in parts; yields how many rows are in."""
+    """Feed a bounded stream in parts; yields the number of rows fed so far."""
     engine.reject_after(name, stream.horizon)
     for start in range(0, stream.arrow.num_rows, FEED_ROWS):
         engine.feed(name, stream.arrow.slice(start, FEED_ROWS))

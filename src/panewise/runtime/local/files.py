@@ -40,7 +40,7 @@ def read(address: str, declared: StreamSchema, base: Path) -> pa.Table:
 
 
 def read_undeclared(path: Path) -> pa.Table:
-    """All rows of a file that no script declares, with the columns and types that it has or seems to have."""
+    """All rows of a file that no script declares, with its own columns and types or inferred ones."""
     scheme = next((kind for kind, endings in _ENDINGS.items() if path.name.lower().endswith(endings)), None)
     if scheme is None:
         raise SourceProblem(f"'{path}' is no kind of file Panewise reads", fix="name a .parquet, .csv or .json file")
@@ -68,7 +68,8 @@ def infer_schema(address: str, base: Path) -> pa.Schema:
 
 
 def _declarable_type(kind: pa.DataType, scheme: str) -> pa.DataType:
-    """The type that a script would declare for such values; text without a zone is UTC, and without values is text."""
+    """The type that a script would declare for such values; text times without a zone are UTC, and a column without
+    values is text."""
     if pa.types.is_dictionary(kind):
         return _declarable_type(kind.value_type, scheme)
     if pa.types.is_timestamp(kind):
@@ -92,7 +93,7 @@ _DECLARED_TYPES = {
 
 
 def write(table: pa.Table, address: str, name: str, base: Path) -> Path:
-    """Write one file into the folder of an address, whole or not at all."""
+    """Write one file into the folder of an address, atomically."""
     scheme, folder = _split_address(address, base)
     target = folder / f"{name}{_SUFFIX[scheme]}"
     try:
@@ -136,7 +137,7 @@ def _files(scheme: str, path: Path, address: str) -> list[Path]:
 
 
 def _is_public(file: Path) -> bool:
-    """Names that start with a dot or an underscore belong to whoever wrote the folder."""
+    """Whether a file is data: names that start with a dot or an underscore belong to the writer of the folder."""
     return not file.name.startswith((".", "_"))
 
 
@@ -159,13 +160,13 @@ def _read_csv(file: Path, schema: pa.Schema) -> pa.Table:
 
 
 def _replace_null_types(table: pa.Table) -> pa.Table:
-    """Columns without any value look like nothing; as numbers they do not keep the others from being used."""
+    """Give columns without any value a number type, so that the other columns can be used."""
     fields = [f.with_type(pa.int64()) if pa.types.is_null(f.type) else f for f in table.schema]
     return table.cast(pa.schema(fields))
 
 
 def _parse_csv(file: Path, expected: pa.Schema | None = None) -> pa.Table:
-    """Only nothing at all is NULL; columns that nothing is expected of get the type that their values look like."""
+    """Parse CSV: only an empty field is NULL; columns without a declared type get an inferred one."""
     options = pa.csv.ConvertOptions(
         column_types=expected, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
     )
@@ -209,7 +210,7 @@ _WRITERS: dict[str, Callable[[pa.Table, str], None]] = {
 
 
 def _reason(problem: Exception) -> str:
-    """One line of why; the operating system's own words for a full disk or a missing permission."""
+    """The reason on one line; for a full disk or a missing permission, the text of the operating system."""
     if isinstance(problem, OSError) and problem.strerror:
         return problem.strerror.lower()
     return str(problem).strip().splitlines()[0].rstrip(".") if str(problem).strip() else type(problem).__name__

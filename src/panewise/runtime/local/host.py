@@ -25,8 +25,8 @@ from panewise.runtime.local.database import MEMORY_VARIABLE, open_database
 class DuckDBHost:
     """One private in-memory DuckDB, in UTC; rows keep their order.
 
-    DuckDB is imported when it is first needed and let go at exit: it complains about whatever of it is still alive
-    then, as our modules are wherever another library's threads still know one of our functions.
+    DuckDB is imported when it is first needed and closed at exit: it prints errors about connections that are still
+    open then, and our modules stay alive where threads of another library still refer to one of our functions.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class DuckDBHost:
         return self._opened
 
     def close(self) -> None:
-        """Let DuckDB go; it is opened again if it is needed again."""
+        """Close DuckDB; it is opened again when it is needed again."""
         if self._opened is not None:
             self._opened.close()
             self._opened = None
@@ -66,7 +66,7 @@ class DuckDBHost:
         return [_to_declared_type(result.column(i), scalar.type) for i, scalar in enumerate(scalars)]
 
     def describe(self, sql: str, columns: Mapping[str, pa.DataType]) -> pa.DataType:
-        """The type of an expression over these columns: Spark's, which DuckDB is not asked for."""
+        """The type that an expression over these columns has in Spark; DuckDB is not asked."""
         return translate_scalar(sql, tuple(columns.items())).type
 
     def _select(self, expressions: Sequence[TypedSql], table: pa.Table) -> pa.Table:
@@ -88,12 +88,12 @@ class DuckDBHost:
 
 
 def _result_sql(found: TypedSql) -> str:
-    """What DuckDB is asked for: months have a type of their own in Arrow only."""
+    """The SQL that is sent to DuckDB; months are cast, because only Arrow has a type for them."""
     return f"to_months({found.sql})" if found.type == MONTHS else found.sql
 
 
 def _to_stored_type(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column as DuckDB gets it: in a type of Spark's, times in UTC and in microseconds."""
+    """A column as it is given to DuckDB: in a type that Spark has, times in UTC and in microseconds."""
     wanted = exchange_type(spark_type(values.type))
     if values.type == wanted:
         return values
@@ -106,7 +106,7 @@ def _to_declared_type(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedA
     return values if values.type == kind else values.cast(kind)
 
 
-#: DuckDB's reasons, what we say instead, and what to do about them; the first pattern that fits is used.
+#: Patterns of DuckDB's messages, our sentences instead, and ways out; the first pattern that matches is used.
 _REASONS = (
     (r"Overflow in \w+ of (\w+)\S* \((.*)\)", "{1} does not fit into {0}", "cast to DECIMAL(38, 0) or DOUBLE first"),
     (r"verflow on abs\((.*)\)", "the absolute value of {0} does not fit", "cast to DECIMAL(38, 0) or DOUBLE first"),
@@ -124,7 +124,7 @@ def _explain_error(problem: Exception, culprit: TypedSql) -> BindProblem:
     """Why an expression has no value for some row, on one line."""
     text = str(problem).strip()
     if MARK in text:
-        # A sentence of ours names the part of the expression already.
+        # Our own sentences name the part of the expression already.
         message, _, fix = text[text.index(MARK) + len(MARK) :].partition("; ")
         return BindProblem(message, fix=fix)
     found = next((match, said, fix) for pattern, said, fix in _REASONS if (match := re.search(pattern, text)))

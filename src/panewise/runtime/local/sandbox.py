@@ -1,8 +1,8 @@
-"""Scalars of strangers, evaluated in a process of their own, which can be ended at any moment.
+"""Scalar expressions of unknown clients, evaluated in a process of their own, which can be ended at any moment.
 
-DuckDB looks up from its work between blocks of rows only, and what it hands over is not part of its bound on memory:
-one call of a string function can take hours, or all memory there is. A process can be ended whatever it does, its
-memory is bounded by the system, and with a lower priority it takes no time from whoever else needs it.
+DuckDB can be interrupted between blocks of rows only, and its bound on memory does not include its results: one call of
+a string function can take hours, or all memory there is. A process can be ended whatever it does, its memory is bounded
+by the system, and with a lower priority it takes no time from other processes.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from panewise.engine.state.sealed import table_buffer
 
 _LENGTH = struct.Struct(">Q")
 _CODE = "from panewise.runtime.local.confined import main; main()"
-#: What of the environment it is given; no token, no credentials.
+#: The environment variables that the process gets; no token, no credentials.
 _ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "HOME", "LANG", "TMPDIR")
 
 
 class Sandbox:
     """A host whose process is started when it is first needed, and again after it has been ended.
 
-    For one at a time; anybody may `kill` it meanwhile. `memory` bounds what its process takes beyond what it has when
-    it starts, `answer` what it hands over, both in bytes.
+    One thread may use it at a time; any thread may `kill` it meanwhile. `memory` bounds the memory that its process
+    takes after its start, `answer` the size of a result, both in bytes.
     """
 
     def __init__(self, memory: int, answer: int) -> None:
@@ -46,7 +46,7 @@ class Sandbox:
         self._busy = False
 
     def start(self) -> None:
-        """Start its process unless it runs; it is ready when this returns."""
+        """Start the process unless it runs; it is ready when this returns."""
         with self._changing:
             if self._process is not None and self._process.poll() is None:
                 return
@@ -64,13 +64,13 @@ class Sandbox:
             raise PanewiseError("the process that evaluates expressions does not start", fix="see the memory there is")
 
     def kill(self) -> None:
-        """End whatever it does."""
+        """End the process, whatever it does."""
         with self._changing:
             process, self._process = self._process, None
         if process is not None:
             process.kill()
             if not self._busy:
-                _close(process)  # who is busy with it does that himself, so that nobody waits here
+                _close(process)  # a thread that uses it closes it itself, so that nothing waits here
 
     def read(self, text: str, streams: Mapping[str, StreamSchema]) -> Query:
         raise BindProblem("texts are not read in a sandbox", fix="read them before")
@@ -96,7 +96,7 @@ class Sandbox:
     ) -> list[pa.ChunkedArray]:
         types = pa.schema([(str(number), scalar.type) for number, scalar in enumerate(scalars)])
         asked = {"seconds": seconds, "scalars": [[scalar.sql, list(scalar.inputs)] for scalar in scalars]}
-        with suppress(BrokenPipeError):  # what has become of it is told below
+        with suppress(BrokenPipeError):  # the reason is found below
             for frame in (json.dumps(asked).encode(), types.serialize(), table_buffer(table)):
                 write_frame(process.stdin, frame)
         said, found = read_frame(process.stdout), read_frame(process.stdout)
@@ -120,7 +120,7 @@ class Sandbox:
 
 
 def _close(process: subprocess.Popen[bytes]) -> None:
-    """Wait until a process has gone, and let its pipes go."""
+    """Wait until a process has ended, and close its pipes."""
     process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
@@ -129,7 +129,7 @@ def _close(process: subprocess.Popen[bytes]) -> None:
 
 
 def write_frame(pipe: IO[bytes] | None, frame: Any) -> None:
-    """Some bytes, after their length."""
+    """Write the length of some bytes, then the bytes."""
     assert pipe is not None
     pipe.write(_LENGTH.pack(len(frame)))
     pipe.write(frame)
@@ -137,7 +137,7 @@ def write_frame(pipe: IO[bytes] | None, frame: Any) -> None:
 
 
 def read_frame(pipe: IO[bytes] | None) -> bytes | None:
-    """What `write_frame` wrote; None where it does not come whole."""
+    """The bytes that `write_frame` wrote; None where they are not complete."""
     assert pipe is not None
     head = pipe.read(_LENGTH.size)
     if len(head) < _LENGTH.size:

@@ -24,7 +24,7 @@ from panewise.runtime.pane_log import Header, PaneLog, log_of, refuse_log
 
 @dataclass(frozen=True)
 class QueryAnswer:
-    """What became of one query: its outcome, and the file it went to."""
+    """The answer to one query: its outcome, and the file it was written to."""
 
     query: NamedQuery
     outcome: Outcome
@@ -42,7 +42,7 @@ def bind(text: str, base: Path, host: DuckDBHost) -> BoundScript:
 
 
 def load_with_problems(path: Path, host: DuckDBHost) -> tuple[BoundScript, list[PanewiseError]]:
-    """What can be bound of the script of a file, and why the rest cannot."""
+    """The part of a script that can be bound, and the problems of the rest."""
     return script_and_problems(read_text(path), host.describe, lambda address: infer_schema(address, path.parent))
 
 
@@ -56,7 +56,7 @@ def read_text(path: Path) -> str:
 
 
 def describe_inferred_columns(pipeline: BoundScript) -> list[str]:
-    """What was found in files instead of being declared: a line for each such stream."""
+    """One line for each stream whose columns were inferred from files instead of being declared."""
     listed = {name: pipeline.streams[name].schema for name in sorted(pipeline.inferred)}
     return [
         f"stream {name}: {', '.join(f'{f.name} {type_name(f.type)}' for f in schema)}, as in {pipeline.sources[name]!r}"
@@ -82,7 +82,7 @@ def answer(
     until: int | str | datetime | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[QueryAnswer]:
-    """Answer every query of a script over its file sources; `progress` hears what is being done."""
+    """Answer every query of a script over its file sources; `progress` is called with each step."""
     streams = {}
     for name, declared in pipeline.streams.items():
         if name not in pipeline.sources:
@@ -135,7 +135,7 @@ def _answer_together(
 
 
 def _claim_pane_logs(pipeline: BoundScript, pool: Pool, base: Path) -> dict[str, PaneLog]:
-    """Where finished panes go, by query; a script that is run again replaces its own."""
+    """The pane logs, by query; a script that is run again replaces its own."""
     found = {}
     for name, query in pipeline.queries.items():
         if query.panes is None:
@@ -151,7 +151,7 @@ def _claim_pane_logs(pipeline: BoundScript, pool: Pool, base: Path) -> dict[str,
 
 
 def draw_window_groups(pool: Pool, svg: Path) -> list[Path]:
-    """The groups of windows as pictures, one file for each set of windows that may slide together."""
+    """Draw the window groups as pictures, one file for each set of windows that may be grouped."""
     targets = []
     for number, drawing in enumerate(pool.pictures(), start=1):
         target = svg if number == 1 else svg.with_stem(f"{svg.stem}-{number}")

@@ -1,4 +1,4 @@
-"""Values in text files: times with zones and without, and what is said of a value that cannot be read."""
+"""Values in text files: times with and without zones, and errors for values that cannot be read."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from panewise.core.schema import type_name
 
 #: A time of day with a zone behind it.
 _ZONED = r"[T ]\d\d(:?\d\d)*(\.\d+)?(Z|[+-]\d\d(:?\d\d)?)$"
-#: The names of columns are within so many bytes.
+#: The names of columns are read from at most so many bytes.
 _HEADER = 1 << 16
 _FORMS = "write times as 2014-07-31 16:05:00, with Z or +02:00 where they have a zone; pd.to_datetime reads other forms"
 
 
 def read_times(reader: Callable[[pa.Schema], pa.Table], schema: pa.Schema) -> pa.Table:
-    """What a reader of texts finds, with times in any form; those without a zone are UTC.
+    """Read texts, with times in any form; those without a zone are UTC.
 
-    Arrow wants all times of a column with a zone, or all without. Where they are not, or where anything else is wrong,
-    times are read as texts first: then whatever still fails is the true cause.
+    Arrow requires all times of a column to have a zone, or none. Where this is not so, or anything else is wrong, times
+    are read as texts first: what still fails then is the true cause.
     """
     texts = pa.schema([f.with_type(pa.string()) if pa.types.is_timestamp(f.type) else f for f in schema])
     try:
@@ -57,7 +57,7 @@ def _times(texts: pa.ChunkedArray, name: str, kind: pa.DataType) -> pa.ChunkedAr
 
 
 def csv_reason(problem: Exception, file: Path) -> str:
-    """Arrow's reason in our words, where it is a value that cannot be read as its type."""
+    """Arrow's reason in our words, if a value cannot be read as its type."""
     found = re.search(
         r"column #(\d+): (?:Row #(\d+): )?CSV conversion error to (.+?): invalid value '(.*)'", str(problem)
     )

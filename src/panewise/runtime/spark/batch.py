@@ -1,4 +1,4 @@
-"""`pw.spark.batch`: the answers to standing queries over bounded DataFrames."""
+"""`pw.spark.batch`: the answers to queries over bounded DataFrames."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ def batch(
 ) -> DataFrame | dict[str, DataFrame]:
     """Answer queries over bounded DataFrames: one DataFrame for one SELECT, or one for each query of a pool.
 
-    The input is complete, so nothing is late; rows whose time is NULL or absurd are left out. Every item is followed
-    until it has been in all its windows, or until an instant. A pool's queries are answered together in one pass.
+    The input is complete, so nothing is late; rows whose time is NULL or outside the allowed years are left out. The
+    run ends when every item has left all its windows, or at an instant. A pool's queries are answered together in one
+    pass.
     """
     pool = queries if isinstance(queries, Pool) else _pool(queries, streams, time, boundary)
     frames = {name: _declared_dataframe(name, streams, pool) for name in _streams_of(pool)}
@@ -60,9 +61,9 @@ def batch(
 
 
 def _with_observation(slicing: BoundedTransfer, frame: DataFrame) -> DataFrame:
-    """The rows that are sliced, with an observation that counts them, and those without a usable time.
+    """The rows to be sliced, with an observation that counts them and those without a usable time.
 
-    A DataFrame is computed later and elsewhere, so that there is nobody to be warned here; Spark tells its listeners.
+    A DataFrame is computed later and elsewhere, so that no warning is possible here; Spark reports to its listeners.
     """
     counts = F.count(F.lit(1)).alias("rows_in"), F.count_if(F.col(TIME_COLUMN).isNull()).alias("rejected")
     return slicing.rows(frame).observe(f"panewise {slicing.crossing.stream}", *counts)

@@ -1,4 +1,4 @@
-"""Spark DataFrames on their way: checked, reduced to what crosses, sliced into messages; and results typed again."""
+"""Spark DataFrames: checked, reduced to the transferred columns, sliced into messages; and results with their types."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def declared(name: str, frame: DataFrame, time: str, delay: DurationLike | None 
 
 
 def _schema_in_utc(schema: pa.Schema) -> pa.Schema:
-    """Timestamps in UTC, whatever zone the session shows them in."""
+    """A schema with timestamps in UTC, whatever zone the session shows them in."""
     return pa.schema([(f.name, pa.timestamp("us", "UTC") if _has_zone(f.type) else f.type) for f in schema])
 
 
@@ -56,10 +56,10 @@ def check_columns(name: str, frame: DataFrame, schema: StreamSchema) -> DataFram
 
 
 def transfer_rows(frame: DataFrame, crossing: StreamTransfer, skew: int | None, packed: bool = True) -> DataFrame:
-    """The columns that cross. Rows with unusable times cross without one, to be counted by who reads them."""
+    """The transferred columns. Rows with unusable times are transferred without a time, to be counted in Python."""
     usable = crossing.usable
     if skew is not None:
-        # Spark gives a batch one current time, which a replay repeats.
+        # Spark gives a batch one current time, which is the same when the batch is done again.
         usable = f"({usable}) AND {crossing.time} <= UNIX_MICROS(CURRENT_TIMESTAMP()) + {skew}"
     plain = [quote_name(name) for name in crossing.needed]
     select = crossing.select if packed or crossing.packing is None else _unpacked_select(crossing)
@@ -80,21 +80,21 @@ def _unpacked_select(crossing: StreamTransfer) -> tuple[tuple[str, str], ...]:
 def shard_messages(
     frame: DataFrame, layout: Layout, crossing: StreamTransfer, labels: tuple[int, ...], skew: int | None
 ) -> DataFrame:
-    """What the tasks that read a stream send to the shards."""
+    """The messages from the tasks that read a stream to the shards."""
     rows = transfer_rows(frame, crossing, skew)
     return rows.mapInArrow(SlicingStage(layout, crossing, labels), MESSAGE_SCHEMA)
 
 
 @dataclass(frozen=True, eq=False)
 class BoundedTransfer:
-    """The same for bounded input, or one batch: aggregated by Spark itself where it can."""
+    """The transfer of bounded input, or of one batch: aggregated by Spark itself where possible."""
 
     layout: Layout
     crossing: StreamTransfer
     labels: tuple[int, ...]
 
     def rows(self, frame: DataFrame, skew: int | None = None) -> DataFrame:
-        """What `shard_messages` is made of."""
+        """The rows from which `shard_messages` are made."""
         return transfer_rows(frame, self.crossing, skew, packed=self._native_panes is None)
 
     def messages(self, rows: DataFrame) -> DataFrame:

@@ -1,4 +1,4 @@
-"""What went wrong in Spark, in one sentence: the few causes a user can do something about."""
+"""Failures of Spark, in one sentence: the few causes about which a user can do something."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FILE = r"(?:file:)?(/[^\s'\"]+)"
 
 @dataclass(frozen=True)
 class Cause:
-    """A pattern in Spark's words, our sentence, the way out, and the kind of problem."""
+    """A pattern in Spark's message, our sentence, the way out, and the kind of problem."""
 
     pattern: str
     message: str
@@ -28,7 +28,7 @@ class Cause:
 
 _UNREADABLE = rf"(?:FAILED_READ_FILE|CANNOT_READ_FILE|not a Parquet file)[^\n]*?{_FILE}"
 
-#: The first that fits is used.
+#: The first pattern that matches is used.
 _CAUSES = (
     Cause(
         rf"(?:Permission denied|AccessDenied\w*|Read-only file system)[^\n]*?{_FILE}",
@@ -79,41 +79,41 @@ _CAUSES = (
 _TRACE = re.compile(r"\s+at [\w.$]+\(|\s+File \"").match
 
 
-#: What a worker says of queries that fail, before their letters.
+#: The text by which a worker marks failed queries, before their dead letters.
 _FAILING = "queries fail: "
 
 
 def worker_problem(problem: QueryProblem) -> StateProblem:
-    """What a worker raises where queries fail: one line, which the driver finds again in Spark's words."""
+    """The error that a worker raises where queries fail: one line, which the driver finds again in Spark's message."""
     return StateProblem(
         _FAILING + json.dumps([asdict(DeadLetter.of(failure)) for failure in problem.failures[:_MAX_NAMED]])
     )
 
 
-#: So many queries are named at once; further ones fail in their turn.
+#: So many queries are named at once; others are found at the next failure.
 _MAX_NAMED = 50
 
 
 def failing_queries(problem: Exception) -> list[DeadLetter]:
-    """The queries that a worker has said fail."""
+    """The queries that a worker has reported as failed."""
     found = re.search(rf"{_FAILING}(\[.*\])$", str(problem), re.MULTILINE)
     return [DeadLetter(**each) for each in json.loads(found[1])] if found else []
 
 
 def has_known_cause(problem: Exception) -> bool:
-    """Whether it is known what went wrong, and that it is no query's fault."""
+    """Whether the cause of a failure is known and is not a query."""
     text = _message_text(problem)
     return "panewise.core.errors." in text or any(re.search(cause.pattern, text) for cause in _CAUSES)
 
 
 def _message_text(problem: Exception) -> str:
-    """What Spark says, without where in its own code and of which query."""
+    """Spark's message, without places in Spark's code and the name of Spark's query."""
     lines = str(problem).partition("=== Streaming Query ===")[0].splitlines()
     return "\n".join(line for line in lines if not _TRACE(line))
 
 
 def explain_failure(problem: Exception) -> PanewiseError:
-    """Spark's reason in our words; Spark's own stays with it as the cause."""
+    """Spark's reason in our words; Spark's exception stays as the cause."""
     text = _message_text(problem)
     if ours := re.search(r"panewise\.errors\.(\w*Problem): ([^\n]*)", text):
         kind: type[PanewiseError] = getattr(errors, ours[1])
@@ -128,11 +128,11 @@ def explain_failure(problem: Exception) -> PanewiseError:
 
 
 def unreadable_file(problem: Exception) -> str | None:
-    """The file of a source that Spark says cannot be read."""
+    """The file of a source that Spark reports as unreadable."""
     found = re.search(_UNREADABLE, str(problem))
     return _path(found[1]) if found else None
 
 
 def _path(words: str) -> str:
-    """A path as Spark wrote it into a sentence."""
+    """A path from the form in which Spark's message has it."""
     return "/" + unquote(words).strip("/").rstrip(".,;:)")

@@ -1,8 +1,8 @@
-"""What becomes of late rows in a shard. Every row is judged in one place, by all who want it.
+"""Late rows in a shard. Every row is counted in one place, for all families that read it.
 
-Rows that only sliced lanes want are counted by pane in one shard. Rows that travel as they are, are judged where they
-go, the sliced lanes with them: their windows are the same in every shard. A row that travels by several routes is
-taken for used, since no shard knows what becomes of it elsewhere; what each query makes of it is counted all the same.
+Rows that only sliced families read are counted by pane in one shard. Rows that are sent unsliced are counted where they
+arrive, also for the sliced families: their windows are the same in every shard. A row that is sent by several routes
+counts as used, since no shard knows what happens to it elsewhere; late rows by query are counted all the same.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from panewise.engine.panes.grouping import FamilyKey
 from panewise.engine.panes.time_family import TimeFamily
 from panewise.engine.state.snapshot import Tree
 
-#: Columns of travelling rows: which row of the stream it is, and who among the sliced lanes wants it.
+#: Columns of unsliced rows: the number of the row in the stream, and which sliced families read it.
 ROW_COLUMN, WANTED_COLUMN = "#row", "#wanted"
-#: Another shard counts who among the sliced lanes wants the row.
+#: Another shard counts the row for the sliced families.
 COUNTED_ELSEWHERE = -1
 
 
 def mark_shared(wanted: Int64Array) -> Int64Array:
-    """The mark of rows that travel by other routes too; the same again gives back what it was."""
+    """Mark rows that are sent by other routes too; marking twice gives the original number."""
     return -2 - wanted
 
 
@@ -39,15 +39,15 @@ class LateRowCounter:
         self.engine, self.message = engine, message
         self.intake = engine.intake(message["stream"])
         self.visible = self.intake.mark + engine.pool.boundary.shift
-        #: The families behind each filter, and the filters behind each number.
+        #: The families of each filter, and the filters of each number.
         self.families = [[homes[name] for name in names if name in homes] for names in message["filters"]]
         self.wants = message["wants"]
         self.ledger = Ledger()
-        #: Travelling rows that are late here, and nowhere else.
+        #: Unsliced rows that are late in this shard, and sent to no other.
         self.alone: list[Int64Array] = [np.zeros(0, np.int64)]
 
     def count_panes(self) -> None:
-        """Count the rows of panes that have passed: all positions of a pane meet the same instants."""
+        """Count the late rows of panes: all positions of a pane belong to the same instants."""
         tally: pa.Table | None = self.message["tally"]
         if tally is None:
             return
@@ -59,7 +59,7 @@ class LateRowCounter:
         self.intake.count(0, 0, int(rows[ledger.late].sum()), int(rows[ledger.partly_late].sum()), by_query)
 
     def judge_rows(self, table: pa.Table, arrivals: Arrivals, ledger: Ledger) -> None:
-        """Note what became of rows that travelled here."""
+        """Note which of the rows sent to this shard are late."""
         late = arrivals.late_flags()
         if late is None:
             return
@@ -72,14 +72,14 @@ class LateRowCounter:
         self._judge(numbers[here], who, arrivals.times[here] + self.engine.pool.boundary.shift, self.ledger)
 
     def commit(self) -> None:
-        """Enter what was noted into the account."""
+        """Add what was noted to the account."""
         alone = np.concatenate(self.alone)
         late, partly = (np.intersect1d(rows, alone) for rows in (self.ledger.late, self.ledger.partly_late))
         by_query = {name: len(some) for name, some in self.ledger.late_by_query().items()}
         self.intake.count(0, 0, len(late), len(partly), by_query)
 
     def _judge(self, order: Int64Array, wanted: Int64Array, positions: Int64Array, ledger: Ledger) -> None:
-        """Note what late rows meet in the windows of sliced lanes."""
+        """Note which windows of sliced families late rows miss."""
         if not len(order):
             return
         wanting = np.zeros((len(self.wants), len(self.families)), bool)

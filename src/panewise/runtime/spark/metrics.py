@@ -1,4 +1,4 @@
-"""What a running pipeline tells of itself, batch by batch: heard from Spark, kept as JSON lines."""
+"""The metrics of a running pipeline, batch by batch: received from Spark, kept as JSON lines."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Metrics:
-    """The state of a pipeline after its last batch. Rows are counted over its whole life: in = used + late + rejected.
+    """The state of a pipeline after its last batch. Rows are counted since its beginning: in = used + late + rejected.
 
-    `late` rows were too late for every window that wanted them, `partly_late` ones, among the used, for some.
+    `late` rows were too late for every window they belong to; `partly_late` rows, which count as used, for some.
     `lag_seconds` is how far the watermark is behind the wall clock; `milliseconds` is the time of each phase of the
     last batch.
     """
@@ -46,11 +46,11 @@ class Metrics:
     milliseconds: dict[str, int] = field(default_factory=dict)
     #: Queries that are suspended, or whose sinks are, and why.
     suspended: dict[str, str] = field(default_factory=dict)
-    #: For each query the rows that it wanted and could not use at any instant.
+    #: For each query, the rows that belong to it and could be used at no instant.
     late_by_query: dict[str, int] = field(default_factory=dict)
 
 
-#: What shards tell of a batch, added up over all of them.
+#: What shards report of a batch, summed over all of them.
 COUNTED_COLUMNS = (
     "rows",
     "rows_in",
@@ -64,14 +64,14 @@ COUNTED_COLUMNS = (
 
 
 class ProgressListener(StreamingQueryListener):
-    """Hears the progress of one Spark query. Totals are what shards tell: what is written here is a view of them."""
+    """Receives the progress of one Spark query. Totals come from the status rows of shards."""
 
     def __init__(self, checkpoint: Checkpoint, timed: bool) -> None:
         self.checkpoint, self.timed = checkpoint, timed
         self.last = _last_metrics(checkpoint.metrics)
         self.query: str | None = None
         self.ended = threading.Event()
-        #: The last batch of which shards told; files may tell of another one.
+        #: The last batch of which shards reported; files may report another one.
         self._heard = -1
         self._lock = threading.Lock()
 
@@ -82,7 +82,7 @@ class ProgressListener(StreamingQueryListener):
         """Nothing has changed."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        """What was counted stays; nothing more will be heard."""
+        """The counts stay; no further progress comes."""
         if str(event.id) == self.query:
             self.ended.set()
 
@@ -91,7 +91,8 @@ class ProgressListener(StreamingQueryListener):
             self.record_progress(event.progress)
 
     def record_progress(self, progress: Any) -> None:
-        """What Spark tells of a batch: the time of its phases, and what shards said where it observes them."""
+        """Record what Spark reports of a batch: the time of its phases, and the status of shards where Spark observes
+        it."""
         batch, phases = int(progress.batchId), dict(progress.durationMs)
         observed = {name: row.asDict() for name, row in progress.observedMetrics.items()}
         if "panewise" in observed:
@@ -102,7 +103,7 @@ class ProgressListener(StreamingQueryListener):
                 self._append(replace(self.last, at=progress.timestamp, milliseconds=phases, rows_per_second=speed))
 
     def record_batch(self, batch: int, said: Mapping[str, Any]) -> None:
-        """What the shards said in a batch; nothing where it brought them nothing."""
+        """Record what the shards reported in a batch; nothing where it had no messages for them."""
         with self._lock:
             # Spark leaves out what is NULL.
             if said.get("rows_in") is not None and batch > self._heard:
@@ -110,14 +111,14 @@ class ProgressListener(StreamingQueryListener):
                 self._append(self._batch_metrics(batch, said))
 
     def record_suspensions(self, suspended: Mapping[str, str]) -> None:
-        """Take note of who is suspended now."""
+        """Record which queries are suspended now."""
         with self._lock:
             if dict(suspended) != self.last.suspended:
                 self._append(replace(self.last, suspended=dict(suspended)))
 
     def _append(self, metrics: Metrics) -> None:
         self.last = metrics
-        # Whoever has lost the checkpoint has nothing more to tell of it.
+        # A process that has lost the checkpoint must not write to it.
         with suppress(StateProblem):
             self.checkpoint.lease.fence.check()
             with open(self.checkpoint.metrics, "a", encoding="utf-8") as lines:
@@ -149,7 +150,7 @@ class ProgressListener(StreamingQueryListener):
 
 
 def read_late_by_query(folder: Path) -> dict[str, int]:
-    """What all shards together tell of late rows; one that cannot be read has told nothing yet."""
+    """The late rows by query, summed over all shards; a shard file that cannot be read counts as empty."""
     counts: Counter[str] = Counter()
     for path in folder.glob("*.json"):
         with suppress(OSError, ValueError, TypeError):
@@ -158,7 +159,7 @@ def read_late_by_query(folder: Path) -> dict[str, int]:
 
 
 def _last_metrics(path: Path) -> Metrics:
-    """What was told before a restart; a line that was cut off does not count."""
+    """The metrics before a restart; an incomplete line is ignored."""
     try:
         lines = path.read_bytes().splitlines()
     except OSError:

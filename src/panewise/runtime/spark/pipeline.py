@@ -1,4 +1,4 @@
-"""A running pipeline: standing queries over streaming DataFrames, which join and leave while it runs."""
+"""A running pipeline: registered queries over streaming DataFrames, which join and leave while it runs."""
 
 from __future__ import annotations
 
@@ -50,34 +50,34 @@ class Pipeline(RunSupervisor):
         timed = all(schema.domain is Domain.TIMESTAMP for schema in pool.streams.values())
         super().__init__(session, checkpoint, plan.empty_pool(), ProgressListener(checkpoint, timed), name)
         self._course: RunContext | None = None
-        #: What was last said of the control log, which is looked at again and again.
+        #: The last problem of the control log that was logged, so that it is logged once.
         self._complaint = ""
 
-    # ---- what can be asked -------------------------------------------------------------------------------------
+    # ---- queries and metrics -----------------------------------------------------------------------------------
 
     @property
     def metrics(self) -> Metrics:
-        """What has been counted up to the last batch."""
+        """The metrics after the last batch."""
         return self._listener.last
 
     def list(self) -> dict[str, str]:
-        """The queries that stand, with their texts."""
+        """The active queries, with their texts."""
         with self._lock:
             return {name: standing.text for name, standing in self._pool.queries.items()}
 
     def explain(self) -> str:
-        """How the queries share panes, and which rows are sliced before they meet."""
+        """How the queries share panes, and which rows are sliced before they reach a shard."""
         with self._lock:
             assert self._course is not None
             return "\n".join([self._pool.explain(), *self._course.layout.explain()])
 
     @property
     def suspended(self) -> dict[str, DeadLetter]:
-        """Queries that failed, or whose sinks did, and do not go on until they are resumed; the others do."""
+        """Queries that failed, or whose sinks failed; they wait until they are resumed, the others continue."""
         return self._suspending.reasons()
 
     def results(self, name: str) -> DataFrame:
-        """The results of a query whose sink is `memory:`, also of one that has left."""
+        """The results of a query whose sink is `memory:`, also of a query that was revoked."""
         texts = [
             c["text"] for _, some in self._checkpoint.control.history() for c in some if _is_registration_of(c, name)
         ]
@@ -88,24 +88,25 @@ class Pipeline(RunSupervisor):
     # ---- queries come and go -----------------------------------------------------------------------------------
 
     def register(self, name: str, text: str, *, start: str = "backfill") -> None:
-        """Let a query join. It sees the panes that are kept (`backfill`), or only what comes from `now` on."""
+        """Register a query. It sees the panes that are kept (`backfill`), or only what comes from `now` on."""
         self._execute_command({"op": "register", "name": name, "text": text, "start": start})
 
     def revoke(self, name: str) -> None:
-        """Let a query go."""
+        """Revoke a query."""
         self._execute_command({"op": "revoke", "name": name})
 
     def resume(self, name: str) -> None:
-        """Let a query join again that was suspended or revoked; it sees the panes that are kept, as when it first came.
+        """Register a suspended or revoked query again; it sees the panes that are kept, as when it was registered
+        first.
 
-        Results that its sinks did not take are given to them first. What fails again is suspended again.
+        Results that its sinks did not take are written first. A query that fails again is suspended again.
         """
         self._execute_command({"op": "resume", "name": name})
 
     def finish(self, until: int | str | None = None) -> None:
-        """Nothing more will come: wait until all rows have been read, answer everything, and stop.
+        """End the input: wait until all rows have been read, answer everything, and stop.
 
-        Where a pipeline was killed while it did so, do it again.
+        If a pipeline was killed during this, it is done again.
         """
         if self._setting.bounded:
             self.await_end()
@@ -119,11 +120,11 @@ class Pipeline(RunSupervisor):
         try:
             self._with_recovery(lambda run: run.wait_for_commands())
         finally:
-            # Also when it fails: whoever does it again needs the checkpoint at once.
+            # Also when it fails: the next attempt needs the checkpoint at once.
             self.stop()
 
     def _execute_command(self, command: dict[str, Any]) -> None:
-        """Follow a command: refuse it, or let the shards follow it too."""
+        """Apply a command: refuse it, or write it for the shards."""
         with self._lock:
             self._acquire_lease()
             if self._checkpoint.control.finished:
@@ -146,12 +147,12 @@ class Pipeline(RunSupervisor):
                     self._pool.revoke(command["name"])
                 self._suspending.update_metrics()
             finally:
-                # Also when the log cannot be written: whoever else is there goes on.
+                # Also when the log cannot be written: the other queries continue.
                 if not prepared:
                     self._launch()
 
     def _deliver_waiting(self, name: str) -> None:
-        """Let the sinks of a query take what they did not take; meanwhile nobody may add to it."""
+        """Write waiting results to the sinks of a query; meanwhile no batch may add to them."""
         self._stop_query()
         try:
             self._suspending.deliver(name, self._outlets, self._session, self._setting.plan.identity)
@@ -159,7 +160,7 @@ class Pipeline(RunSupervisor):
             self._launch()
 
     def _query_to_join(self, command: Mapping[str, Any]) -> RegisteredQuery | None:
-        """What a query that joins would be; refuses what cannot be followed."""
+        """The query that a command registers; refuses a command that cannot be applied."""
         name = command.get("name")
         if command["op"] == "revoke" and name not in {*self._pool.queries, *self._suspending.reasons()}:
             raise BindProblem(f"there is no query {name!r}", fix=did_you_mean(str(name), self.list() or ["register"]))
@@ -186,7 +187,7 @@ class Pipeline(RunSupervisor):
     # ---- running -----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Bring the control log up to the script, and start."""
+        """Bring the control log up to the script, and start the run."""
         with self._lock:
             self._apply_script_changes()
             for name, query in self._checkpoint.control.active_queries().items():
@@ -197,7 +198,7 @@ class Pipeline(RunSupervisor):
         threading.Thread(target=self._watch, name=self._name, daemon=True).start()
 
     def _apply_script_changes(self) -> None:
-        """Follow what the script changed since the checkpoint was written."""
+        """Apply the changes of the script since the checkpoint was written."""
         known = self._checkpoint.control.known_queries()
         amended = list(script_changes(known, self._scripted))
         commands = [command for _, some in amended for command in some]
@@ -230,7 +231,7 @@ class Pipeline(RunSupervisor):
         self._add_listener()
 
     def _watch(self) -> None:
-        """Follow what other processes ask for, as long as the checkpoint is ours."""
+        """Apply requests of other processes, as long as this process owns the checkpoint."""
         while not self._stopped.wait(POLL):
             try:
                 if self._listener.ended.is_set():
@@ -249,7 +250,7 @@ class Pipeline(RunSupervisor):
                 self._answer_requests()
 
     def _answer_requests(self) -> None:
-        """Whatever is wrong with the log, the queries that stand are answered further."""
+        """Answer all pending requests; a faulty log does not stop the active queries."""
         try:
             for request in self._checkpoint.control.pending_requests():
                 self._answer_request(request)
@@ -267,7 +268,8 @@ class Pipeline(RunSupervisor):
         with self._lock:
             standing = self._pool.queries.get(str(command.get("name")))
             if command["op"] == "register" and standing is not None and standing.text == command["text"]:
-                # Asked for twice, by whoever was not sure that it was heard: it stands already.
+                # The request was sent twice, because its sender was not sure that it arrived: the query is active
+                # already.
                 self._checkpoint.control.append_commands([command])
                 return
             try:
@@ -279,7 +281,7 @@ class Pipeline(RunSupervisor):
     def await_end(self, timeout: float | None = None) -> bool:
         """Wait until the pipeline ends by itself or is stopped; SIGINT and SIGTERM stop it after the running batch.
 
-        False when it still runs after so many seconds. What made it fail is raised.
+        False when it still runs after so many seconds. A failure is raised.
         """
         with signals(self._stop_on_signal):
             waited = 0.0
@@ -308,7 +310,7 @@ class Pipeline(RunSupervisor):
         threading.Thread(target=self.stop, daemon=True).start()
 
     def stop(self, patience: float = 10.0) -> None:
-        """Let the running batch end, and stop; the checkpoint remembers everything."""
+        """Stop after the running batch; the checkpoint has everything that is needed to continue."""
         self._stopped.set()
         with self._lock:
             try:

@@ -1,8 +1,8 @@
-"""Whose expression fails in Spark, and on which row: the rows of the batch that failed are read once more.
+"""Finds the queries whose expressions fail in Spark, and the row: the rows of the failed batch are read once more.
 
-Filters, keys and arguments of queries are evaluated inside of Spark, all of them together, and Spark says only that one
-failed. A probe is a streaming query over the same sources, which is told by a copy of Spark's logs to begin with the
-same batch; it evaluates what each query asks for alone.
+Filters, keys and arguments of queries are evaluated inside Spark, all of them together, and Spark reports only that one
+failed. A probe is a streaming query over the same sources, which begins with the same batch because it has a copy of
+Spark's logs; it evaluates the expressions of each query alone.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TIMEOUT = 300.0
 
 @dataclass(frozen=True)
 class Suspect:
-    """Queries that ask the same of a stream: which rows they can use, and what they want to know of them."""
+    """Queries that have the same expressions over a stream: a condition on rows, and the expressions to evaluate."""
 
     stream: str
     queries: tuple[str, ...]
@@ -51,7 +51,7 @@ class Suspect:
 
 
 def queries_at_fault(run: Run, pool: Pool, problem: Exception) -> list[DeadLetter]:
-    """The queries that made a run fail: those that workers have named, or those whose expressions Spark fails on."""
+    """The queries that made a run fail: those that workers have named, or those whose expressions fail in Spark."""
     checkpoint = run.setting.checkpoint.spark
     named = failing_queries(problem)
     if not named and not has_known_cause(problem):
@@ -63,7 +63,7 @@ def queries_at_fault(run: Run, pool: Pool, problem: Exception) -> list[DeadLette
 
 
 def suspects(pool: Pool, problem: Exception) -> list[Suspect]:
-    """What queries ask of Spark; where Spark has named an expression, only those that ask for it."""
+    """The expressions of queries in Spark; where Spark has named an expression, only the queries that have it."""
     asked: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for name, standing in pool.queries.items():
         alone = pool.without_queries()
@@ -81,7 +81,7 @@ def _computed_expressions(crossing: StreamTransfer) -> tuple[str, ...]:
 
 
 def failed_batch(checkpoint: Path) -> int | None:
-    """The batch that Spark has begun and not ended; None where there is none."""
+    """The batch that Spark has begun and not ended; None if there is none."""
     begun, ended = (
         max((int(path.name) for path in (checkpoint / name).glob("[0-9]*")), default=-1)
         for name in ("offsets", "commits")
@@ -128,7 +128,7 @@ def _union_sources(sources: Mapping[str, DataFrame]) -> DataFrame:
 
 @dataclass(frozen=True)
 class Probe:
-    """The function of `foreachBatch`: evaluate what each suspect asks for, and write down who fails."""
+    """The function of `foreachBatch`: evaluate the expressions of each suspect, and record which fail."""
 
     suspects: tuple[Suspect, ...]
     batch: int
@@ -159,7 +159,7 @@ _PLACE = "#place"
 
 
 def _failure(rows: DataFrame, select: Sequence[str]) -> Exception | None:
-    """Why expressions cannot be evaluated for some rows; None where they can."""
+    """Why expressions cannot be evaluated for some rows; None if they can."""
     try:
         # All of them are needed for the hash, so that Spark leaves none out.
         rows.select(F.xxhash64(*map(F.expr, select)).alias("hash")).agg(F.max("hash")).collect()
@@ -186,6 +186,6 @@ def _failing_row(rows: DataFrame, select: Sequence[str]) -> dict[str, str]:
 
 
 def _reason(problem: Exception) -> str:
-    """Spark's sentence, without the expression it quotes below."""
+    """Spark's sentence, without the expression that Spark quotes below it."""
     found = re.search(r"\[[A-Z][A-Z0-9_.]+\] [^\n]*", str(problem))
     return (found[0] if found else first_line(problem)).partition(" SQLSTATE")[0].strip()

@@ -1,7 +1,7 @@
 """One run of a pipeline as a Spark query.
 
 `StateStoreRun` keeps the state of shards in Spark's state store. `FileStateRun` keeps it in files: then a batch is a
-bounded job, in which Spark can aggregate panes itself before anything crosses into Python.
+bounded job, in which Spark can aggregate panes itself before anything is sent to Python.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class PipelineSettings:
 
     @property
     def bounded(self) -> bool:
-        """Whether the run ends once it has read what there is."""
+        """Whether the run ends once it has read all input."""
         return "availableNow" in self.trigger or "once" in self.trigger
 
     def max_skew(self, crossing: StreamTransfer) -> int | None:
@@ -93,12 +93,12 @@ class Run(ABC):
     def ends_within(self, patience: float) -> bool:
         """Whether the run ends by itself within so many seconds."""
         query: Any = self.query
-        # Seconds need not be whole, whatever the signature says.
+        # Seconds need not be whole, although the signature requires it.
         return bool(query.awaitTermination(patience))
 
     @property
     def sources(self) -> dict[str, DataFrame]:
-        """What Spark reads, in its order."""
+        """The sources that Spark reads, in its order."""
         return {crossing.stream: self.setting.frames[crossing.stream] for crossing in self.course.layout.crossings}
 
     def _delivery(self) -> Delivery:
@@ -106,11 +106,11 @@ class Run(ABC):
 
     @abstractmethod
     def _writer(self) -> DataStreamWriter:
-        """What is to be started."""
+        """The writer of the Spark query to be started."""
 
     @abstractmethod
     def wait_for_commands(self) -> None:
-        """Wait until the shards have followed all commands, with or without rows."""
+        """Wait until the shards have applied all commands, with or without rows."""
 
 
 class StateStoreRun(Run):
@@ -139,7 +139,7 @@ class StateStoreRun(Run):
         return files.load(str(self.setting.checkpoint.control.commands))
 
     def _commands(self) -> DataFrame:
-        """The same, copied to every shard."""
+        """The control log as a stream, copied to every shard."""
         rows = self._control_log()
         every = F.explode(F.array(*(F.lit(label).cast("int") for label in self.setting.plan.labels)))
         place, payload = F.lit(-1).cast("bigint"), F.col("value").cast("binary")
@@ -163,13 +163,13 @@ class FileStateRun(Run):
         (crossing,) = self.course.layout.crossings
         self._check()
         self.slicing = BoundedTransfer(self.course.layout, crossing, self.setting.plan.labels)
-        #: Commands up to this one have been followed by every shard.
+        #: Every shard has applied the commands up to this one.
         self.followed = 0
         rows = self.slicing.rows(self.setting.frames[crossing.stream], self.setting.max_skew(crossing))
         return rows.writeStream.foreachBatch(self._answer_batch)
 
     def _check(self) -> None:
-        """Refuse to go on with less than there was: a shard without state would begin anew."""
+        """Refuse to continue if state is missing: a shard without state would begin anew."""
         checkpoint = self.setting.checkpoint
         missing = first_missing_state(checkpoint.state, self.setting.plan.labels)
         if missing is not None and checkpoint.begun_file.exists():
@@ -217,7 +217,8 @@ class FileStateRun(Run):
             self._finish()
 
     def _finish(self) -> None:
-        """A batch without rows. Its number is written down first: who is killed in it does the same one again."""
+        """Run the last batch, without rows. Its number is written first, so that after a crash the same batch is done
+        again."""
         checkpoint, batch = self.setting.checkpoint, self._finishing_batch()
         if batch is None:
             batch = last_batch(checkpoint.state, BatchCommands(checkpoint.batch_commands)) + 1
@@ -246,7 +247,7 @@ class Delivery:
             self._write_cached(said, batch)
 
     def deliver_and_count(self, said: DataFrame, batch: int) -> Mapping[str, Any]:
-        """The same, and what all shards together tell of the batch."""
+        """Write the results, and return what all shards together report of the batch."""
         self._check()
         if not self._reads_once:
             return self._write_cached(said, batch)
@@ -255,7 +256,8 @@ class Delivery:
         return observation.get
 
     def _write_cached(self, said: DataFrame, batch: int) -> Mapping[str, Any]:
-        """Results that are read several times, and so kept; observing them would keep Spark from seeing that."""
+        """Write results that are read several times, and so cached; with an observation Spark would not use the
+        cache."""
         kept = said.persist()
         try:
             (row,) = kept.agg(
@@ -267,7 +269,7 @@ class Delivery:
             kept.unpersist()
 
     def _check(self) -> None:
-        """Refuse a batch that is not ours to deliver, or from which Spark has left out a file that is not there."""
+        """Refuse a batch of another owner, or one from which Spark has left out a missing file."""
         self.fence.check()
         checkpoint = Checkpoint(self.checkpoint)
         for lost in missing_files(checkpoint.spark):
@@ -277,7 +279,7 @@ class Delivery:
 
     @property
     def _reads_once(self) -> bool:
-        """Whether results are read once only."""
+        """Whether results are read only once."""
         return len(self.channels) == 1 and sum(sink.read_count for sink in self.sinks[0]) == 1
 
     def _write_channels(self, said: DataFrame, batch: int, channels: Sequence[int]) -> None:
@@ -289,14 +291,15 @@ class Delivery:
 
 
 def _total_columns() -> list[Column]:
-    """What all shards together tell of a batch."""
+    """What all shards together report of a batch."""
     sums = [F.sum(name).alias(name) for name in COUNTED_COLUMNS]
     return [*sums, F.min("mark").alias("mark")]
 
 
 @contextmanager
 def temporary_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Settings of a session for as long as a query is started, which keeps them; the user's come back."""
+    """Change settings of a session while a query is started, which keeps them; afterwards the user's settings hold
+    again."""
     before = {key: session.conf.get(key, None) for key in settings}
     for key, value in settings.items():
         session.conf.set(key, value)

@@ -21,9 +21,9 @@ from panewise.runtime.spark.transfer.plan import plan_transfer
 
 @dataclass(frozen=True)
 class Channel:
-    """Results that go the same way: those of one query, or of all queries with the same columns together."""
+    """Results that go to the same sinks: those of one query, or of all queries with the same columns together."""
 
-    #: The query; None where several share the channel, and a first column says whose each row is.
+    #: The query; None where several share the channel, and a first column names the query of each row.
     query: str | None
     schema: pa.Schema
     #: Whether these are finished panes instead of results.
@@ -32,7 +32,7 @@ class Channel:
 
 @dataclass(frozen=True, eq=False)
 class RunContext:
-    """Everything Spark's workers have to know. `run` names the pipeline, and is another one after every start."""
+    """Everything that Spark's workers need. `run` names the pipeline, and changes with every start."""
 
     run: str
     streams: Mapping[str, StreamSchema]
@@ -42,10 +42,10 @@ class RunContext:
     layout: Layout
     channels: tuple[Channel, ...]
     known: Mapping[str, RegisteredQuery]
-    #: The command that last suspended each query. The batch it failed in is done again without it, and was put
-    #: together before that command was written: a shard cannot wait to be told.
+    #: The command that last suspended each query. The batch it failed in is done again without it, and was
+    #: planned before that command was written: a shard cannot wait for the command.
     suspensions: Mapping[str, float]
-    #: The folder in which shards leave word of late rows by query; none where nobody asks.
+    #: The folder in which shards write late rows by query; None if they need not.
     lateness: str = ""
 
     @classmethod
@@ -59,7 +59,7 @@ class RunContext:
         suspensions: Mapping[str, float] | None = None,
         lateness: str = "",
     ) -> RunContext:
-        """The course of the queries of a pool. Streams in `always` are read also where no query asks for them."""
+        """The context of the queries of a pool. Streams in `always` are read also if no query reads them."""
         return cls(
             run,
             pool.streams,
@@ -74,14 +74,14 @@ class RunContext:
         )
 
     def supersedes(self, run: str) -> bool:
-        """Whether another run was one of the same pipeline."""
+        """Whether another run was an earlier one of the same pipeline."""
         return run != self.run and run.partition("/")[0] == self.run.partition("/")[0]
 
     def delay(self, stream: str) -> int | None:
         return self.streams[stream].delay_ticks
 
     def build_engine(self, queries: Iterable[tuple[str, str, int | None]] = (), state: Tree | None = None) -> Engine:
-        """An engine with these queries. Its streams have no delay: time is what all tasks together say it is."""
+        """An engine with these queries. Its streams have no delay: the watermark comes from all tasks together."""
         streams = {name: replace(s, delay=None) for name, s in self.streams.items()}
         pool = Pool(streams, self.boundary, self.policy, purge=self.purge)
         for name, text, since in queries:
@@ -90,7 +90,7 @@ class RunContext:
         return Engine(pool, state, shard=True, stored=stored)
 
     def registered_query(self, pool: Pool, name: str, text: str, since: int | None = None) -> RegisteredQuery:
-        """A query as it stands; those known when the run began need not be read again."""
+        """A registered query; those of the start of the run need not be bound again."""
         found = self.known.get(name)
         return replace(found, since=since) if found and found.text == text else pool.prepare_query(name, text, since)
 
@@ -100,7 +100,7 @@ class RunContext:
         return [str(channel.query) for channel in self.channels if channel.panes]
 
     def channel_of(self, name: str, schema: pa.Schema) -> int | None:
-        """Where the results of a query go; None where nobody wants them."""
+        """The channel of the results of a query; None if they have no sink."""
         own = [n for n, channel in enumerate(self.channels) if channel.query == name and not channel.panes]
         shared = [n for n, channel in enumerate(self.channels) if channel.query is None and channel.schema == schema]
         return next(iter(own + shared), None)
@@ -120,7 +120,7 @@ def result_schemas(pool: Pool) -> dict[str, pa.Schema]:
         scratch.add_query(standing)
     engine = Engine(scratch)
     for stream in pool.streams:
-        # Any day will do for queries that wait for the first item to tell it.
+        # Any day serves for queries whose windows are anchored on the day of the first item.
         engine.observe_times(stream, 0, 0)
     emission = engine.advance()
     return {name: emission[name].schema for name in emission}

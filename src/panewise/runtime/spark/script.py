@@ -60,7 +60,7 @@ def start_script(
 
 
 def script_pool(script: BoundScript, boundary: str | None = None) -> Pool:
-    """The queries of a script; one the engine does not answer is refused with its place in the script."""
+    """The queries of a script; a query that the engine cannot answer is refused with its place in the script."""
     pool = Pool(script.streams, script.boundary_or(boundary))
     for name, query in script.queries.items():
         standing = pool.prepare_query(name, query.query)

@@ -1,4 +1,4 @@
-"""A Spark session for people who have none: local, quiet, in UTC."""
+"""A Spark session for users who have none: local, quiet, in UTC."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from panewise.core.errors import SourceProblem
 from panewise.runtime.atomic_files import private_folder
 
-#: What a local session is started with; whatever the user has configured otherwise wins.
+#: The settings of a local session; settings of the user come first.
 _DEFAULTS = {
     "spark.master": "local[*]",
     "spark.app.name": "panewise",
@@ -45,7 +45,7 @@ def local_session(log: Path | None = None, **settings: str) -> SparkSession:
         ) from None
 
 
-#: What expressions mean depends on these settings; with them Spark means what the embedded engine does.
+#: The meaning of expressions depends on these settings; with them Spark agrees with the embedded engine.
 _REQUIRED_SETTINGS = {
     "spark.sql.ansi.enabled": ("true",),
     "spark.sql.session.timeZone": ("UTC", "Etc/UTC", "GMT", "Z", "+00:00"),
@@ -53,7 +53,7 @@ _REQUIRED_SETTINGS = {
 
 
 def check_session(session: SparkSession) -> SparkSession:
-    """The session, if scalar expressions mean in it what they mean everywhere."""
+    """The session, if scalar expressions have the same meaning in it as in the embedded engine."""
     for key, wanted in _REQUIRED_SETTINGS.items():
         if (found := session.conf.get(key)) not in wanted:
             raise SourceProblem(
@@ -65,7 +65,7 @@ def check_session(session: SparkSession) -> SparkSession:
 
 @contextmanager
 def _redirect_errors(log: Path | None) -> Iterator[None]:
-    """Let processes that are started meanwhile print their errors into a file."""
+    """Let processes that are started meanwhile print their errors to a file."""
     if log is None:
         yield
         return

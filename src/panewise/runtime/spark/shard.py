@@ -1,7 +1,7 @@
-"""One shard of a pipeline: an engine whose state lives in Spark's state store.
+"""One shard of a pipeline: an engine whose state is kept in Spark's state store.
 
-Runs in Spark's Python workers. A batch brings commands, then panes and rows, then word of how far time has come; the
-shard answers what has become final and writes the parts of its state that changed.
+Runs in Spark's Python workers. A batch brings commands, then panes and rows, then the watermark; the shard answers what
+has become final and writes the parts of its state that changed.
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ from panewise.runtime.spark.failures import worker_problem
 from panewise.runtime.spark.late_rows import LateRowCounter
 from panewise.runtime.spark.run_context import RunContext, shared_schema
 
-#: Results of one channel, or what a shard has to tell of itself.
+#: Results of one channel, or the status row of a shard.
 OUTPUT_SCHEMA = (
     "channel int, shard int, rows bigint, payload binary, rows_in bigint, batch_rows_in bigint, rejected bigint, "
     "late bigint, partly_late bigint, rows_out bigint, state_bytes bigint, mark bigint"
 )
 
-#: The channel of what a shard tells of itself.
+#: The channel of status rows.
 STATUS_CHANNEL = -1
 
 
 @dataclass
 class Shard:
-    """An engine, the parts of its state that are kept, and the last command it followed."""
+    """An engine, the parts of its state that are kept, and the last command it applied."""
 
     engine: Engine
     parts: StateParts = field(default_factory=StateParts)
     command: float = 0
     finished: bool = False
-    #: Names the kept state; whoever remembers a shard under another name must read it again.
+    #: Identifies the kept state; a cached shard with another identity must be read again.
     version: str = ""
-    #: The channel of every query, as far as it was asked for.
+    #: The channel of each query, as far as it was needed.
     channels: dict[str, int | None] = field(default_factory=dict)
     #: Rows of results since the beginning.
     rows_out: int = 0
-    #: Rows that had come before the batch that is worked on.
+    #: Rows that had arrived before the present batch.
     rows_before: int = 0
-    #: What others have been told of late rows.
+    #: The counts of late rows that were last written.
     told: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -68,7 +68,7 @@ class Shard:
 
     @property
     def late_by_query(self) -> dict[str, int]:
-        """For each query that stands, the rows that it wanted and could not use at any instant."""
+        """For each active query, the rows that belong to it and could be used at no instant."""
         counts: Counter[str] = Counter()
         for stream in self.engine.pool.streams:
             counts.update(self.engine.intake(stream).late_by_query)
@@ -104,7 +104,7 @@ class ShardProcessor(StatefulProcessor):
         if head is None:
             return Shard(self.course.build_engine())
         note = read_note(bytes(head[0]))
-        # Taken out while it is worked on: should that fail, what is left of it must not be used again.
+        # Taken out of the cache during the batch: if the batch fails, the half-changed shard must not be used again.
         known = SHARD_CACHE.pop((self.course.run, label), None)
         if known is not None and known.version == note["version"]:
             return known
@@ -122,7 +122,7 @@ class ShardProcessor(StatefulProcessor):
 
 
 def cache_shard(course: RunContext, label: int, shard: Shard) -> None:
-    """Keep a shard for the next batch; what was kept for earlier runs of the pipeline is of no use any more."""
+    """Keep a shard for the next batch; shards of earlier runs of the pipeline are removed."""
     for key in [key for key in SHARD_CACHE if course.supersedes(key[0])]:
         del SHARD_CACHE[key]
     SHARD_CACHE[course.run, label] = shard
@@ -137,7 +137,7 @@ def restore_shard(course: RunContext, head: bytes, read: Any) -> Shard:
 
 
 def state_change(shard: Shard, stamp: str = "") -> StateChange:
-    """How the kept state becomes that of a shard."""
+    """How the kept state becomes the state of a shard."""
     note = {
         "version": shard.version,
         "command": shard.command,
@@ -159,14 +159,14 @@ def _messages(rows: Iterable[pd.DataFrame]) -> list[Tree]:
 
 
 def order_messages(found: Sequence[tuple[int, bytes]]) -> list[Tree]:
-    """Commands first, each in its order, then what the tasks sent, in theirs."""
+    """Commands first, in their order, then the messages of the tasks, in theirs."""
     commands = [command for place, payload in found if place < 0 for command in _read_commands(payload)]
     sent = [read_message(payload) for place, payload in sorted((p for p in found if p[0] >= 0), key=lambda p: p[0])]
     return [*sorted(commands, key=itemgetter("number")), *sent]
 
 
 def _read_commands(payload: bytes) -> Iterator[Tree]:
-    """The commands of a file of the control log; those that nobody can follow have been complained of elsewhere."""
+    """The commands of a file of the control log, without faulty ones, which are reported elsewhere."""
     try:
         entry = json.loads(payload)
     except ValueError:
@@ -181,7 +181,7 @@ def _read_commands(payload: bytes) -> Iterator[Tree]:
 
 
 def process_messages(shard: Shard, course: RunContext, label: int, messages: Sequence[Tree]) -> Iterator[pd.DataFrame]:
-    """Follow commands, take panes and rows in, and say what has become final."""
+    """Apply commands, take panes and rows in, and return what has become final."""
     shard.rows_before = shard.rows_in
     try:
         yield from _process_messages(shard, course, label, messages)
@@ -210,20 +210,20 @@ def _process_messages(shard: Shard, course: RunContext, label: int, messages: Se
 
 
 def _apply_command(shard: Shard, course: RunContext, label: int, command: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
-    """A command takes effect once: one that was followed before is passed over."""
+    """Apply a command, unless it was applied before."""
     if command["number"] <= shard.command:
         return
     shard.command = command["number"]
     pool = shard.engine.pool
     match command["op"]:
         case "register" if course.suspensions.get(command["name"], 0) > command["number"]:
-            # It joins and fails in one batch, which is now done again without it.
+            # The query joins and fails in one batch, which is now done again without it.
             pass
         case "register" if command["name"] not in pool.queries:
             standing = course.registered_query(pool, command["name"], command["text"])
             if command.get("start") == "now":
                 standing = replace(standing, since=shard.engine.newest(standing.aggregation.source.stream))
-            # What no slicer prepares for has been revoked again by a later command.
+            # A query that no slicer prepares for has been revoked by a later command.
             if course.layout.covers(standing.plan):
                 pool.add_query(standing)
         case "revoke" | "suspend":
@@ -234,7 +234,7 @@ def _apply_command(shard: Shard, course: RunContext, label: int, command: Mappin
 
 
 def _remove_query(shard: Shard, name: str) -> None:
-    """Let a query go, with its state."""
+    """Remove a query, with its state."""
     if name in shard.engine.pool.queries:
         if (family := shard.engine.family(name)) is not None:
             family.finished_panes = None
@@ -243,7 +243,7 @@ def _remove_query(shard: Shard, name: str) -> None:
 
 
 def take_messages(shard: Shard, course: RunContext, messages: Sequence[Tree]) -> None:
-    """Take in what tasks have sent; how far time has come must be known of all of them first."""
+    """Take in the messages of the tasks; the watermark follows from all of them together."""
     for message in messages:
         if message["seen"] is not None:
             shard.engine.observe_times(message["stream"], *message["seen"])
@@ -296,7 +296,7 @@ def _cast(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 
 
 def emit_results(shard: Shard, course: RunContext, label: int, speak: Callable[[], Emission]) -> Iterator[pd.DataFrame]:
-    """What becomes final by speaking, by channel: results, and the panes that are logged."""
+    """The results that have become final, by channel, and the panes that are logged."""
     tap = PaneCollector(shard.engine, course.logged_queries)
     tap.open()
     emission, panes = speak(), tap.collect()
@@ -319,9 +319,9 @@ def emit_results(shard: Shard, course: RunContext, label: int, speak: Callable[[
 
 
 def status_row(shard: Shard, label: int) -> pd.DataFrame:
-    """What a shard tells of itself: where rows went since the beginning, the size of its state, how far time has come.
+    """What a shard reports of itself: the account since the beginning, the size of its state, the watermark.
 
-    All of it is part of the state, so that who does a batch again tells the same.
+    All of it is part of the state, so that a batch that is done again reports the same.
     """
     accounts = shard.engine.accounting.values()
     marks = [mark for mark in shard.engine.marks.values() if mark is not None]
@@ -340,7 +340,7 @@ def status_row(shard: Shard, label: int) -> pd.DataFrame:
 
 
 def write_late_counts(shard: Shard, course: RunContext, label: int) -> None:
-    """Leave word of how many rows came too late for each query, where that has changed."""
+    """Write how many rows came too late for each query, where that has changed."""
     counts = shard.late_by_query
     if course.lateness and counts != shard.told:
         Path(course.lateness).mkdir(exist_ok=True)

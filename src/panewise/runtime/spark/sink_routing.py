@@ -1,4 +1,5 @@
-"""Where the results of each query go: its own sinks, or those it shares with all others that have the same columns."""
+"""Which sinks take the results of each query: its own, or those it shares with all others that have the same
+columns."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ from panewise.runtime.spark.types import spark_schema
 
 #: Addresses of folders, which take the results of one query.
 _FOLDER_SCHEMES = ("parquet", "csv", "json", "delta")
-#: All queries that have no sink of their own.
+#: Stands for all queries that have no sink of their own.
 OTHERS = "*"
 
 
@@ -47,7 +48,7 @@ class SinkRouting:
     targets: Mapping[str, Target]
     checkpoint: Checkpoint
     base: Path
-    #: Queries whose finished panes are logged, and where.
+    #: Queries whose finished panes are logged, and the addresses of the logs.
     panes: Mapping[str, str]
 
     @classmethod
@@ -86,7 +87,7 @@ class SinkRouting:
         return own + shared + logged
 
     def sinks(self, course: RunContext, writer: str) -> ChannelSinks:
-        """The sinks of each channel; `writer` names the pipeline to those that remember who wrote."""
+        """The sinks of each channel; `writer` names the pipeline to sinks that record their writer."""
         found: list[tuple[Sink, ...]] = []
         for channel in course.channels:
             if channel.panes:
@@ -119,7 +120,7 @@ class SinkRouting:
         return PaneLogSink("parquet", str(log.folder))
 
     def refuse_conflicts(self, standing: RegisteredQuery, pool: Pool) -> None:
-        """Refuse a query that would write where another one writes, or log its panes beside those of an earlier one."""
+        """Refuse a query that would write to the target of another one, or to the pane log of an earlier one."""
         if (target := self.targets.get(standing.name)) is not None:
             sinks_of(standing.name, target, self.base, "", self.checkpoint.results(standing.name))
             mine = _first_address(target, self.base) or ""
@@ -145,21 +146,21 @@ class SinkRouting:
         return course.channel_of(standing.name, schema) is not None or OTHERS not in self.targets
 
     def write_targets(self) -> None:
-        """Write down where results go, for those who read them elsewhere; a function has no address."""
+        """Record the addresses of results, for processes that read them; a function has no address."""
         found = {name: _first_address(target, self.base) for name, target in self.targets.items()}
         write_atomic(self.checkpoint.targets, json.dumps(found).encode())
 
     def with_target(self, name: str, into: str | None) -> SinkRouting:
-        """The same, with a sink of its own for a query that joined with one."""
+        """The same routing, with a sink of its own for a query that was registered with one."""
         return self if into is None else replace(self, targets=dict(self.targets) | {name: into})
 
     def deliver_waiting(self, session: SparkSession, name: str, writer: str) -> None:
-        """Let the sinks of a query take what they did not take before."""
+        """Write the waiting results of a query to its sinks."""
         sinks = sinks_of(name, self.targets[name], self.base, writer, self.checkpoint.results(name))
         SuspendableSink(name, sinks, self.checkpoint.dead_letters).deliver_waiting(session)
 
     def memory_results(self, session: SparkSession, standing: RegisteredQuery, pool: Pool) -> DataFrame:
-        """What `memory:` has kept of a query."""
+        """The results of a query that `memory:` has kept."""
         own, alone = _result_schema(pool, standing), standing.name in self.targets
         schema = own if alone else shared_schema(own)
         folder = self.checkpoint.results(standing.name if alone else _shared_folder_name(Channel(None, schema)))
@@ -172,7 +173,7 @@ class SinkRouting:
 
 
 def _first_address(target: Target, base: Path) -> str | None:
-    """The first address among the sinks of a query, wherever it is read from."""
+    """The first address among the sinks of a query."""
     several = [target] if isinstance(target, str) or callable(target) else target
     for scheme, rest in (split_address(each) for each in several if isinstance(each, str)):
         return f"{scheme}:{resolve_path(rest, base)}" if scheme in _FOLDER_SCHEMES else f"{scheme}:{rest}"

@@ -1,4 +1,4 @@
-"""Where results go: addresses as sinks, each of which takes the results of one batch.
+"""Sinks: addresses to which the results of a batch are written.
 
 A batch that is replayed after a failure has the same number and the same results. Files and Delta tables take it once:
 files by replacing the folder of that batch, Delta by the number in its transaction log.
@@ -39,7 +39,7 @@ _CSV = {"header": "true", "ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhi
 
 
 def batch_column(names: Sequence[str]) -> str:
-    """The column that tells batches apart; it gives way to one that a query has."""
+    """The column that holds the number of the batch; its name changes if a query has a column of that name."""
     name = "batch"
     while name in names:
         name += "_"
@@ -56,7 +56,7 @@ class Sink(ABC):
 
     @abstractmethod
     def write(self, results: DataFrame, batch: int) -> None:
-        """Take the results of one batch, which may have been taken before."""
+        """Write the results of one batch, which may have been written before."""
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,14 @@ class FileSink(Sink):
         writer.options(**options).partitionBy(name).save(self.path)
 
     def clear_drafts(self) -> None:
-        """Remove what killed runs have left; a folder has one writer, since batches are told apart by their number."""
+        """Remove the drafts of killed runs; a folder has one writer, since batches are told apart by their number."""
         if "://" not in self.path:
             clear_drafts(Path(self.path))
 
 
 @dataclass(frozen=True)
 class PaneLogSink(FileSink):
-    """A pane log, whose batches are there once they are sealed."""
+    """A pane log; readers see a batch once it is sealed."""
 
     def write(self, results: DataFrame, batch: int) -> None:
         log = PaneLog(Path(self.path))
@@ -92,7 +92,7 @@ class PaneLogSink(FileSink):
 
 @dataclass(frozen=True)
 class DeltaSink(Sink):
-    """A Delta table; its log remembers which batches it has taken from whom."""
+    """A Delta table; its log records which batches of which writer it has."""
 
     path: str
     writer: str
@@ -104,7 +104,8 @@ class DeltaSink(Sink):
 
 @dataclass(frozen=True)
 class KafkaSink(Sink):
-    """A topic of JSON objects. At least once: the header `batch` lets readers drop what they have seen."""
+    """A topic of JSON objects. At least once: by the header `batch` readers can drop batches that they have read
+    already."""
 
     servers: str
     topic: str
@@ -129,7 +130,7 @@ class ConsoleSink(Sink):
 
 @dataclass(frozen=True)
 class NoopSink(Sink):
-    """Nowhere, but all the way: for measuring."""
+    """Computes all results and writes nothing: for measuring."""
 
     def write(self, results: DataFrame, batch: int) -> None:
         results.write.format("noop").mode("overwrite").save()
@@ -137,7 +138,7 @@ class NoopSink(Sink):
 
 @dataclass(frozen=True)
 class FunctionSink(Sink):
-    """Whatever a user's function does; once only if it remembers the number of the batch."""
+    """Calls a user's function; exactly once only if that function records the number of the batch."""
 
     function: Callable[[DataFrame, int], None]
 
@@ -145,7 +146,7 @@ class FunctionSink(Sink):
         self.function(results, batch)
 
 
-#: Results that cannot be computed, and batches that are stopped, are no fault of the sink.
+#: Results that cannot be computed, and batches that are stopped, are not faults of the sink.
 _NOT_SINK_ERRORS = re.compile(r"panewise\.errors\.|cancelled|Interrupt")
 
 
@@ -178,7 +179,7 @@ class SuspendableSink(Sink):
         if _NOT_SINK_ERRORS.search(str(problem)):
             raise problem
         try:
-            # Fails likewise where it was not the sink that failed.
+            # Fails in the same way if it was not the sink that failed.
             self._waiting_results.write(results, batch)
         except Exception:
             raise problem from None
@@ -191,7 +192,7 @@ class SuspendableSink(Sink):
         return FileSink("parquet", str(self.letters.waiting_results(self.query)))
 
     def deliver_waiting(self, session: SparkSession) -> None:
-        """Take what waits, batch by batch in their order; each is let go once it has been taken."""
+        """Write the waiting batches in their order; each is removed once it has been written."""
         folders = {int(path.name.partition("=")[2]): path for path in Path(self._waiting_results.path).glob("batch*=*")}
         for batch, folder in sorted(folders.items()):
             self._deliver(session.read.parquet(str(folder)), batch)
@@ -204,7 +205,7 @@ def sinks_of(
 ) -> tuple[Sink, ...]:
     """The sinks that a target stands for. `writer` names the pipeline, `memory` is the folder for `memory:`.
 
-    Where several sets of columns go to one address, each has a folder of its own there, which `name` names.
+    If several sets of columns go to one address, each has its own folder there, called `name`.
     """
     targets = [target] if isinstance(target, str) or callable(target) else list(target)
     return tuple(_sink(name, each, base, writer, memory, f"/{name}" if shared else "") for each in targets)

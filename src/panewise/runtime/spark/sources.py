@@ -59,7 +59,7 @@ def split_address(address: str) -> tuple[str, str]:
 
 
 def resolve_path(rest: str, base: Path) -> str:
-    """A path relative to the script, unless it says where it is."""
+    """A path relative to the script, unless it is absolute or has a scheme."""
     return rest if "://" in rest else str((base / rest).absolute())
 
 
@@ -72,7 +72,7 @@ def topic_of(rest: str) -> tuple[str, str]:
 
 
 def first_line(problem: Exception) -> str:
-    """One line of why."""
+    """The reason on one line."""
     text = str(problem).strip() or type(problem).__name__
     return text.splitlines()[0].rstrip(".")
 
@@ -94,7 +94,7 @@ def _files(
     reader = session.readStream if streaming else session.read
     options = dict(_FILES[scheme])
     if streaming:
-        # A stream reads folders; files named like those that are read already are not read again.
+        # A stream reads folders; a new file with the name of one that was read already is not read.
         options |= {"maxFilesPerTrigger": str(per_batch)} if per_batch else {}
     if streaming and Path(path).is_file():
         options["pathGlobFilter"] = Path(path).name
@@ -114,7 +114,7 @@ def _kafka(session: SparkSession, rest: str, schema: StreamSchema, streaming: bo
 
 
 def _rate(session: SparkSession, rest: str, schema: StreamSchema, streaming: bool) -> DataFrame:
-    """So many rows a second: the wall clock, and a counter."""
+    """So many rows a second, each with the wall clock and a counter."""
     if not streaming:
         raise SourceProblem(f"'rate:{rest}' never ends", fix="run it as a stream")
     if not rest.isdecimal() or not int(rest):
@@ -129,7 +129,7 @@ def _rate(session: SparkSession, rest: str, schema: StreamSchema, streaming: boo
 def missing_files(checkpoint: Path) -> Iterator[str]:
     """The local files that the running batch should have read and that are not there.
 
-    Spark lists the files of a batch in the checkpoint of its query, and passes over those it does not find.
+    Spark lists the files of a batch in the checkpoint of its query, and skips those it does not find.
     """
     for source in (checkpoint / "sources").glob("[0-9]*"):
         logs = [path for path in source.iterdir() if path.name.removesuffix(".compact").isdigit()]

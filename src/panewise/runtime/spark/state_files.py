@@ -1,10 +1,10 @@
-"""Shards whose state lives in files of the checkpoint instead of Spark's state store.
+"""Shards whose state is kept in files of the checkpoint instead of Spark's state store.
 
 Every shard has a folder with the parts of its state and *heads* that refer to them. A batch reads the newest head
-before its own, so that it can be done again at any time. The name of a file tells the batch and the epoch of its writer
-and ends with a digest, so that it is never used again for anything else: whoever does a batch a second time, also one
-that has lost the checkpoint and does not know it yet, writes beside what others need. What no head of the last batches
-needs is removed, by nobody who is not at least as far.
+before its own, so that it can be done again at any time. The name of a file has the batch and the epoch of its writer
+and ends with a digest, so that no other content ever has the same name: a process that does a batch a second time, even
+one that has lost the checkpoint and has not noticed it yet, never overwrites what others need. Files that no head of
+the last batches needs are removed, only by a writer of the same or a later epoch.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from panewise.runtime.spark.shard import (
     write_late_counts,
 )
 
-#: So many batches back can be done again.
+#: So many of the last batches can be done again.
 REPLAYABLE_BATCHES = 2
 
 
 @dataclass(frozen=True, eq=False)
 class FileStateStage:
-    """The function of a stage: the messages of one batch to some shards in, what these say out."""
+    """The function of a stage: the messages of one batch to some shards in, their results out."""
 
     course: RunContext
     folder: str
@@ -77,7 +77,7 @@ class FileStateStage:
 
 @dataclass(frozen=True, order=True)
 class ShardFile:
-    """A file of a shard: a head, or a part that heads refer to."""
+    """The name of a file of a shard: a head, or a part that heads refer to."""
 
     batch: int
     epoch: int
@@ -87,7 +87,7 @@ class ShardFile:
 
     @classmethod
     def parse(cls, name: str) -> ShardFile | None:
-        """What a name tells; None where it is none of ours."""
+        """The fields of a name; None if it is no name of a shard file."""
         match name.split("-"):
             case ["head", batch, epoch, past, _] if (batch + epoch + past).isdecimal():
                 return cls(int(batch), int(epoch), name, int(past))
@@ -107,7 +107,7 @@ class ShardFolder:
         self.path = path
 
     def files(self) -> list[ShardFile]:
-        """All of them, those of the oldest batch first."""
+        """All files of the shard, those of the oldest batch first."""
         found = (ShardFile.parse(path.name) for path in self.path.glob("*-*"))
         return sorted(file for file in found if file is not None)
 
@@ -115,7 +115,7 @@ class ShardFolder:
         return [file for file in self.files() if file.is_head]
 
     def head_before(self, batch: int) -> bytes | None:
-        """The newest head before a batch; None where nothing was there before it."""
+        """The newest head before a batch; None if there is none."""
         heads = self.heads()
         earlier = [head for head in heads if head.batch < batch]
         if not earlier and not any(head.past for head in heads):
@@ -136,7 +136,7 @@ class ShardFolder:
             return None
 
     def save(self, shard: Shard, batch: int, fence: Fence) -> None:
-        """Write what has changed, then the head that refers to it."""
+        """Write the changed parts, then the head that refers to them."""
         self.path.mkdir(parents=True, exist_ok=True)
         shard.version = uuid.uuid4().hex
         stamp = f"{batch:012d}-{fence.epoch:08d}-"
@@ -150,10 +150,10 @@ class ShardFolder:
         self._remove_unneeded(ShardFile(batch, fence.epoch, "", past))
 
     def _remove_unneeded(self, mine: ShardFile) -> None:
-        """Remove heads that no batch can need any more, and the parts that none of those left refers to.
+        """Remove heads that no batch can need any more, and parts to which no remaining head refers.
 
-        One head before the last batches stays: batches without rows leave none. Files of later epochs are not ours to
-        remove, and parts of the last batches may wait for their head.
+        One head before the last batches stays, since batches without rows write none. Files of later epochs stay, and
+        so do parts of the last batches, whose head may not be written yet.
         """
         files = self.files()
         old = [file for file in files if file.is_head and file.batch < mine.past and file.epoch <= mine.epoch]
@@ -168,13 +168,13 @@ class ShardFolder:
 
 
 class BatchCommands:
-    """Which commands a batch follows: written down before it is done, so that it follows the same when done again."""
+    """Which commands a batch applies: written before the batch begins, so that it applies the same when done again."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def last_command(self, batch: int, newest: int) -> int:
-        """The last command that a batch follows: the newest one, where it has not been begun before."""
+        """The last command that a batch applies: the newest one, unless the batch was begun before."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{batch:012d}"
         if create_atomic(path, str(newest).encode()):
@@ -193,5 +193,5 @@ def last_batch(folder: Path, agenda: BatchCommands) -> int:
 
 
 def first_missing_state(folder: Path, labels: Sequence[int]) -> Path | None:
-    """The folder of a shard that has no state although it should."""
+    """The folder of a shard whose state is missing."""
     return next((path for label in labels if not ShardFolder(path := folder / str(label)).heads()), None)

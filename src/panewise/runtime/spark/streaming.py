@@ -35,13 +35,14 @@ def stream(
 ) -> Pipeline:
     """Start a pipeline that answers the queries of a pool over streaming DataFrames, and return it running.
 
-    `checkpoint` is a folder that the driver and all workers see; started again with the same one, the pipeline goes
-    on where it stopped. `sinks` maps queries to where their results go, and `"*"` to where those of all others go, by
-    family and with a column `query`; a single sink is for all of them. `trigger` is Spark's. `shards` is fixed when a
-    checkpoint is new; it defaults to `spark.sql.shuffle.partitions`. Times further than `max_skew` after the wall
-    clock are rejected. `state` says where shards keep theirs: in Spark's own state store (`"rocksdb"`), or in files of
-    the checkpoint (`"files"`), which serves one stream and lets Spark itself cut rows into panes: about 1.2 times as
-    fast. `panes` maps queries to where their finished panes are logged, from which `pw.serve` answers lookups.
+    `checkpoint` is a folder that the driver and all workers see; started again with the same one, the pipeline
+    continues where it stopped. `sinks` maps queries to the targets of their results, and `"*"` to the target of all
+    others, by set of columns and with a column `query`; a single target is for all of them. `trigger` is Spark's.
+    `shards` is fixed when a checkpoint is new; it defaults to `spark.sql.shuffle.partitions`. Times further than
+    `max_skew` after the wall clock are rejected. `state` is where shards keep their state: in Spark's own state store
+    (`"rocksdb"`), or in files of the checkpoint (`"files"`), which serves one stream and lets Spark itself cut rows
+    into panes: about 1.2 times as fast. `panes` maps queries to the logs of their finished panes, from which `pw.serve`
+    answers lookups.
     """
     skew = None if max_skew is None else Duration.parse(max_skew).ticks(Domain.TIMESTAMP)
     frames = {name: _streaming_dataframe(name, streams, pool) for name in pool.streams if name in streams}
@@ -49,7 +50,7 @@ def stream(
         raise SchemaProblem("there is no DataFrame for any stream", fix=f"give one for {', '.join(pool.streams)}")
     folder = Checkpoint(checkpoint)
     outlets = SinkRouting.of(sinks, pool, folder, Path(base), panes or {})
-    # What is no checkpoint of ours is refused before anything is written there.
+    # A folder that is no checkpoint of Panewise is refused before anything is written there.
     folder.plan()
     folder.lease.acquire()
     try:
@@ -63,7 +64,7 @@ def stream(
 
 
 def _plan(checkpoint: Checkpoint, pool: Pool, session: SparkSession, shards: int | None, state: str) -> PipelinePlan:
-    """The plan of a checkpoint, which a new one is given; refuses what it cannot go on with."""
+    """The plan of a checkpoint, written if the checkpoint is new; refuses settings with which it cannot continue."""
     if state not in ("rocksdb", "files"):
         raise BindProblem(f"state {state!r} is unknown", fix="use 'rocksdb' or 'files'")
     for standing in pool.queries.values():

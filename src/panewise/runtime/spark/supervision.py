@@ -1,4 +1,4 @@
-"""What watches over the run of a pipeline: notices that it fails, and starts another one without those to blame."""
+"""Supervises the run of a pipeline: detects that it has failed, and starts another one without the queries at fault."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from panewise.runtime.spark.metrics import ProgressListener
 from panewise.runtime.spark.run import Run
 from panewise.runtime.spark.suspension import SuspendedQueries
 
-#: Seconds between looks at a run.
+#: Seconds between checks of a run.
 POLL = 0.25
 
 T = TypeVar("T")
 
 
 class RunSupervisor(ABC):
-    """A run, the checkpoint it writes to, and those who ask how it is."""
+    """A run, the checkpoint it writes to, and the threads that wait for it."""
 
     def __init__(
         self, session: SparkSession, checkpoint: Checkpoint, pool: Pool, listener: ProgressListener, name: str
@@ -40,14 +40,14 @@ class RunSupervisor(ABC):
         self._lock = threading.RLock()
         self._stopped = threading.Event()
         self._run: Run | None = None
-        #: The run whose end has been noticed.
+        #: The run whose end has been handled.
         self._attended: Run | None = None
         self._listening = False
         self._problem: PanewiseError | None = None
 
     @property
     def query(self) -> StreamingQuery:
-        """Spark's own query. Another one after a query has joined that needed other columns or panes."""
+        """Spark's own query. It changes when a query joins that needs other columns or panes."""
         return self._current_run.query
 
     @property
@@ -60,13 +60,14 @@ class RunSupervisor(ABC):
         """Start a run for the queries of the pool."""
 
     def _acquire_lease(self) -> None:
-        """Have the checkpoint, again where it was let go; who has lost it to another pipeline does not come back."""
+        """Acquire the lease, also again after a release; a pipeline that lost the checkpoint to another one stays
+        out."""
         if self._problem is not None:
             raise self._problem
         self._lease.acquire()
 
     def _release_when_over(self) -> None:
-        """Let others have the checkpoint once the run is over."""
+        """Release the checkpoint once the run is over."""
         with self._lock:
             if self._run is not None and not self.query.isActive:
                 self._lease.release()
@@ -77,14 +78,14 @@ class RunSupervisor(ABC):
             self._session.streams.addListener(self._listener)
 
     def _remove_listener(self) -> None:
-        """Spark would go on speaking to a listener that is gone, and through Connect wait for it for ever."""
+        """Remove the listener: Spark would keep calling it, and through Connect wait for it for ever."""
         if self._listening:
             self._listening = False
             self._listener.ended.wait(1.0)
             self._session.streams.removeListener(self._listener)
 
     def _record_last_batches(self) -> None:
-        """Hear of the last batches of queries that have ended before their listener was told."""
+        """Record the last batches of queries that ended before their listener was called."""
         for progress in self.query.recentProgress:
             self._listener.record_progress(progress)
 
@@ -93,7 +94,7 @@ class RunSupervisor(ABC):
             self._call_spark(self.query.stop)
 
     def _handle_end(self) -> None:
-        """Notice that the run has failed, also where nobody waits for it; whoever does is told why."""
+        """Handle the failure of the run, also if no thread waits for it; a waiting thread receives the reason."""
         current = self._current_run
         if current is not self._attended and not self._call_spark(lambda: current.query.isActive):
             self._attended = current
@@ -101,7 +102,7 @@ class RunSupervisor(ABC):
                 self._with_recovery(lambda run: run.ends_within(POLL))
 
     def _with_recovery(self, action: Callable[[Run], T]) -> T:
-        """Do something with the run; where it fails because of a query, do it again without that query."""
+        """Do something with the run; if it fails because of a query, do it again without that query."""
         while True:
             current = self._current_run
             try:
@@ -111,10 +112,10 @@ class RunSupervisor(ABC):
                     raise self._explain_failure(problem) from problem
 
     def _recover(self, current: Run, problem: Exception) -> bool:
-        """Start again without the queries that made a run fail; False where none is to blame."""
+        """Start again without the queries that made a run fail; False if no query did."""
         with self._lock:
             if self._run is current:
-                # What fails while it is stopped fails again, and is suspended, when it is started again.
+                # A failure during the stop occurs again, and is handled, at the next start.
                 if self._stopped.is_set():
                     return False
                 self._acquire_lease()
@@ -124,14 +125,14 @@ class RunSupervisor(ABC):
             return True
 
     def _call_spark(self, action: Callable[[], Any]) -> Any:
-        """Do something in Spark; what goes wrong is said in one sentence."""
+        """Call Spark; a failure becomes one sentence."""
         try:
             return action()
         except (PySparkException, Py4JError) as problem:
             raise self._explain_failure(problem) from problem
 
     def _explain_failure(self, problem: Exception) -> PanewiseError:
-        """Why Spark failed; a file that it could not read may be removed from now on."""
+        """Why Spark failed; a file that it could not read is recorded, so that it may be removed."""
         if (file := unreadable_file(problem)) is not None:
             self._checkpoint.record_unreadable(file)
         return explain_failure(problem)

@@ -1,4 +1,4 @@
-"""Queries that fail are suspended, and come back: what is written down about it, and what they missed."""
+"""Suspension of queries that fail, and their return: the records of it, and the results they missed."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ log = logging.getLogger("panewise.pipeline")
 
 @dataclass(frozen=True, eq=False)
 class SuspendedQueries:
-    """The suspended queries of a pipeline, by its control log and its dead letters."""
+    """The suspended queries of a pipeline, from its control log and its dead letters."""
 
     checkpoint: Checkpoint
     listener: ProgressListener
     name: str
 
     def reasons(self) -> dict[str, DeadLetter]:
-        """Why queries are suspended, or their sinks."""
+        """Why queries, or their sinks, are suspended."""
         known = self.checkpoint.control.known_queries()
         queries = {name: query.suspension for name, query in known.items() if query.suspension is not None}
         return self.checkpoint.dead_letters.sink_suspensions() | queries
 
     def update_metrics(self) -> None:
-        """Let the metrics tell of them."""
+        """Write the suspensions into the metrics."""
         self.listener.record_suspensions({name: str(letter) for name, letter in self.reasons().items()})
 
     def suspend(self, run: Run, pool: Pool, problem: Exception) -> bool:
-        """Take the queries out of a pool that made a run fail, and write down why; False where none is to blame."""
+        """Remove from a pool the queries that made a run fail, and record why; False if no query did."""
         letters = [letter for letter in queries_at_fault(run, pool, problem) if letter.query in pool.queries]
         for letter in letters:
             path = self.checkpoint.dead_letters.write(letter, pool.queries[letter.query].text)
@@ -57,7 +57,7 @@ class SuspendedQueries:
         return self.checkpoint.dead_letters.sink_suspension(name) is not None
 
     def deliver(self, name: str, outlets: SinkRouting, session: SparkSession, writer: str) -> None:
-        """Let the sinks of a query take what waits for them."""
+        """Write the waiting results of a query to its sinks."""
         try:
             outlets.deliver_waiting(session, name, writer)
         except Exception as problem:
@@ -68,7 +68,7 @@ class SuspendedQueries:
         self.update_metrics()
 
     def resume_command(self, command: dict[str, Any], delivered: bool) -> dict[str, Any]:
-        """The command that lets a query join again; the same where only its sinks were suspended."""
+        """The command by which a query joins again, also if only its sinks were suspended."""
         name, known = command["name"], self.checkpoint.control.known_queries()
         if name not in known:
             raise BindProblem(f"there is no query {name!r}", fix=did_you_mean(name, known or ["register"]))

@@ -53,7 +53,7 @@ def spark_type(kind: pa.DataType) -> str:
 
 
 def type_text(kind: DataType) -> str:
-    """A type of Spark in the words of `spark_type`: equal for equal types, whoever wrote them down.
+    """A type of Spark in the words of `spark_type`: equal for equal types, however they were written.
 
     >>> from pyspark.sql.types import ArrayType, LongType, StructType
     >>> type_text(StructType().add("A", ArrayType(LongType())))

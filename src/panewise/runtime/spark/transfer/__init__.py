@@ -1,1 +1,1 @@
-"""What crosses from Spark's JVM into Python, and how."""
+"""What is transferred from Spark's JVM to Python, and how."""

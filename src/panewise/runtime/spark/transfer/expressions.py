@@ -1,4 +1,4 @@
-"""What queries ask of a stream, as Spark SQL over its columns."""
+"""The expressions of queries over a stream, as Spark SQL over its columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from panewise.plan import PanePlan, RowStep, time_span
 from panewise.runtime.spark.types import quote_name, spark_type
 from panewise.window import Rows, Session
 
-#: Times outside of these years are absurd: rejected and counted.
+#: Times outside these years are rejected and counted.
 EARLIEST, LATEST = -5_364_662_400_000_000, 10_413_792_000_000_000  # 1800-01-01, 2300-01-01
 
 
@@ -23,7 +23,7 @@ def counts_rows(plan: PanePlan) -> bool:
 
 
 def source_columns(plan: PanePlan) -> dict[str, str]:
-    """The columns of a source as Spark knows them."""
+    """The columns of a source under the names they have in Spark."""
     return {
         column.name: quote_name(column.name.removeprefix(f"{plan.source.alias}.")) for column in plan.source.columns
     }
@@ -39,12 +39,13 @@ def apply_projections(steps: Sequence[RowStep], columns: dict[str, str]) -> dict
 
 def _expression_sql(scalar: Scalar, columns: Mapping[str, str]) -> str:
     sql = inline_columns(scalar.sql, columns)
-    # The types of results were settled when the query was read; Spark may think of others for the same expression.
+    # The types of results were fixed when the query was bound; Spark may infer others for the same expression.
     return sql if scalar.column is not None else f"CAST({sql} AS {spark_type(scalar.type)})"
 
 
 def filter_sql(plan: PanePlan, sliced: bool) -> str | None:
-    """What rows must pass: all filters below the group, or only those below the window where rows travel."""
+    """The condition that rows must meet: all filters below the group, or only those below the window for unsliced
+    rows."""
     columns, found = source_columns(plan), []
     for step in (*plan.before, *plan.between) if sliced else plan.before:
         match step:
@@ -56,7 +57,7 @@ def filter_sql(plan: PanePlan, sliced: bool) -> str | None:
 
 
 def columns_used(plans: Sequence[PanePlan]) -> list[str]:
-    """The columns of the source that queries read, where rows travel as they are."""
+    """The columns of the source that queries read, where rows are sent unsliced."""
     plan = plans[0]
     prefix = f"{plan.source.alias}."
     known = [column.name for column in plan.source.columns]
@@ -72,7 +73,7 @@ def columns_needed(read: Iterable[Iterable[str]], schema: StreamSchema) -> tuple
 
 
 def family_signature(plan: PanePlan) -> str:
-    """What tells a family from others, the same in every run."""
+    """A text that distinguishes a family from others and is the same in every run."""
     before = apply_projections(plan.before, source_columns(plan))
     grouped = apply_projections(plan.between, before)
     asked = [(c.aggregate, [grouped[a] for a in c.arguments]) for c in plan.group.calls]

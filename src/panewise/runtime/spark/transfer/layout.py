@@ -1,8 +1,8 @@
-"""What of a stream crosses from Spark's JVM into Python, and how: decided once for each run of a pipeline.
+"""What part of a stream is transferred from Spark's JVM to Python, and how: decided once for each run of a pipeline.
 
-Filters and computed columns are Spark SQL and stay in the JVM. Every value that crosses costs about a tenth of a
-microsecond, so that each expression crosses once however many queries want it, and a small integer key shares one
-number with its pane where nothing else asks for the time.
+Filters and computed columns are Spark SQL and stay in the JVM. Every transferred value costs about a tenth of a
+microsecond, so that each expression is transferred once however many queries need it, and a small integer key shares
+one number with its pane where nothing else needs the time.
 """
 
 from __future__ import annotations
@@ -29,48 +29,49 @@ PANE_BITS, KEY_BITS = 31, 32
 
 @dataclass(frozen=True, eq=False)
 class FamilyTransfer:
-    """One family of queries: where its columns are among those that cross, and who gets its rows or panes.
+    """One family of queries: its columns among the transferred ones, and the shards that get its rows or panes.
 
-    Relational queries have a lane for every place at which they read a stream; their rows travel as they are.
+    Relational queries have a family transfer for every place at which they read a stream; their rows are sent unsliced.
     """
 
-    #: The same for the same family in every run.
+    #: A text that is the same for the same family in every run.
     signature: str
     home: FamilyKey | RowInputKey
-    #: What is asked of the family; None where relational queries read the stream.
+    #: What the family computes; None where relational queries read the stream.
     plan: PanePlan | None
-    #: How rows are cut; None where they travel as they are, for the reason given.
+    #: How rows are cut into panes; None where they are sent unsliced, for the reason given.
     cuts: Cuts | None
     reason: str | None
-    #: Columns of the group, or of the source where rows travel, and under which names they cross.
+    #: Columns of the group, or of the source for unsliced rows, and the names under which they are transferred.
     columns: Mapping[str, str]
-    #: The column that says which rows pass the filters; None where all do. Others cross too: they move time on.
+    #: The column that is true for rows that pass the filters; None where all do. Other rows are sent too: they advance
+    #: time.
     flag: str | None
-    #: The same for the filters below the window only: late rows are counted before the others.
+    #: The same for the filters below the window only: late rows are counted before the other filters.
     entering: str | None
-    #: The first and last time of rows that count at all.
+    #: The first and last time of rows that can be in a window.
     span: tuple[int, int]
-    #: The columns whose values decide the shard, and the shard where there is none.
+    #: The columns whose values decide the shard, and the shard if there are none.
     routed: tuple[str, ...]
     shard: int
 
     @property
     def route(self) -> tuple[str, ...] | int:
-        """Equal where lanes send a row to the same shard."""
+        """Equal for family transfers that send a row to the same shard."""
         return self.routed or self.shard
 
     @property
     def needs_newest(self) -> bool:
-        """Whether it matters how far the items reach: nothing leaves the windows by itself."""
+        """Whether the newest item matters: nothing leaves the windows by itself."""
         if self.plan is None:
-            # Where all rows meet in one shard, it sees for itself.
+            # If all rows go to one shard, that shard finds it itself.
             return bool(self.routed)
         return isinstance(self.plan.window, Landmark | Varying)
 
 
 @dataclass(frozen=True)
 class KeyPanePacking:
-    """A key and a pane in one number: the pane counts from `first`, the key stands above it, NULL is the sign."""
+    """A key and a pane in one number: the pane counts from `first`, the key is in the higher bits, NULL is the sign."""
 
     key: str
     sql: str
@@ -80,7 +81,7 @@ class KeyPanePacking:
 
 @dataclass(frozen=True, eq=False)
 class StreamTransfer:
-    """The part of one stream that crosses."""
+    """The part of one stream that is transferred."""
 
     stream: str
     schema: StreamSchema
@@ -89,21 +90,21 @@ class StreamTransfer:
     #: The time of a row in ticks, and whether it can be used, as Spark SQL.
     time: str
     usable: str
-    #: Names and expressions of the columns that cross.
+    #: Names and expressions of the transferred columns.
     select: tuple[tuple[str, str], ...]
     lanes: tuple[FamilyTransfer, ...]
     packing: KeyPanePacking | None
-    #: The panes by which late rows are counted: no edge of any sliced lane falls inside.
+    #: The panes by which late rows are counted: no edge of any sliced family lies inside one.
     tally: Cuts | None
 
     @property
     def counted_by_panes(self) -> bool:
-        """Whether the panes of the only family tell how many rows there were."""
+        """Whether the panes of the only family give the number of rows."""
         return len(self.lanes) == 1 and self.lanes[0].cuts is not None and self.lanes[0].flag == self.lanes[0].entering
 
     @property
     def by_filter(self) -> dict[tuple[str | None, tuple[int, int]], list[FamilyTransfer]]:
-        """Sliced lanes by filter and span, by which late rows are counted."""
+        """Sliced families by filter and span, by which late rows are counted."""
         found: dict[tuple[str | None, tuple[int, int]], list[FamilyTransfer]] = {}
         for lane in self.lanes:
             if lane.cuts is not None:
@@ -124,11 +125,11 @@ class Layout:
         return [lane for crossing in self.crossings for lane in crossing.lanes]
 
     def family_transfer(self, signature: str) -> FamilyTransfer | None:
-        """The lane of a family; None once its last query has gone."""
+        """The transfer of a family; None once its last query was revoked."""
         return next((lane for lane in self.family_transfers if lane.signature == signature), None)
 
     def explain(self) -> list[str]:
-        """A line for each lane: whether its rows are sliced before they meet."""
+        """A line for each family transfer: whether its rows are sliced before they reach a shard."""
         reasons = [
             f"rows travel as they are: {lane.reason}" if lane.reason else "rows are sliced"
             for lane in self.family_transfers
@@ -136,7 +137,7 @@ class Layout:
         return [f"lane {number}: {reason}" for number, reason in enumerate(reasons, start=1)]
 
     def covers(self, plan: PanePlan | RowPlan | FramePlan) -> bool:
-        """Whether a query can join without changing what crosses."""
+        """Whether a query can join without a change of the transferred columns."""
         if not isinstance(plan, PanePlan):
             lanes = {lane.home: lane for lane in self.family_transfers}
             inflows = {RowInputKey(plan.shard_key, source.alias): names for source, names in plan.read_columns.items()}

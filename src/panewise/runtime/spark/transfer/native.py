@@ -1,6 +1,6 @@
-"""Panes that Spark itself aggregates: on bounded input the JVM groups rows faster than they could cross.
+"""Panes that Spark itself aggregates: on bounded input the JVM groups rows faster than they could be transferred.
 
-Each column of states says which aggregates of Spark SQL its words are made of. Sums stay exact: integers in two words,
+Each kind of states names the aggregates of Spark SQL that make its words. Sums stay exact: integers in two words,
 floats split into two halves whose sums are exact unless magnitudes within one pane differ by more than about 2**17.
 """
 
@@ -29,14 +29,14 @@ from panewise.runtime.spark.transfer.layout import TIME_COLUMN, FamilyTransfer, 
 from panewise.runtime.spark.transfer.plan import pane_number_sql
 from panewise.runtime.spark.transfer.slice import build_messages, message_batch, tally_table, task_position
 
-#: A double times this loses its lower half when the product is taken back (Dekker).
+#: A double times this loses its lower half when the product is subtracted again (Dekker).
 _SPLIT = 134_217_729
 #: Beyond this the product would overflow.
 _HUGE = "1e290D"
 
 
 def aggregate_sql(column: StateArrays, value: str) -> list[str] | None:
-    """The aggregates of Spark SQL that make up the words of a column; None where there are none."""
+    """The aggregates of Spark SQL that make the words of an aggregate's states; None where there are none."""
     match column:
         case CountStates():
             return [f"COUNT({value})"]
@@ -51,7 +51,7 @@ def aggregate_sql(column: StateArrays, value: str) -> list[str] | None:
 
 
 def _float_sums(v: str) -> list[str]:
-    """NaN and the infinities are beyond any bound, as in Spark, and only leave their marks."""
+    """The SQL of exact sums; NaN and the infinities are beyond any bound, as in Spark, and are only marked."""
     plain, infinite = f"IF(ABS({v}) < {_HUGE}, {v}, 0D)", "DOUBLE('inf')"
     upper = f"({_SPLIT} * {plain} - ({_SPLIT} * {plain} - {plain}))"
     lower = f"IF(ABS({v}) < {_HUGE}, {v} - {upper}, IF(ABS({v}) < {infinite}, {v}, 0D))"
@@ -106,13 +106,13 @@ def _passes_sql(flag: str | None) -> str:
 
 
 def _filtered_sql(lane: FamilyTransfer, value: str) -> str:
-    """A value where a row passes the filters."""
+    """A value if a row passes the filters, else NULL."""
     return f"IF({_passes_sql(lane.flag)}, {value}, NULL)"
 
 
 @dataclass(frozen=True, eq=False)
 class NativePanes:
-    """Panes of the only family of a stream, grouped by Spark; `parts` makes up the words of each column."""
+    """Panes of the only family of a stream, grouped by Spark; `parts` make the state words of each aggregate."""
 
     layout: Layout
     crossing: StreamTransfer
@@ -120,7 +120,7 @@ class NativePanes:
     parts: tuple[tuple[str, ...], ...]
 
     def group_rows(self, rows: DataFrame) -> DataFrame:
-        """One row for each group and pane; `rows` has the columns that cross, unpacked."""
+        """One row for each group and pane; `rows` has the transferred columns, unpacked."""
         (lane,) = self.crossing.lanes
         assert lane.cuts is not None
         assert lane.plan is not None

@@ -1,4 +1,4 @@
-"""Laying out what crosses: each expression once, under one name, and a small key with its pane in one number."""
+"""Plans the transfer: each expression once, under one name, and a small key with its pane in one number."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ from panewise.runtime.spark.types import quote_name
 
 
 def plan_transfer(pool: Pool, shards: int, always: Collection[str] = ()) -> Layout:
-    """The layout for all queries of a pool. Streams in `always` are read also where no query asks for them:
-    Spark does not go on with a checkpoint that knows other sources."""
+    """The layout for all queries of a pool. Streams in `always` are read also if no query reads them: Spark does not
+    continue a checkpoint that has other sources."""
     families: dict[str, dict[FamilyKey, list[PanePlan]]] = {}
     read: dict[str, dict[RowInputKey, ReadColumns]] = {}
     for standing in pool.queries.values():
@@ -68,7 +68,7 @@ def plan_transfer(pool: Pool, shards: int, always: Collection[str] = ()) -> Layo
 
 @dataclass(frozen=True)
 class ReadColumns:
-    """What relational queries of one home read of a stream, and the column by which its rows are spread."""
+    """What the relational queries of one shard key read of a stream, and the column by which its rows are divided."""
 
     names: dict[str, None]
     route: str | None
@@ -76,7 +76,7 @@ class ReadColumns:
 
 @dataclass
 class _TransferBuilder:
-    """A crossing in the making: expressions by text, each under one name."""
+    """Builds one stream transfer: expressions by text, each under one name."""
 
     stream: str
     pool: Pool
@@ -134,7 +134,7 @@ class _TransferBuilder:
         """A place at which relational queries read the stream."""
         told = sorted(f"{stream} {alias} {column}" for stream, alias, column in home.home)
         signature = fingerprint({"home": told, "alias": home.alias})
-        # All streams of a home meet in one shard where they cannot be spread.
+        # All streams of a shard key go to one shard if they cannot be divided.
         shard = zlib.crc32(fingerprint({"home": told}).encode()) % self.shards
         columns = {name: self._column_name(name) for name in reading.names}
         routed = (self._expression_name(quote_name(reading.route)),) if reading.route is not None else ()
@@ -147,7 +147,7 @@ class _TransferBuilder:
         return self._expression_name(flag) if flag else None
 
     def _choose_packing(self, lanes: Sequence[FamilyTransfer], schema: StreamSchema) -> KeyPanePacking | None:
-        """How key and pane share a number; None where they cannot."""
+        """How key and pane share a number; None if they cannot."""
         lane = lanes[0]
         plan = lane.plan
         if plan is None or lane.cuts is None or not lane.cuts.uniform or len(plan.group.keys) != 1:
@@ -168,7 +168,7 @@ class _TransferBuilder:
         return KeyPanePacking(key, sql, grouping.keys.types[0], first)
 
     def _column_name(self, column: str) -> str:
-        """The name under which a column of the stream crosses; its time crosses anyway, in ticks."""
+        """The name under which a column of the stream is transferred; its time is transferred anyway, in ticks."""
         return (
             TIME_COLUMN if column == self.pool.streams[self.stream].time else self._expression_name(quote_name(column))
         )

@@ -1,4 +1,4 @@
-"""Who wants a row: which filters it passes, as one number for each combination of them that occurs."""
+"""Which filters a row passes, as one number for each combination of filters that occurs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from panewise.aggregate import Int64Array
 
 Flags = npt.NDArray[np.bool_]
 
-#: So many filters are put into one number at a time.
+#: So many filters are packed into one number at a time.
 FILTERS_PER_WORD = 60
 
 
 class FilterCombinations:
-    """The combinations of filters among the rows of a task, numbered as they come."""
+    """The combinations of filters among the rows of a task, numbered in the order of appearance."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, ...], int] = {}
@@ -26,7 +26,7 @@ class FilterCombinations:
         return [list(filters) for filters in self._numbers]
 
     def number_rows(self, passing: Sequence[Flags], rows: int) -> Int64Array:
-        """For each row the number of its combination; `passing` tells of each filter which rows pass it."""
+        """For each row the number of its combination; `passing` has the rows that pass each filter."""
         codes: Int64Array = np.zeros(rows, np.int64)
         found: list[tuple[int, ...]] = [()]
         for start in range(0, len(passing), FILTERS_PER_WORD):
@@ -42,7 +42,7 @@ class FilterCombinations:
 
 
 def _distinct_values(values: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """The different values, and which of them each one is."""
+    """The different values, and for each value its index among them."""
     if (values == values[0]).all():
         return values[:1], np.zeros(len(values), np.int64)
     return np.unique(values, return_inverse=True)
@@ -53,7 +53,7 @@ def _set_bits(word: int, first: int) -> tuple[int, ...]:
 
 
 def count_by_pane(ends: Int64Array, wanted: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Rows by the end of their pane and by who wants them, and how many there are of each."""
+    """Row counts by the end of the pane and by filter combination."""
     width = int(wanted.max()) + 1
     panes, places = np.unique(ends, return_inverse=True)
     pairs, rows = np.unique(places * width + wanted, return_counts=True)

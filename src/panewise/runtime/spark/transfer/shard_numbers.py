@@ -8,9 +8,10 @@ from panewise.core.errors import StateProblem
 
 
 def labels_of(session: SparkSession, shards: int) -> tuple[int, ...]:
-    """Numbers that Spark's hash sends to as many different partitions; plain numbers would meet in some of them."""
+    """Numbers that Spark's hash sends to as many different partitions; with 0, 1, 2 ... some would share a
+    partition."""
     numbers = ", ".join(f"({number})" for number in range(16 * shards))
-    # Over an inline table this is answered by the optimiser, without a job.
+    # Over an inline table the optimiser evaluates this, without a job.
     placed = session.sql(f"SELECT label, PMOD(HASH(label), {shards}) AS place FROM VALUES {numbers} AS t(label)")
     found: dict[int, int] = {}
     for row in placed.collect():

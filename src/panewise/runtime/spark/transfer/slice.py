@@ -32,12 +32,12 @@ from panewise.runtime.spark.transfer.layout import (
 )
 from panewise.runtime.spark.transfer.row_filters import FilterCombinations, Flags, count_by_pane
 
-#: Rows looked at together; Spark's own batches are smaller.
+#: Rows processed together; Spark's own batches are smaller.
 ROWS_PER_PASS = 1 << 18
-#: Rows that travel as they are leave in messages of about so many bytes.
+#: Unsliced rows are sent in messages of about so many bytes.
 MAX_MESSAGE_BYTES = 32 << 20
 
-#: The column of travelling rows that says where they go.
+#: The column of unsliced rows that holds their shard.
 SHARD_COLUMN = "#shard"
 
 #: One row for each message; `place` orders the messages of a batch.
@@ -73,7 +73,7 @@ class _Task:
     def __init__(self, layout: Layout, crossing: StreamTransfer) -> None:
         self.layout, self.crossing = layout, crossing
         batch, partition = task_position()
-        #: Rows are numbered by batch, partition and place, so that a replay numbers them alike.
+        #: Rows are numbered by batch, partition and place, so that a batch that is done again has the same numbers.
         self.order = ((batch & 0xFFFFFF) << 39) | ((partition & 0xFFF) << 27)
         self.place = partition << 32
         self._reset()
@@ -87,7 +87,7 @@ class _Task:
         self.rows: dict[int, list[pa.Table]] = {}
         self.newest: dict[int, int] = {}
         self.wants = FilterCombinations()
-        #: Rows by pane and by who wants them, where they do not travel.
+        #: Row counts by pane and filter combination, for rows that are not sent.
         self.tallies: list[tuple[Int64Array, Int64Array, Int64Array]] = []
         self.rows_in = self.rejected = 0
         self.first, self.last, self.bytes = 2**62, -(2**62), 0
@@ -124,7 +124,7 @@ class _Task:
             self._enter(number, lane, arrays, _TaskRows(times, order, wanted.get(lane.route)), passing[lane.flag])
 
     def _wanted_by_route(self, times: Int64Array, passing: Mapping[str | None, Any]) -> dict[object, Int64Array]:
-        """For each route the numbers of who wants the rows that travel by it; the others are tallied."""
+        """For each route the filter combinations of the rows sent by it; the other rows are tallied."""
         if self.crossing.counted_by_panes:
             return {}
         filters = self.crossing.by_filter
@@ -175,7 +175,7 @@ class _Task:
         self.bytes += table.nbytes
 
     def _note_newest(self, number: int, lane: FamilyTransfer, times: Int64Array) -> None:
-        """Note how far the items reach that enter windows that do not forget."""
+        """Note the newest items that enter windows which items never leave by themselves."""
         first, last = lane.span
         inside = times[(times >= first) & (times <= last)]
         if len(inside):
@@ -187,7 +187,7 @@ class _Task:
         return shards_of([arrays[name] for name in lane.routed], rows, self.layout.shards)
 
     def _take_packed(self, arrays: dict[str, pa.Array]) -> None:
-        """Key and pane from one number."""
+        """Take rows whose key and pane are in one number."""
         (lane,), packing = self.crossing.lanes, self.crossing.packing
         assert packing is not None
         assert lane.cuts is not None
@@ -199,7 +199,7 @@ class _Task:
         columns[packing.key] = pa.array(keys, packing.type, mask=missing if missing.any() else None)
         self.slicers[0].take_numbered(pa.table(columns), numbers)
         shift = self.layout.boundary.shift
-        # Times are known up to their pane; time has surely come to the first tick of the newest one.
+        # Times are known up to their pane; the watermark has surely reached the first tick of the newest one.
         first, last = (lane.cuts.start(int(number)) + 1 - shift for number in (numbers.min(), numbers.max()))
         self._extend_span(first, last)
         self.newest[0] = max(self.newest.get(0, -(2**62)), lane.cuts.end(int(numbers.max())) - shift)
@@ -221,7 +221,7 @@ class _Task:
         return found
 
     def _pane_tally(self) -> pa.Table:
-        """How many rows lie in which pane, and who wants them."""
+        """How many rows lie in each pane, by filter combination."""
         if self.crossing.counted_by_panes:
             return tally_of(self.slicers[0])
         return tally_table([entry for some in self.tallies for entry in zip(*(c.tolist() for c in some), strict=True)])
@@ -229,7 +229,7 @@ class _Task:
 
 @dataclass(frozen=True, eq=False)
 class _TaskRows:
-    """The times of rows, their order, and who wants those that travel by a route."""
+    """The times of rows, their order, and the filter combinations of those sent by a route."""
 
     times: Int64Array
     order: Int64Array
@@ -244,7 +244,7 @@ def build_messages(
     seen: tuple[int, int] | None,
     newest: Mapping[int, int],
 ) -> list[Tree]:
-    """A message for every shard, also for those without panes: all must hear how far time has come."""
+    """A message for every shard, also for those without panes: all need the watermark."""
     names = [lane.signature for lane in crossing.lanes]
     everyone = {
         "stream": crossing.stream,
@@ -270,7 +270,7 @@ def build_messages(
 def task_position() -> tuple[int, int]:
     """The number of the batch that a task belongs to, and its partition.
 
-    Through Connect Spark does not tell the batch; the clock then puts later batches after earlier ones.
+    Through Connect Spark does not give the batch; the clock then orders later batches after earlier ones.
     """
     context = TaskContext.get()
     if context is None:
@@ -311,14 +311,14 @@ def _passing_rows(arrays: Mapping[str, pa.Array], flag: str | None) -> Any:
 
 
 def _row_flags(places: Any, rows: int) -> Flags:
-    """The same for every row."""
+    """Which rows pass a filter, as a flag for every row."""
     found = np.zeros(rows, bool)
     found[places] = True
     return found
 
 
 def _combine_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Record batches, enough of them together to be worth a pass."""
+    """Concatenate record batches until they are large enough for one pass."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
