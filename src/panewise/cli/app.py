@@ -1,6 +1,7 @@
-"""The command: `run`, `query`, `check`, `explain`, `plot`, `demo`, `serve`, `lookup`; `status` and more for pipelines.
+"""The command: `run`, `query`, `check`, `explain`, `plot`, `demo`, `serve`, `lookup`; `status` and others for
+pipelines.
 
-Each command imports what it needs when it runs, so that help and completion are there at once.
+Each command imports what it needs when it runs, so that help and completion are fast.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def query(
 
 @app.command()
 def check(script: ScriptArgument) -> None:
-    """Say whether a script can be understood and planned, or what is wrong with it; its sources are not read."""
+    """Check whether a script can be bound and planned, and print what is wrong with it; its sources are not read."""
     from panewise.cli.scripts import check_script
 
     if not check_script(console, errors, script):
@@ -117,7 +118,7 @@ def explain(
     svg: Annotated[Path | None, typer.Option(help="Also draw the groups of windows into this file.")] = None,
     boundary: ScriptBoundaryOption = None,
 ) -> None:
-    """Say how the queries of a script are understood and what they share, with reasons."""
+    """Print how the queries of a script are understood and what they share, with reasons."""
     from panewise.cli.scripts import explain_script
 
     explain_script(console, script, svg, boundary)
@@ -134,7 +135,7 @@ def register(
     ] = None,
     wait: WaitOption = 10.0,
 ) -> None:
-    """Let a query join a pipeline, which may run in another process or not at all yet."""
+    """Register a query with a pipeline, which may run in another process or not at all yet."""
     from panewise.cli.controlling import absolute_address, request
 
     start, place = "now" if start_now else "backfill", None if into is None else absolute_address(into)
@@ -147,7 +148,7 @@ def revoke(
     name: Annotated[str, typer.Argument(help="The name of the query.")],
     wait: WaitOption = 10.0,
 ) -> None:
-    """Let a query leave a pipeline; it stays away, also where the script has it, until it is resumed."""
+    """Revoke a query of a pipeline; it stays revoked, even if the script has it, until it is resumed."""
     from panewise.cli.controlling import request
 
     request(console, checkpoint, "revoke", wait, name=name)
@@ -159,7 +160,7 @@ def resume(
     name: Annotated[str, typer.Argument(help="The name of the query.")],
     wait: WaitOption = 30.0,
 ) -> None:
-    """Try a query again that was suspended or revoked, or its sinks."""
+    """Resume a query that was suspended or revoked, or its sinks."""
     from panewise.cli.controlling import request
 
     request(console, checkpoint, "resume", wait, name=name)
@@ -175,7 +176,7 @@ def list_(checkpoint: CheckpointArgument, as_json: JsonOption = False) -> None:
 
 @app.command()
 def status(checkpoint: CheckpointArgument, as_json: JsonOption = False) -> None:
-    """Say how a pipeline is; the exit code is 0 when it runs or is finished, and no query is suspended."""
+    """Print the status of a pipeline; the exit code is 0 when it runs or is finished, and no query is suspended."""
     from panewise.cli.controlling import show_status as told
 
     if not told(console, checkpoint, as_json):
@@ -255,7 +256,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of the generator.")] = 7,
     embedded: Annotated[bool, typer.Option("--embedded", help="In this process, as without PySpark.")] = False,
 ) -> None:
-    """Generate a stream of network connections and answer standing queries on it, live, on local Spark."""
+    """Generate a stream of network connections and answer queries on it, live, on local Spark."""
     from panewise.cli.demo import demo as run_demo
 
     run_demo(console, rows, seed, embedded)

@@ -22,13 +22,13 @@ from panewise.runtime.results import ResultFiles
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: So many bytes at the end of the metrics hold the last line.
+#: The last so many bytes of the metrics contain the last line.
 _LAST_LINE_BYTES = 1 << 16
 _PAST_TENSE = {"register": "registered", "revoke": "revoked", "resume": "resumed"}
 
 
 def request(console: Console, folder: Path, op: str, patience: float, **arguments: Any) -> None:
-    """Ask the pipeline of a checkpoint for something, and wait for its answer."""
+    """Write a request to the pipeline of a checkpoint, and wait for its answer."""
     checkpoint = Checkpoint(folder)
     _refuse_early(_read_plan(checkpoint), checkpoint, op, arguments)
     identity = checkpoint.control.request(op, **arguments)
@@ -76,7 +76,7 @@ def _refuse_early(plan: PipelinePlan, checkpoint: Checkpoint, op: str, arguments
 
 
 def queries_of(checkpoint: Checkpoint) -> dict[str, dict[str, Any]]:
-    """All queries of a pipeline: how each of them is, and why."""
+    """All queries of a pipeline, with the status of each and its reason."""
     sinks = checkpoint.dead_letters.sink_suspensions()
     return {
         name: _query_status(query, str(sinks[name]) if name in sinks else None)
@@ -100,7 +100,7 @@ def _query_status(query: QueryRecord, sink: str | None) -> dict[str, Any]:
 
 
 def show_queries(console: Console, folder: Path, as_json: bool) -> None:
-    """The queries of a pipeline, and what has been asked of it but not followed yet."""
+    """Show the queries of a pipeline, and requests that have not been applied yet."""
     checkpoint = Checkpoint(folder)
     _read_plan(checkpoint)
     queries, waiting = queries_of(checkpoint), checkpoint.control.pending_requests()
@@ -118,7 +118,7 @@ def show_queries(console: Console, folder: Path, as_json: bool) -> None:
 
 
 def _show_suspension(console: Console, told: dict[str, Any]) -> None:
-    """Why a query is suspended, and on which row it failed."""
+    """Show why a query is suspended, and on which row it failed."""
     if told["state"] == "suspended":
         console.print(f"  [red]suspended[/red]: {escape(told['reason'])}", highlight=False, soft_wrap=True)
         row = ", ".join(f"{name}={value}" for name, value in told.get("row", {}).items())
@@ -127,7 +127,7 @@ def _show_suspension(console: Console, told: dict[str, Any]) -> None:
 
 
 def show_status(console: Console, folder: Path, as_json: bool) -> bool:
-    """How a pipeline is, as a whole and query by query; says whether all is well."""
+    """Show the status of a pipeline and of each query; returns whether all is well."""
     checkpoint = Checkpoint(folder)
     _read_plan(checkpoint)
     queries, metrics = queries_of(checkpoint), _last_metrics(checkpoint.metrics)
@@ -155,7 +155,7 @@ def show_status(console: Console, folder: Path, as_json: bool) -> bool:
 
 
 def _last_metrics(path: Path) -> dict[str, Any]:
-    """What the pipeline counted last; a line that was cut off does not count."""
+    """The last metrics of the pipeline; an incomplete line is ignored."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, path.stat().st_size - _LAST_LINE_BYTES))
@@ -172,14 +172,14 @@ def _last_metrics(path: Path) -> dict[str, Any]:
 
 
 def absolute_address(address: str) -> str:
-    """An address as the pipeline finds it, which may have been started elsewhere."""
+    """An absolute address, because the pipeline may have been started in another folder."""
     scheme, colon, rest = address.partition(":")
     files = scheme in ("parquet", "csv", "json", "delta") and "://" not in rest
     return f"{scheme}{colon}{Path(rest).absolute()}" if files else address
 
 
 def show_results(console: Console, folder: Path, query: str, follow: bool, rows: int, output: Output) -> None:
-    """The results of a query: all that there are in one, or batch by batch as they come."""
+    """Show the results of a query: all existing ones together, or batch by batch as they are written."""
     batches = results_of(folder, query, follow)
     if follow:
         with suppress(KeyboardInterrupt):
@@ -202,7 +202,7 @@ def _show_table(console: Console, query: str, table: pa.Table, rows: int, output
 
 
 def results_of(folder: Path, query: str, follow: bool, poll: float = 0.5) -> Iterator[pa.Table]:
-    """The results of a query, batch by batch in their order; with `follow`, on and on as they come."""
+    """The results of a query, batch by batch in their order; with `follow`, without end as they are written."""
     checkpoint = Checkpoint(folder)
     _read_plan(checkpoint)
     results = ResultFiles.of(checkpoint, query)

@@ -1,4 +1,4 @@
-"""The demo: a generated stream, a script of standing queries, and their answers, live on local Spark or at once."""
+"""The demo: a generated stream, a script of queries, and their answers, live on local Spark or at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from panewise.runtime.local.script import answer, load, shared_pool
 
 #: Files that the stream is cut into; Spark takes one after the other.
 PARTS = 10
-#: A question that comes up while the others are running.
+#: A query that is registered while the others are running.
 LATECOMER = (
     "SELECT remote_host, COUNT(*) AS n, SUM(sent + received) AS bytes, MAX(received) AS largest "
     "FROM conn [RANGE 2 MINUTES SLIDE 30 SECONDS] GROUP BY remote_host HAVING COUNT(*) >= 40"
@@ -34,7 +34,7 @@ LATECOMER = (
 
 
 def demo(console: Console, rows: int, seed: int, embedded: bool) -> None:
-    """Generate, explain, answer: on local Spark, or in this process where there is no PySpark or none is wanted."""
+    """Generate, explain, answer: on local Spark, or in this process if there is no PySpark or the user prefers it."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="panewise-demo-") as name:
         folder = Path(name)
@@ -69,7 +69,7 @@ def _answer_here(console: Console, script: BoundScript, folder: Path) -> None:
 
 
 def _answer_on_spark(answers: LiveResults, script: BoundScript, folder: Path, rows: int) -> None:
-    """Start, watch, let a query join and leave, finish."""
+    """Start, show results, register and revoke a query, finish."""
     from panewise import spark
     from panewise.runtime.spark import start_script
 
@@ -107,7 +107,7 @@ def _write_parts(table: pa.Table, folder: Path) -> None:
 
 
 class LiveResults:
-    """What the queries said last, shown live where there is a terminal."""
+    """The newest results of the queries, shown live on a terminal."""
 
     def __init__(self, console: Console, began: float) -> None:
         self.console, self.began = console, began
@@ -140,7 +140,7 @@ class LiveResults:
 
 
 def _watch(answers: LiveResults, pipeline: Any) -> None:
-    """Show answers until all parts have been read; meanwhile a query joins, and leaves again."""
+    """Show answers until all parts have been read; meanwhile a query is registered and revoked again."""
     with Live(console=answers.console, refresh_per_second=4, vertical_overflow="crop", transient=True) as live:
         while pipeline.metrics.batch < PARTS - 1:
             batch = pipeline.metrics.batch

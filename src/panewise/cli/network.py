@@ -63,7 +63,7 @@ def connections(rows: int, seed: int, minutes: float = 15.0) -> pa.Table:
 
 
 def _arrivals(rng: np.random.Generator, rows: int, minutes: float) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Arrival times whose rate swells and ebbs, with bursts."""
+    """Arrival times whose rate rises and falls, with bursts."""
     calm = rng.random(rows)
     waves = 0.5 + 0.5 * np.sin(calm * 12.0)
     bursts = rng.choice(rng.random(12), rows) + rng.normal(0, 0.004, rows)
@@ -80,7 +80,7 @@ def _at(minutes: float, share: float) -> int:
 def _hosts(
     rng: np.random.Generator, rows: int, count: int, skew: float, prefix: str
 ) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
-    """Addresses with a few favourites."""
+    """Addresses, of which a few occur much more often."""
     ranks = np.minimum(rng.zipf(skew, rows), count)
     if prefix.count(".") == 3:
         return np.array([f"{prefix}{r}" for r in ranks], object)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Output(StrEnum):
-    """What `--output` offers."""
+    """The values of `--output`."""
 
     TABLE = "table"
     JSON = "json"
@@ -24,7 +24,7 @@ class Output(StrEnum):
 
 
 def choose_queries(names: Sequence[str], printed: Sequence[str], query: str | None, output: Output) -> list[str]:
-    """Which of the queries are shown: the one that is asked for, or those that have no other place to go."""
+    """The queries to show: the requested one, or those without a target."""
     if query is not None and query not in names:
         raise BindProblem(f"there is no query {query!r}", fix=did_you_mean(query, names))
     found = [query] if query is not None else list(printed)
@@ -35,7 +35,7 @@ def choose_queries(names: Sequence[str], printed: Sequence[str], query: str | No
 
 
 def write_results(results: Mapping[str, pa.Table], output: Output) -> None:
-    """Results by the names of their queries: an object of rows in JSON, else the only one."""
+    """Write results by the names of their queries: as an object of rows in JSON, otherwise the only result."""
     from panewise.runtime.json_text import json_bytes, json_rows
 
     if output is Output.JSON:
@@ -46,7 +46,7 @@ def write_results(results: Mapping[str, pa.Table], output: Output) -> None:
 
 
 def write_result(table: pa.Table, output: Output) -> None:
-    """One result: an array of rows in JSON, lines of CSV with a header, or an Arrow stream."""
+    """Write one result: an array of rows in JSON, lines of CSV with a header, or an Arrow stream."""
     import pyarrow as pa
     import pyarrow.csv
 

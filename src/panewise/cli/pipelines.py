@@ -36,7 +36,7 @@ def run_on_spark(
     query: str | None,
     settings: Mapping[str, str],
 ) -> None:
-    """Run a script as a pipeline: over what there is, or on and on until it is interrupted."""
+    """Run a script as a pipeline: over the existing input, or without end until it is interrupted."""
     from panewise import spark
     from panewise.runtime.spark import start_script
 
@@ -84,7 +84,7 @@ def run_on_spark(
 
 
 def settings_of(packages: str | None, conf: Sequence[str]) -> dict[str, str]:
-    """What Spark is started with, besides its defaults."""
+    """The settings with which Spark is started, besides its defaults."""
     found = {"spark.jars.packages": packages} if packages else {}
     for each in conf:
         key, equals, value = each.partition("=")
@@ -95,7 +95,7 @@ def settings_of(packages: str | None, conf: Sequence[str]) -> dict[str, str]:
 
 
 def _total_rows(script: BoundScript, base: Path) -> int | None:
-    """How many rows there are to read, where Parquet files tell it at a glance."""
+    """The number of rows to read, if Parquet files have it in their metadata."""
     total = 0
     for address in script.sources.values():
         scheme, _, rest = address.partition(":")
@@ -111,7 +111,7 @@ def _total_rows(script: BoundScript, base: Path) -> int | None:
 
 
 def _show_summary(console: Console, pipeline: Any, script: BoundScript) -> None:
-    """Where results went, and what became of the rows."""
+    """Show the targets of results, and the account of the rows."""
     for name, query in script.queries.items():
         if query.into:
             console.print(f"[bold]{escape(name)}[/bold]: results in {escape(query.into)}")

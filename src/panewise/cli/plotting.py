@@ -36,8 +36,8 @@ def plot_file(
     stream: str = "S",
     boundary: str = "(]",
 ) -> Iterator[str]:
-    """Draw the file's series and the windows of each query into `out`; yields what a user should know of it."""
-    # matplotlib takes a second to load, which the other commands should not wait for.
+    """Draw the file's series and the windows of each query into `out`; yields notes for the user."""
+    # matplotlib takes a second to load, for which the other commands should not wait.
     with require_extra("plot", "panewise plot"):
         from panewise.plot import figure, figure_bytes
 
@@ -80,7 +80,7 @@ def panel(text: str, answer: pa.Table, domain: Domain) -> Panel:
 
     if not {"w_start", "w_end"} <= set(answer.column_names):
         raise BindProblem(f"the answers of {text!r} have no start and end", fix="ask about a window with a SLIDE")
-    # A window without a start or an end reaches as far as time does.
+    # A window without a start or an end is drawn to the end of the time axis.
     starts, ends = _edges(answer["w_start"], MIN_TICK, domain), _edges(answer["w_end"], MAX_TICK, domain)
     level = next(iter(levels(answer)), None)
     if level is None:
@@ -108,7 +108,7 @@ def _is_numeric(kind: pa.DataType) -> bool:
 
 
 def _floats(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
-    """Numbers as near as a picture needs them; NULL is NaN."""
+    """Numbers as precise as a picture needs them; NULL is NaN."""
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
 
 

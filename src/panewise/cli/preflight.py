@@ -16,9 +16,9 @@ from panewise.cql import BoundScript
 from panewise.engine import Pool
 from panewise.runtime.checkpoint import Checkpoint
 
-#: What a checkpoint may hold before there is a plan: what a start that failed has left.
+#: The files that a failed start may have left in a checkpoint without a plan.
 _LEFTOVERS = {"spark.log", "owners"}
-#: Connectors that Spark does not bring along, and how their files begin.
+#: Connectors that are not part of Spark, and how the names of their files begin.
 _CONNECTORS = {
     "kafka": ("org.apache.spark:spark-sql-kafka-0-10_2.13:{}", "spark-sql-kafka-0-10"),
     "delta": ("io.delta:delta-spark_4.2_2.13:4.4.0", "delta-spark"),
@@ -68,7 +68,7 @@ def _refuse_connectors(script: BoundScript, settings: Mapping[str, str]) -> None
 
 
 def _has_connector(scheme: str, settings: Mapping[str, str]) -> bool:
-    """Whether a connector is among the jars of Spark, or may be among those that it is given otherwise."""
+    """Whether a connector is among the jars of Spark, or may come from another setting."""
     homes = [Path(os.environ["SPARK_HOME"])] if "SPARK_HOME" in os.environ else []
     if (spec := find_spec("pyspark")) is not None and spec.origin is not None:
         homes.append(Path(spec.origin).parent)
@@ -79,7 +79,7 @@ def _has_connector(scheme: str, settings: Mapping[str, str]) -> bool:
 
 
 def _refuse_java() -> None:
-    """Refuse to start Spark without a Java that it runs on."""
+    """Refuse to start Spark without a suitable version of Java."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
     fix = f"install Java {_OLDEST_JAVA} or 21 and set JAVA_HOME"

@@ -16,9 +16,9 @@ from panewise.core.schema import Stream
 from panewise.runtime.local import run
 from panewise.runtime.local.files import read_undeclared
 
-#: Integers that are called so are taken for time where nothing looks more like it.
+#: Integer columns with these names are taken as time if no other column looks more like it.
 TIME_NAMES = ("t", "ts", "time", "timestamp")
-#: Values of a text column that are tried before all of them are.
+#: How many values of a text column are tried before all of them.
 SAMPLE_ROWS = 1000
 
 
@@ -33,7 +33,7 @@ def query_file(
     rows: int,
     output: Output,
 ) -> None:
-    """Answer a query over a file, which it calls S, or by the file's name without its ending."""
+    """Answer a query over a file, which the query calls S or by the file's name without its ending."""
     table = read_undeclared(data)
     if time is None:
         time, reason = guess_time(table)
@@ -48,7 +48,7 @@ def query_file(
 
 
 def guess_time(table: pa.Table) -> tuple[str, str]:
-    """The column that is probably meant by time, and why: the first timestamp, or what can be read as one."""
+    """The column that is probably the time, and why: the first timestamp, or the first that can be read as one."""
     stamps = [field.name for field in table.schema if pa.types.is_timestamp(field.type)]
     if stamps:
         return stamps[0], "the only timestamp" if len(stamps) == 1 else f"the first of {len(stamps)} timestamps"
@@ -75,7 +75,7 @@ def with_timestamps(table: pa.Table, time: str) -> pa.Table:
 
 
 def to_timestamps(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Days and text as timestamps, without a zone where they name none; None where values are something else."""
+    """Days and text as timestamps, without a zone where they have none; None for other values."""
     if pa.types.is_date(column.type):
         return column.cast(pa.timestamp("us"))
     if not pa.types.is_string(column.type) or column.null_count == len(column):
@@ -89,7 +89,7 @@ def to_timestamps(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
 
 
 def mostly_stamps(column: pa.ChunkedArray) -> bool:
-    """Whether more than half of the first values read as timestamps, so that time is probably meant."""
+    """Whether more than half of the first values can be read as timestamps, so that the column is probably the time."""
     if not pa.types.is_string(column.type):
         return False
     tried = column.slice(0, SAMPLE_ROWS).drop_null()
@@ -97,10 +97,10 @@ def mostly_stamps(column: pa.ChunkedArray) -> bool:
 
 
 def _unreadable(name: str, column: pa.ChunkedArray) -> SchemaProblem:
-    """Says which value of a column is the first that keeps it from being time."""
+    """A sentence that names the first value of a column that cannot be read as a time."""
     rows = pc.indices_nonzero(pc.is_valid(column))
     values = column.drop_null()
-    # As many values as `readable` read as timestamps together, and as many as `beyond` do not.
+    # The first `readable` values can be read as timestamps together, the first `beyond` cannot.
     readable, beyond = 0, len(values)
     while beyond - readable > 1:
         middle = (readable + beyond) // 2

@@ -35,7 +35,7 @@ def run_locally(
     output: Output,
     query: str | None,
 ) -> None:
-    """Answer every query of a script and show what became of it."""
+    """Answer every query of a script and show the results."""
     told = console if output is Output.TABLE else errors
     with told.status("reading the script") as status:
         script = load(path, HOST)
@@ -55,7 +55,7 @@ def run_locally(
 
 
 def explain_script(console: Console, path: Path, svg: Path | None, boundary: str | None = None) -> None:
-    """Say how each query of a script is understood, then what they share."""
+    """Print how each query of a script is understood, then what they share."""
     script = load(path, HOST)
     for line in describe_inferred_columns(script):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -71,7 +71,8 @@ def explain_script(console: Console, path: Path, svg: Path | None, boundary: str
 
 
 def check_script(console: Console, errors: Console, path: Path) -> bool:
-    """Bind and plan every query of a script without reading its sources; says whether all is well, or what is not."""
+    """Bind and plan every query of a script without reading its sources; returns whether all is well, and prints
+    problems."""
     script, problems = load_with_problems(path, HOST)
     problems += _planning_problems(script)
     for problem in problems:
@@ -84,7 +85,7 @@ def check_script(console: Console, errors: Console, path: Path) -> bool:
 
 
 def _planning_problems(script: BoundScript) -> list[PanewiseError]:
-    """Why queries that are understood cannot be planned."""
+    """Why bound queries cannot be planned."""
     problems: list[PanewiseError] = []
     pool = Pool(script.streams, script.boundary_or(None), host=HOST, bounded=True)
     for query in script.queries.values():

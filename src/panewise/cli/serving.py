@@ -29,7 +29,7 @@ from panewise.serve.requests import LookupRequest, ResolvedLookup
 #: The environment variable that holds the token, so that no list of processes shows it.
 TOKEN_VARIABLE = "PANEWISE_TOKEN"
 
-#: Whoever reads a log himself may ask for anything.
+#: No limits, for a user who reads a log directly.
 _NO_LIMITS = Limits(windows=1 << 40, keys=1 << 40, cells=1 << 40, rows=1 << 40, bytes=1 << 60)
 
 
@@ -65,7 +65,7 @@ def show_lookup(
     output: Output,
     token: str | None,
 ) -> None:
-    """Ask a server, or a log itself, and show what was found."""
+    """Ask a server, or read a log directly, and show the answer."""
     remote = place.startswith(("http://", "https://"))
     ask = LookupRequest(query or "", list(at) or None, window, texts=list(keys) or None)
     table = _look_up_on_server(place, ask, token) if remote else _look_up_in_log(Path(place), ask)
@@ -76,7 +76,7 @@ def show_lookup(
 
 
 def _look_up_in_log(folder: Path, ask: LookupRequest) -> pa.Table:
-    """What a log holds, without a server."""
+    """The answer from a log, without a server."""
     tails = LogReaders([folder])
     tails.poll()
     for problem in tails.problems:
@@ -89,7 +89,7 @@ def _look_up_in_log(folder: Path, ask: LookupRequest) -> pa.Table:
 
 
 def _look_up_on_server(url: str, ask: LookupRequest, token: str | None) -> pa.Table:
-    """What a server answers."""
+    """The answer from a server."""
     name = ask.query or _only_query(url, token)
     if len(name.split()) > 1:
         if ask.texts is not None:
@@ -107,7 +107,7 @@ def _number_or_text(text: str) -> int | str:
 
 
 def _only_query(url: str, token: str | None) -> str:
-    """The query of a server that has one only."""
+    """The query of a server that has only one."""
     names = [query["name"] for query in json.loads(_fetch(f"{_base_url(url)}/queries", token))["queries"]]
     if len(names) != 1:
         known = ", ".join(names) or "none yet"

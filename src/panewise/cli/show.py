@@ -16,7 +16,7 @@ from panewise.runtime.local.script import QueryAnswer
 
 
 def show_answer(console: Console, answer: QueryAnswer, rows: int) -> None:
-    """One query's result: where it went, or its first rows, and the account of its streams."""
+    """Show one query's result: its target, or its first rows, and the account of its streams."""
     table = answer.outcome.table
     if not rows:
         console.print(f"[bold]{escape(answer.query.name)}[/bold]: {table.num_rows:,} rows")
@@ -30,14 +30,14 @@ def show_answer(console: Console, answer: QueryAnswer, rows: int) -> None:
 
 
 def show_result(console: Console, title: str, table: pa.Table, rows: int) -> None:
-    """The first rows of a result, and how many more there are."""
+    """Show the first rows of a result, and how many more there are."""
     console.print(result_table(title, table.slice(0, rows)))
     if table.num_rows > rows:
         console.print(f"... {table.num_rows - rows:,} more rows", style="dim")
 
 
 def show_account(console: Console, outcome: Outcome) -> None:
-    """Of streams with rows that were not used, or not everywhere: how many and why."""
+    """For streams with rows that were not used, or not everywhere: show how many and why."""
     for name, account in outcome.accounting.items():
         if account.late or account.rejected or account.partly_late:
             console.print(

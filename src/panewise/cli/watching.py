@@ -1,4 +1,4 @@
-"""Watching a pipeline: a bar on a terminal, a line a batch elsewhere, and results as they come."""
+"""Shows a running pipeline: a bar on a terminal, a line for each batch elsewhere, and results as they are written."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from panewise.runtime.results import ResultFiles
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: What is told of a pipeline after a batch.
+#: What is printed of a pipeline after a batch.
 ProgressCallback: TypeAlias = Callable[[Any], None]
 
 
 def show_start(console: Console, script: BoundScript, checkpoint: Path) -> None:
-    """One line on what has been started."""
+    """Print one line about the pipeline that was started."""
     streams = ", ".join(f"{name} from {script.sources[name]}" for name in script.streams if name in script.sources)
     queries = ", ".join(script.queries)
     _print_line(console, f"started: {streams}; queries {queries}; checkpoint {checkpoint}")
@@ -31,7 +31,7 @@ def show_start(console: Console, script: BoundScript, checkpoint: Path) -> None:
 
 @contextmanager
 def log_to_console(console: Console) -> Iterator[None]:
-    """Tell meanwhile what pipelines log: queries that join, leave or are suspended, and why."""
+    """Print meanwhile what pipelines log: queries that join, leave or are suspended, and why."""
 
     class ConsoleHandler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -49,7 +49,7 @@ def log_to_console(console: Console) -> Iterator[None]:
 
 
 def watch(console: Console, pipeline: Any, total: int | None, arrived: Callable[[], None]) -> None:
-    """Wait for the end of a pipeline, and tell of its batches; `arrived` looks for results."""
+    """Wait for the end of a pipeline, and print its batches; `arrived` looks for results."""
     with _progress_bar(console, total) if console.is_terminal else _progress_lines(console) as tell:
         while not pipeline.await_end(timeout=0.5):
             tell(pipeline.metrics)
@@ -94,11 +94,11 @@ def _print_line(console: Console, line: str) -> None:
 
 
 class NewResults:
-    """Hands over results of some queries as their batches are written."""
+    """Returns results of some queries as their batches are written."""
 
     def __init__(self, checkpoint: Path, names: Sequence[str], show: Callable[[str, pa.Table], None]) -> None:
         self.checkpoint, self.names, self.show = Checkpoint(checkpoint), names, show
-        # Those of earlier runs have been shown by them.
+        # Results of earlier runs were shown by those runs.
         self.seen = {batch for name in names for batch in self._batches(name)}
 
     def _batches(self, name: str) -> list[Path]:

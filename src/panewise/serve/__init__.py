@@ -1,4 +1,4 @@
-"""Lookups for running pipelines over HTTP: `pw.serve.LookupServer` follows the pane logs that they write."""
+"""Lookups for running pipelines over HTTP: `pw.serve.LookupServer` reads the pane logs that they write."""
 
 from importlib import import_module
 from typing import Any
@@ -8,7 +8,7 @@ from panewise.serve.limits import Limits
 
 
 def __getattr__(name: str) -> Any:
-    """The server is found when first used: logs can be read, and looked up in, without FastAPI."""
+    """Import the server when it is first used, so that logs can be read, and looked up in, without FastAPI."""
     if name != "LookupServer":
         raise AttributeError(f"module 'panewise.serve' has no attribute {name!r}")
     with require_extra("serve", "pw.serve.LookupServer"):

@@ -1,4 +1,4 @@
-"""From an ask to the bytes of its answer: at once where that is a moment, at the desk where it takes longer."""
+"""From a lookup request to the bytes of its answer: short lookups run at once, long ones in the lookup scheduler."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from panewise.serve.limits import Limits, TooLarge
 from panewise.serve.page_cache import PageCache
 from panewise.serve.requests import LookupAnswer, LookupRequest, ResolvedLookup
 
-#: Events that are kept for all who listen, and the bytes of each that is.
+#: How many events are kept for all clients, and how many bytes each may have.
 MAX_EVENTS, MAX_EVENT_BYTES = 64, 1 << 20
-#: Bytes of an answer that are sent at once; whoever else is answered has a turn between two pieces.
+#: Bytes of an answer that are sent at once; other clients are served between two pieces.
 PIECE_BYTES = 1 << 18
 
 Content = bytes | bytearray
@@ -28,7 +28,7 @@ Content = bytes | bytearray
 
 @dataclass(frozen=True)
 class LookupService:
-    """How lookups are answered by one server."""
+    """Answers the lookups of one server."""
 
     tails: LogReaders
     limits: Limits
@@ -45,7 +45,7 @@ class LookupService:
     async def encode_answer(
         self, ask: LookupRequest, instant: int | None = None, arrow: bool = False, receive: Receive | None = None
     ) -> Content:
-        """The answer as bytes, at one instant or as it was asked for."""
+        """The answer as bytes, for the requested instants or for one instant."""
         name = next((tail.name for tail in self.tails.tails if tail.name == ask.query), None)
         if name is None:
             refuse_long(ask.query, self.limits)
@@ -61,7 +61,8 @@ class LookupService:
         return await self.desk.run_lookup(lambda effort: self._encode(asked, effort, instant, arrow), receive)
 
     async def event_content(self, ask: LookupRequest, instant: int | None = None) -> Content:
-        """The same for all who listen to the same: the answer is made once, and kept until the next ones come."""
+        """The content of an event, which is made once for all clients with the same request and kept until newer events
+        come."""
         edition = self.tails.find_log(ask.query)[0].begun_contents.edition
         key = (edition, ask.query, tuple(ask.texts or ()), instant)
         known = self._events.get(key)
@@ -87,7 +88,7 @@ class LookupService:
 
 
 def _response(content: Content, kind: str) -> Response:
-    """Content whole, or in pieces where copying it for the connection would keep others waiting."""
+    """A response with the whole content, or in pieces where copying it would keep other clients waiting."""
     if len(content) <= PIECE_BYTES:
         return Response(bytes(content), media_type=kind)
     return StreamingResponse(_pieces(content), media_type=kind, headers={"content-length": str(len(content))})
@@ -99,7 +100,7 @@ async def _pieces(content: Content) -> AsyncIterator[bytes]:
 
 
 def refuse_long(text: str, limits: Limits) -> None:
-    """Refuse a text before anybody begins to read it."""
+    """Refuse a text that is too long before it is parsed."""
     if len(text) > limits.text:
         raise TooLarge(f"the query has {len(text):,} characters, more than {limits.text:,}", fix="ask for less at once")
 

@@ -28,7 +28,7 @@ from panewise.serve.requests import LookupRequest, query_info
 
 log = logging.getLogger("panewise.serve")
 
-#: Seconds without a look at the logs, beyond some that were to be, after which something is wrong.
+#: If the logs were not polled for so many seconds more than planned, the server is overloaded.
 STUCK_SECONDS = 5.0
 
 NameParameter = Annotated[str, Path(min_length=1, max_length=200)]
@@ -67,7 +67,7 @@ _WRITE_TOKEN = [Depends(HTTPBearer(auto_error=False, description="The token that
 def application(
     tails: LogReaders, hub: EventHub, desk: LookupScheduler, limits: Limits, poll: float, heartbeat: float = HEARTBEAT
 ) -> FastAPI:
-    """The server as an ASGI application: it follows its logs for as long as it runs."""
+    """The server as an ASGI application: it reads its logs as long as it runs."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -98,7 +98,7 @@ def application(
 
 
 async def _follow_logs(tails: LogReaders, hub: EventHub, poll: float) -> None:
-    """Read what is new, again and again, and tell those who listen."""
+    """Poll the logs again and again, and publish new instants to event clients."""
     while True:
         await asyncio.sleep(poll)
         try:
@@ -108,13 +108,13 @@ async def _follow_logs(tails: LogReaders, hub: EventHub, poll: float) -> None:
             log.exception("the logs could not be followed this time")
 
 
-# ---- what is there -------------------------------------------------------------------------------------------------
+# ---- queries --------------------------------------------------------------------------------------------------------
 
 
 def _add_query_routes(app: FastAPI, tails: LogReaders, hub: EventHub, desk: LookupScheduler, poll: float) -> None:
     @app.get("/health", tags=["server"])
     async def health() -> Health:
-        """How the server is."""
+        """The condition of the server."""
         stuck = monotonic() - tails.polled > STUCK_SECONDS + 10 * poll
         begun = all(tail.name is not None for tail in tails.tails)
         status: Literal["ok", "waiting", "degraded", "overloaded"] = "ok" if begun else "waiting"
@@ -144,7 +144,7 @@ def _info_model(found: dict[str, Any]) -> QueryInfo:
 
 
 def _check_name(tails: LogReaders, name: str) -> str:
-    """A name that stands; a text is none."""
+    """Refuse a name that is no registered query, such as a text."""
     if name not in tails.names:
         raise UnknownQuery(f"there is no query {name!r}", fix="GET /queries lists them")
     return name
@@ -153,7 +153,7 @@ def _check_name(tails: LogReaders, name: str) -> str:
 def _add_registration_routes(app: FastAPI, tails: LogReaders, desk: LookupScheduler, limits: Limits) -> None:
     @app.put("/queries/{name}", tags=["queries"], responses=_WRITE_RESPONSES, dependencies=_WRITE_TOKEN)
     async def register(request: Request, name: NameParameter, registration: Registration) -> QueryInfo:
-        """Let a query be answered under a name, until it is revoked or the server stops."""
+        """Register a query under a name, until it is revoked or the server stops."""
         text = registration.query
         if name in tails.names and tails.named.get(name) != text:
             raise NameTaken(f"the name {name!r} is taken", fix="revoke it first, or choose another one")
@@ -168,7 +168,7 @@ def _add_registration_routes(app: FastAPI, tails: LogReaders, desk: LookupSchedu
         "/queries/{name}", tags=["queries"], responses=_WRITE_RESPONSES, dependencies=_WRITE_TOKEN, status_code=204
     )
     def revoke(name: NameParameter) -> None:
-        """Let a query go that was registered here."""
+        """Revoke a query that was registered here."""
         if tails.named.pop(_check_name(tails, name), None) is None:
             raise NameTaken(f"{name!r} is the query of a pane log", fix="revoke it from its pipeline")
 
@@ -185,13 +185,13 @@ def _add_lookup_routes(app: FastAPI, tails: LogReaders, answering: LookupService
         window: WindowParameter = None,
         key: KeysParameter = None,
     ) -> Response:
-        """A query at some instants, for some groups or all."""
+        """The answer of a query at some instants, for some groups or all."""
         ask = LookupRequest(_check_name(tails, name), at or None, window, texts=key or None)
         return await answering.answer(ask, request)
 
     @app.post("/lookup", tags=["lookups"], responses=_LOOKUP_RESPONSES)
     async def look(request: Request, wanted: Lookup) -> Response:
-        """Any query over the same rows and groups, by its text, or one that stands, by its name."""
+        """The answer of any query over the same rows and groups, by its text, or of a registered query, by its name."""
         ask = LookupRequest(wanted.query, _as_list(wanted.at), wanted.window, _as_list(wanted.since), wanted.keys)
         return await answering.answer(ask, request)
 
@@ -214,7 +214,8 @@ def _add_event_route(
         key: KeysParameter = None,
         last_event_id: Annotated[str | None, Header(pattern="^-?[0-9]{1,19}$")] = None,
     ) -> Response:
-        """The answer at each instant that becomes final, from the newest one on, or from the last one heard of."""
+        """The answer at each instant that becomes final, from the newest one on, or from the last one the client
+        received."""
         ask = LookupRequest(_check_name(tails, name), texts=key or None)
         await answering.event_content(ask)
 
@@ -226,7 +227,8 @@ def _add_event_route(
 
 
 async def _encode_event(answering: LookupService, ask: LookupRequest, instant: int) -> bytes:
-    """One event: the instant names it, so that a client that comes back can say where it stopped."""
+    """One event; its identity is the instant, so that a client that connects again can name the last one it
+    received."""
     try:
         body, kind = await answering.event_content(ask, instant), b"result"
     except PanewiseError as problem:
@@ -238,11 +240,11 @@ async def _encode_event(answering: LookupService, ask: LookupRequest, instant: i
 
 
 class NameTaken(BindProblem):
-    """A name belongs to somebody else."""
+    """The name belongs to another query."""
 
 
 def _add_error_handlers(app: FastAPI) -> None:
-    """Whatever goes wrong is said in one shape, and without anything of the inside."""
+    """Give all errors one shape, without internal details."""
 
     @app.exception_handler(PanewiseError)
     async def on_panewise_error(_: Request, problem: PanewiseError) -> Response:

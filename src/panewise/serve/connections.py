@@ -1,5 +1,5 @@
-"""Connections that cost nothing: whoever connects and does not ask, or asks too slowly, or does not take his answer, is
-cut off, and first of all when there is no room for somebody else.
+"""Limits on connections: a client that sends no request, sends it too slowly or does not read its answer is cut off,
+and first of all when there is no room for another client.
 
 Uvicorn waits for ever for the first request of a connection and for the rest of one that has begun.
 """
@@ -12,22 +12,22 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-#: Connections at once, and files that a process needs for itself.
+#: The most connections at once, and how many files the process needs for itself.
 MAX_CONNECTIONS, RESERVED_FILES = 2048, 128
-#: Seconds within which a request must have come whole, from the connection or the answer before.
+#: Seconds within which a complete request must arrive, from the connection or the answer before.
 REQUEST_TIMEOUT = 10.0
-#: Bytes of an answer that a client must take in that time, at least.
+#: Bytes of an answer that a client must read in that time, at least.
 MIN_PROGRESS = 1 << 16
 
 
 def most_connections() -> int:
-    """How many connections there is room for."""
+    """The number of connections that there is room for."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(min(MAX_CONNECTIONS, files - RESERVED_FILES), 1) if files != resource.RLIM_INFINITY else MAX_CONNECTIONS
 
 
 class Connections:
-    """All connections of one server; those that wait for a whole request stand in line, the oldest first."""
+    """All connections of one server; those that wait for a complete request are in a queue, the oldest first."""
 
     def __init__(self, most: int, patience: float = REQUEST_TIMEOUT) -> None:
         self.most, self.patience = most, patience
@@ -36,18 +36,18 @@ class Connections:
         self._sweeping = False
 
     def protocol(self, **arguments: Any) -> Connection:
-        """What uvicorn makes of one more connection."""
+        """The protocol object that uvicorn makes for a new connection."""
         return Connection(self, **arguments)
 
     def add(self, connection: Connection) -> None:
-        """Somebody has connected; where there is no room, whoever has waited longest goes."""
+        """Add a connection; if there is no room, the one that has waited longest is cut."""
         self._all.add(connection)
         self.mark_waiting(connection)
         if len(self._all) > self.most:
             self.cut(next(iter(self._waiting)))
 
     def mark_waiting(self, connection: Connection) -> None:
-        """From now on a request is waited for."""
+        """Record that the connection waits for a request."""
         self._waiting.pop(connection, None)
         self._waiting[connection] = connection.loop.time()
         if not self._sweeping:
@@ -55,7 +55,7 @@ class Connections:
             connection.loop.call_later(self.patience / 10, self._sweep, connection.loop)
 
     def mark_busy(self, connection: Connection) -> None:
-        """A request has come whole."""
+        """Record that a complete request has arrived."""
         self._waiting.pop(connection, None)
 
     def remove(self, connection: Connection) -> None:
@@ -63,12 +63,12 @@ class Connections:
         self._waiting.pop(connection, None)
 
     def cut(self, connection: Connection) -> None:
-        """Cut a connection off, without waiting until its client takes notice."""
+        """Close a connection at once, without waiting for its client."""
         self.remove(connection)
         connection.transport.abort()
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Cut off who has waited too long, and look again later as long as there is anybody."""
+        """Cut connections that have waited too long, and schedule the next sweep while any are left."""
         late = loop.time() - self.patience
         while self._waiting and next(iter(self._waiting.values())) <= late:
             self.cut(next(iter(self._waiting)))
@@ -78,7 +78,7 @@ class Connections:
 
 
 class Connection(H11Protocol):
-    """One connection, which says what it is at."""
+    """One connection, which reports whether it waits or is busy."""
 
     def __init__(self, room: Connections, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -107,7 +107,7 @@ class Connection(H11Protocol):
         if self.cycle is not None and not self.cycle.more_body and not self.cycle.response_complete:
             self._room.mark_busy(self)
 
-    # ---- answers that are not taken ----------------------------------------------------------------------------
+    # ---- answers that are not read ------------------------------------------------------------------------------
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -118,7 +118,7 @@ class Connection(H11Protocol):
         super().resume_writing()
 
     def _check_progress(self, before: int) -> None:
-        """Cut the client off if it has taken next to nothing since the last look."""
+        """Cut the client off if it has read next to nothing since the last check."""
         left = self.transport.get_write_buffer_size()
         if before - left < MIN_PROGRESS:
             self._room.cut(self)

@@ -1,4 +1,4 @@
-"""Where lookups are done that take longer than a moment: beside the loop, few at once, while somebody waits."""
+"""Runs lookups that take long: outside the event loop, few at once, as long as a client waits."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 
 class LookupScheduler:
-    """Work for clients, in two lines: lookups of queries that stand, and those by text, which strangers wrote.
+    """Runs lookups in two queues: those of registered queries, and those by text, which unknown clients wrote.
 
-    Texts are read and answered by a few threads that nobody else needs, and their expressions are evaluated in
-    sandboxes. Python runs one thread at a time: the fewer work, the sooner everybody else has his turn.
+    Texts are parsed and answered by a few threads of their own, and their expressions are evaluated in sandboxes.
+    Python runs one thread at a time: the fewer threads work, the sooner other requests are served.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -28,21 +28,21 @@ class LookupScheduler:
         self._lookups, self._texts = asyncio.Semaphore(limits.lookups), asyncio.Semaphore(limits.texts)
         self._sandboxes = [Sandbox(limits.memory, limits.bytes) for _ in range(limits.texts)]
         self._efforts: set[RequestBudget] = set()
-        #: Clients whose texts wait for their turn.
+        #: How many clients with texts wait in the queue.
         self.waiting = 0
 
     @property
     def full(self) -> bool:
-        """Whether one more text would be sent away."""
+        """Whether one more text would be refused."""
         return self.waiting >= self._limits.queue
 
     async def run_lookup(self, job: Callable[[RequestBudget], T], receive: Receive | None = None) -> T:
-        """Do what somebody asks of a query that stands; given up when he hangs up."""
+        """Run a lookup of a registered query; it is cancelled when the client disconnects."""
         async with self._turn(self._lookups):
             return await self._run_job(job, RequestBudget(self._limits.seconds), receive)
 
     async def run_text(self, job: Callable[[RequestBudget], T], receive: Receive | None = None) -> T:
-        """Do what somebody asks by a text."""
+        """Run a lookup by text."""
         if self.full:
             raise Busy("too many ask by text just now", fix="try again in a few seconds")
         self.waiting += 1
@@ -58,7 +58,7 @@ class LookupScheduler:
             self._texts.release()
 
     def close(self) -> None:
-        """Give up everything, at once."""
+        """Cancel everything at once."""
         for effort in list(self._efforts):
             effort.cancel()
         for sandbox in self._sandboxes:
@@ -73,14 +73,14 @@ class LookupScheduler:
             line.release()
 
     async def _wait_for_turn(self, line: asyncio.Semaphore) -> None:
-        """Wait for a turn, but not longer than an answer may take."""
+        """Wait in the queue, but not longer than an answer may take."""
         try:
             await asyncio.wait_for(line.acquire(), self._limits.seconds)
         except TimeoutError:
             raise Busy("too many ask just now", fix="try again in a few seconds") from None
 
     async def _run_job(self, job: Callable[[RequestBudget], T], effort: RequestBudget, receive: Receive | None) -> T:
-        """Work in a thread, until it is done or nobody waits for it any more."""
+        """Work in a thread, until it is done or its client has disconnected."""
         self._efforts.add(effort)
         work = asyncio.ensure_future(run_in_thread(lambda: job(effort)))
         gone = asyncio.ensure_future(_wait_for_disconnect(receive))
@@ -98,7 +98,7 @@ class LookupScheduler:
 
 
 async def run_in_thread(job: Callable[[], T]) -> T:
-    """Do something in a thread of its own, which nothing waits for when the server ends."""
+    """Run a function in a thread of its own, for which the end of the server does not wait."""
     loop, found = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
 
     def tell(result: T | None, problem: BaseException | None) -> None:
@@ -123,7 +123,7 @@ async def run_in_thread(job: Callable[[], T]) -> T:
 
 
 async def _wait_for_disconnect(receive: Receive | None) -> None:
-    """Wait until a client hangs up; without one, for ever."""
+    """Wait until a client disconnects; without a client, for ever."""
     if receive is None:
         await asyncio.Event().wait()
         return

@@ -1,4 +1,4 @@
-"""How much one request may take: it ends when its time is over, or when nobody waits for its answer any more."""
+"""How much one request may take: it ends when its time is over, or when its client has disconnected."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from panewise.runtime.local.sandbox import Sandbox
 
 
 class RequestBudget:
-    """The work for one request, which is done beside the loop and ended from there.
+    """The budget of one request, which is worked on outside the event loop and can be cancelled from it.
 
-    What is long is done in slices; whoever does it calls `check` between them.
+    Long work is done in slices, with a call of `check` between them.
     """
 
     def __init__(self, seconds: float | None = None, sandbox: Sandbox | None = None) -> None:
@@ -27,35 +27,35 @@ class RequestBudget:
 
     @property
     def seconds_left(self) -> float:
-        """Seconds that it may still take."""
+        """Seconds that are left."""
         return float("inf") if self._seconds is None else self._seconds - (monotonic() - self._begun)
 
     def check(self) -> None:
-        """Stop here if it is over."""
+        """Raise if the budget is used up or cancelled."""
         if self._over:
             raise LimitExceeded("it was given up", fix="ask again")
         if self.seconds_left <= 0:
             raise LimitExceeded(f"it takes longer than {self._seconds} seconds", fix="ask for less at once")
 
     def wait_uncounted(self, ready: Callable[[], None]) -> None:
-        """Wait for something that is not the client's fault; that time is not counted."""
+        """Wait for something that the client did not cause; that time is not counted."""
         start = monotonic()
         ready()
         self._begun += monotonic() - start
 
     def cancel(self) -> None:
-        """Give it up, whatever it is at."""
+        """Cancel the work, whatever it does."""
         self._over = True
         if self._sandbox is not None:
             self._sandbox.kill()
 
     def host(self, own: Host) -> Host:
-        """Who evaluates expressions: the process itself, or a sandbox where a stranger wrote them."""
+        """The host that evaluates expressions: that of this process, or a sandbox for texts of unknown clients."""
         return own if self._sandbox is None else _BudgetedSandbox(self, self._sandbox)
 
 
 class _BudgetedSandbox:
-    """A sandbox for as long as one effort lasts."""
+    """A sandbox for the time of one request."""
 
     def __init__(self, effort: RequestBudget, sandbox: Sandbox) -> None:
         self._effort, self._sandbox = effort, sandbox

@@ -1,4 +1,4 @@
-"""Answers as Arrow for programs, and what JSON says beside the rows."""
+"""Answers as Arrow for programs, and the parts of JSON answers beside the rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from panewise.serve.limits import TooLarge
 ARROW = "application/vnd.apache.arrow.stream"
 
 
-#: Values that become text at once: Python lets nobody else have a turn meanwhile.
+#: Values that become text at once: Python runs no other thread meanwhile.
 VALUES_PER_SLICE = 4096
 
 
@@ -25,7 +25,7 @@ def arrow_bytes(table: pa.Table) -> bytes:
 
 
 def json_answer(head: dict[str, Any], table: pa.Table, most: int, check: Callable[[], None]) -> bytearray:
-    """An object with the rows of a table in it, slice by slice, as long as it has not more bytes than it may."""
+    """A JSON object that contains the rows of a table, made slice by slice; refused once it has too many bytes."""
     answer = bytearray(json_bytes(head)[:-1] + b',"rows":[')
     begun, rows = len(answer), max(VALUES_PER_SLICE // max(table.num_columns, 1), 1)
     for start in range(0, table.num_rows, rows):

@@ -1,7 +1,7 @@
 """Continuous results as server-sent events: the answer of a query at each instant that becomes final.
 
-Clients are told instants, not answers: what waits for a slow one is a few numbers. One that lets too many wait, or
-takes too long to accept one, is sent away, and nobody else notices.
+The queue of a client holds instants, not answers, so that a slow client costs a few numbers. A client with too many
+instants in its queue, or one that takes too long to accept an event, is disconnected, without effect on others.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from panewise.serve.limits import Limits
 
 log = logging.getLogger("panewise.serve")
 
-#: Seconds between signs of life, and seconds that a client may take to accept an event.
+#: Seconds between heartbeats, and seconds that a client may take to accept an event.
 HEARTBEAT, SEND_TIMEOUT = 15.0, 10.0
 
 
 class EventClient:
-    """One client: the instants it has still to be told of."""
+    """One client: the instants that it has not received yet."""
 
     def __init__(self, query: str, since: int | None, waiting: int) -> None:
         self.query, self.told = query, since
-        #: None ends it.
+        #: None ends the stream.
         self.instants: asyncio.Queue[int | None] = asyncio.Queue(waiting)
-        #: Set once it is of no use to send anything more.
+        #: Set once nothing more can be sent.
         self.over = asyncio.Event()
         self.slow = False
 
     def queue_instant(self, instant: int | None) -> None:
-        """Let an instant wait for it, or give it up."""
+        """Put an instant into the queue, or disconnect the client if the queue is full."""
         try:
             self.instants.put_nowait(instant)
             self.told = instant
@@ -47,13 +47,13 @@ class EventClient:
             self.drop()
 
     def drop(self) -> None:
-        """Send it away."""
+        """Disconnect the client."""
         self.slow = True
         self.over.set()
 
 
 class EventHub:
-    """All who listen, and what they are told."""
+    """All event clients of a server."""
 
     def __init__(self, tails: LogReaders, limits: Limits) -> None:
         self._tails, self._limits = tails, limits
@@ -61,7 +61,7 @@ class EventHub:
         self._closed = False
 
     async def join(self, query: str, since: int | None) -> EventClient:
-        """A client begins to listen; `since` is the last instant that it has heard of."""
+        """Add a client; `since` is the last instant that it received."""
         if len(self.listeners) >= self._limits.listeners or self._closed:
             raise BindProblem("too many clients are listening", fix="try again later")
         listener = EventClient(query, since, self._limits.waiting)
@@ -73,24 +73,24 @@ class EventHub:
         self.listeners.discard(listener)
 
     async def publish(self) -> None:
-        """Time has moved on: tell everybody."""
+        """Queue new instants for all clients."""
         await self._queue_instants(list(self.listeners))
 
     def close(self) -> None:
-        """Let everybody go."""
+        """Disconnect all clients."""
         self._closed = True
         for listener in list(self.listeners):
             listener.queue_instant(None)
 
     async def _queue_instants(self, listeners: Sequence[EventClient]) -> None:
-        """Beside the loop, since a log may be busy."""
+        """Queue instants outside the event loop, since a log may be locked."""
         found = await run_in_thread(lambda: [self._new_instants(listener) for listener in listeners])
         for listener, instants in zip(listeners, found, strict=True):
             for instant in instants:
                 listener.queue_instant(instant)
 
     def _new_instants(self, listener: EventClient) -> Sequence[int | None]:
-        """What a listener is to be told; None where its query is not there any more."""
+        """The new instants for a client; None if its query does not exist any more."""
         try:
             tail, text = self._tails.find_log(listener.query)
             followed = tail.begun_contents
@@ -101,7 +101,7 @@ class EventHub:
 
 
 def _instants_since(final: int | None, plan: PanePlan, told: int | None, most: int) -> list[int]:
-    """The instants that have become final since the one told last, at most so many; the newest where none was told."""
+    """The instants that have become final since the one sent last, at most so many; the newest one if none was sent."""
     if final is None:
         return []
     grids = [window.grid for _, window in plan.levels]
@@ -116,7 +116,7 @@ def _instants_since(final: int | None, plan: PanePlan, told: int | None, most: i
 
 
 class EventStream(Response):
-    """The events of one client, for as long as it listens."""
+    """The events of one client, as long as it is connected."""
 
     def __init__(
         self, hub: EventHub, listener: EventClient, encode: Callable[[int], Awaitable[bytes]], heartbeat: float
@@ -142,7 +142,7 @@ class EventStream(Response):
                 log.info("a client that listened to %s was too slow and is sent away", self._listener.query)
 
     async def _next_event(self, over: asyncio.Future[Any]) -> tuple[bytes, bool]:
-        """The next event, or a sign of life; and whether more may come."""
+        """The next event, or a heartbeat; and whether more may come."""
         waiting = asyncio.ensure_future(self._listener.instants.get())
         await asyncio.wait({waiting, over}, timeout=self._heartbeat, return_when=asyncio.FIRST_COMPLETED)
         if not waiting.done():
@@ -152,7 +152,7 @@ class EventStream(Response):
         return (b"", False) if instant is None else (await self._encode(instant), True)
 
     async def _send(self, sending: Awaitable[None], over: asyncio.Future[Any]) -> None:
-        """Wait until the client takes what is sent, but not for ever."""
+        """Send to the client, but do not wait for ever until it accepts."""
         task = asyncio.ensure_future(sending)
         await asyncio.wait({task, over}, timeout=SEND_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
@@ -160,7 +160,7 @@ class EventStream(Response):
             self._listener.drop()
 
     async def _wait_for_disconnect(self, receive: Callable[[], Awaitable[MutableMapping[str, Any]]]) -> None:
-        """Wait until the client hangs up."""
+        """Wait until the client disconnects."""
         while (await receive())["type"] != "http.disconnect":
             pass
         self._listener.over.set()

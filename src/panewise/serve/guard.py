@@ -1,4 +1,4 @@
-"""Who may ask: the door that every request passes before anything of it is read."""
+"""Checks who may send a request: every request passes the guard before anything of it is read."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-#: A token that can be guessed is none.
+#: A shorter token could be guessed.
 MIN_TOKEN_LENGTH = 16
-#: Seconds that the body of a refused request is waited for.
+#: Seconds to wait for the body of a refused request.
 BODY_TIMEOUT = 2.0
 _WRITES = ("PUT", "DELETE", "PATCH")
 
@@ -35,7 +35,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_token(token: str | None, host: str) -> str | None:
-    """The token, if there is one; refuses to be reached from elsewhere without, and tokens that can be guessed."""
+    """The token, if there is one; refuses a token that can be guessed, and a public address without a token."""
     if token is None:
         if not is_loopback(host):
             raise PanewiseError(
@@ -52,10 +52,10 @@ def check_token(token: str | None, host: str) -> str | None:
 
 
 class Guard:
-    """Lets a request in or answers it: by its token, its host and its size.
+    """Passes a request on or refuses it, by its token, its host and its size.
 
-    Reading needs a token only where other machines can reach the server, changing anything always does. A page in a
-    browser must not reach a server on this machine under another name, so there the host is checked as well.
+    Reading needs a token only if other machines can reach the server; changes always need one. A page in a browser must
+    not reach a server on this machine under another name, so there the host is checked as well.
     """
 
     def __init__(self, app: App, token: str | None, host: str, body: int) -> None:
@@ -74,11 +74,11 @@ class Guard:
             await _send_refusal(send, *refusal)
             return
         if scope["method"] == "HEAD" and not scope["path"].endswith("/events"):
-            scope = {**scope, "method": "GET"}  # uvicorn knows what was asked for, and sends no body
+            scope = {**scope, "method": "GET"}  # uvicorn has the original method, and sends no body
         await self._forward_limited(scope, receive, send)
 
     async def _discard_body(self, receive: Receive) -> None:
-        """Read what a refused request brings, up to what any may: closed with words unread, a client is cut off."""
+        """Read the body of a refused request, up to the limit: with unread data, closing would cut the client off."""
         read, more = 0, True
         while more and read <= self._body:
             message = await receive()
@@ -102,7 +102,7 @@ class Guard:
         return None
 
     async def _forward_limited(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Stop reading a body that turns out to be longer than it may be, whatever the application makes of that."""
+        """Stop reading a body that is longer than allowed, whatever the application does then."""
         read = 0
 
         async def receive_counted() -> MutableMapping[str, Any]:

@@ -1,4 +1,4 @@
-"""What one client may ask of a server."""
+"""The most that one client may ask of a server."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ class TooLarge(PanewiseError):
 
 
 class Busy(PanewiseError):
-    """More is asked of the server than it can do; later it may."""
+    """The server has more requests than it can serve; a later attempt may succeed."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The most of everything; whoever needs more asks several times."""
+    """The limits of a server; a client that needs more sends several requests."""
 
     #: Windows in one lookup.
     windows: int = 10_000
     #: Groups that one lookup may name.
     keys: int = 10_000
-    #: Windows times groups that one lookup may look at.
+    #: Windows times groups that one lookup may read.
     cells: int = 20_000_000
     #: Rows of one answer.
     rows: int = 200_000
     #: Bytes of one answer.
     bytes: int = 64 << 20
-    #: The longest stretch of time that a window may reach over, in ticks; None for any.
+    #: The longest stretch of time that a window may cover, in ticks; None for any.
     reach: int | None = None
     #: Bytes of the body of a request.
     body: int = 1 << 20
@@ -39,16 +39,16 @@ class Limits:
     seconds: int = 10
     #: Bytes of memory that the expressions of one text may take.
     memory: int = 512 << 20
-    #: Long lookups of queries that stand that are answered at once; the others wait.
+    #: Long lookups of registered queries that are answered at once; the others wait.
     lookups: int = 2
-    #: Lookups by text that are answered at once, and those that wait for one of these; one more is sent away.
+    #: Lookups by text that are answered at once, and those that wait for one of these; further ones are refused.
     texts: int = 2
     queue: int = 16
     #: Queries that clients may register.
     queries: int = 100
     #: Clients that listen to events at once.
     listeners: int = 100
-    #: Events that wait for a client that is slow to take them; one more, and it is sent away.
+    #: Events in the queue of a slow client; with one more it is disconnected.
     waiting: int = 64
 
     def __post_init__(self) -> None:

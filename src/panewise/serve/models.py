@@ -1,4 +1,4 @@
-"""What requests and answers look like, for FastAPI to check and for the OpenAPI document to say."""
+"""The shapes of requests and answers, which FastAPI checks and the OpenAPI document describes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ Scalar = StrictStr | StrictInt | float | bool | None
 
 
 class Health(BaseModel):
-    """How the server is: `waiting` for a log to begin, `degraded` where one cannot be read on, or `overloaded`."""
+    """The condition of the server: `waiting` for a log to begin, `degraded` if one cannot be read further, or
+    `overloaded`."""
 
     status: Literal["ok", "waiting", "degraded", "overloaded"]
-    #: Clients that listen to events, and clients whose texts wait for their turn.
+    #: Clients that receive events, and clients whose texts wait in the queue.
     listeners: int
     texts: int
 
@@ -41,7 +42,7 @@ class QueryInfo(BaseModel):
 
 
 class Queries(BaseModel):
-    """All queries, and what keeps logs from being followed."""
+    """All queries, and the problems that keep logs from being read."""
 
     queries: list[QueryInfo]
     problems: list[str]
@@ -61,13 +62,13 @@ class Lookup(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     query: Text
-    #: One instant or several; the newest final one where none is given.
+    #: One instant or several; the newest final one if none is given.
     at: When | list[When] | None = None
     #: How far back each window reaches, instead of the query's own: a number, or a duration such as "10 minutes".
     window: When | None = None
     #: Where each window begins.
     since: When | list[When] | None = None
-    #: For each key column the values asked for, row by row; all groups where none is given.
+    #: For each key column the requested values, row by row; all groups if none is given.
     keys: dict[str, list[Scalar]] | None = None
 
 
@@ -85,6 +86,6 @@ class Problem(BaseModel):
 
     error: str
     fix: str | None = None
-    #: Where in a text of CQL.
+    #: The place in a CQL text.
     line: int | None = None
     column: int | None = None

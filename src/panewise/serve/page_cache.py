@@ -1,6 +1,6 @@
-"""Answers for all groups at once, kept while they are asked for again and again.
+"""Answers for all groups at once, kept while many requests need them.
 
-Most clients ask for the newest instant, each for a group of its own. Looking up all groups costs a few times as much as
+Most requests are for the newest instant, each for another group. Looking up all groups costs a few times as much as
 looking up one, and then every group is found by its key alone, until new panes come.
 """
 
@@ -17,12 +17,12 @@ from panewise.runtime.log_readers import LogContents
 
 #: Looking up all groups costs as much as looking up one so many times.
 MIN_REQUESTS = 8
-#: Rows of all answers that are kept together, and windows whose askers are counted.
+#: Rows of all kept answers together, and windows whose requests are counted.
 MAX_ROWS, MAX_COUNTED = 2_000_000, 1024
 
 
 class Page:
-    """All rows of one answer, and where those of each group are."""
+    """All rows of one answer, and the places of the rows of each group."""
 
     def __init__(self, table: pa.Table, keys: list[str]) -> None:
         self.table = table
@@ -31,7 +31,7 @@ class Page:
             self._places.setdefault(key, []).append(place)
 
     def rows_for(self, keys: Mapping[str, pa.Array]) -> pa.Table:
-        """The rows of some groups, in the order of the whole."""
+        """The rows of some groups, in the order of the whole answer."""
         wanted = set(zip(*(values.to_pylist() for values in keys.values()), strict=True))
         places = sorted(place for key in wanted for place in self._places.get(key, ()))
         if len(places) == 1:
@@ -40,7 +40,7 @@ class Page:
 
 
 class PageCache:
-    """The answers that are kept, of one server."""
+    """The kept answers of one server."""
 
     def __init__(self) -> None:
         self._pages: OrderedDict[Hashable, Page] = OrderedDict()
@@ -54,9 +54,9 @@ class PageCache:
         keys: Mapping[str, pa.Array] | None,
         whole: Callable[[], pa.Table],
     ) -> pa.Table | None:
-        """Rows of the log's own query for some groups; None the first times, and where pages are of no use.
+        """Rows of the log's own query for some groups; None for the first requests, and where pages do not help.
 
-        `instants` says which windows are meant, and `whole` looks them up for all groups.
+        `instants` names the windows, and `whole` looks them up for all groups.
         """
         if keys is None or list(keys) != followed.rows.keys or not can_page(followed):
             return None
@@ -72,18 +72,18 @@ class PageCache:
         return page.rows_for(keys)
 
     def has_newest(self, followed: LogContents) -> bool:
-        """Whether there is a page of the newest instant, for which nobody has to look at panes."""
+        """Whether there is a page of the newest instant, which needs no lookup in panes."""
         return (followed.edition, ()) in self._pages
 
     def _is_requested_often(self, at: Hashable) -> bool:
-        """Count one who asks; whether there have been many."""
+        """Count a request; returns whether there have been many."""
         self._asked[at] = self._asked.pop(at, 0) + 1
         if len(self._asked) > MAX_COUNTED:
             self._asked.popitem(last=False)
         return self._asked[at] > MIN_REQUESTS
 
     def _store(self, at: Hashable, page: Page) -> None:
-        """Keep a page, and let those go that nobody has asked for longest."""
+        """Keep a page, and remove those that were not used for longest."""
         self._pages[at] = page
         self._pages.move_to_end(at)
         while len(self._pages) > 1 and sum(each.table.num_rows for each in self._pages.values()) > MAX_ROWS:
@@ -91,7 +91,8 @@ class PageCache:
 
 
 def can_page(followed: LogContents) -> bool:
-    """Whether rows of the query can be told apart by their keys: these are selected, and equal where Python says so."""
+    """Whether the keys tell rows of the query apart: all keys are selected, and equal exactly where Python compares
+    them equal."""
     plain = all(pa.types.is_string(kind) or pa.types.is_integer(kind) for kind in followed.rows.types)
     after = followed.registered_query.aggregation.after
     selected = {scalar.column for _, scalar in after[-1].items} if after and isinstance(after[-1], Project) else set()

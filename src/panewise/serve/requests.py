@@ -1,4 +1,4 @@
-"""A lookup as clients ask for it, and its answer, within the limits of the server."""
+"""A lookup request and its answer, within the limits of the server."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ When = int | str
 
 @dataclass(frozen=True)
 class LookupRequest:
-    """A query by its name or text, the instants it is asked for, and for which groups."""
+    """A query by its name or text, the requested instants, and the requested groups."""
 
     query: str
-    #: The newest final instant where none is given.
+    #: The newest final instant if none is given.
     at: Sequence[When] | None = None
     #: How far back each window reaches, instead of the query's own.
     window: When | None = None
@@ -36,13 +36,13 @@ class LookupRequest:
     since: Sequence[When] | None = None
     #: Values of the key columns, row by row.
     keys: Mapping[str, Sequence[Any]] | None = None
-    #: The same as text: one value, or a JSON list of them where there are several keys.
+    #: The same as text: one value, or a JSON list of values for several keys.
     texts: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)
 class LookupAnswer:
-    """What came of it: a table, and the instant up to which everything is final."""
+    """The answer to a lookup: a table, and the instant up to which everything is final."""
 
     query: str
     table: pa.Table
@@ -50,12 +50,12 @@ class LookupAnswer:
     domain: Domain
 
 
-#: So many windows of groups are looked up while others wait; more are looked up beside them, so many at a time.
+#: A lookup of so many cells runs at once; a larger one runs in another thread, so many cells at a time.
 LIGHT_CELLS, SLICE_CELLS = 128, 1 << 13
 
 
 class ResolvedLookup:
-    """An ask that has found its log."""
+    """A lookup request with the log that answers it."""
 
     def __init__(self, ask: LookupRequest, tails: LogReaders, limits: Limits, pages: PageCache | None = None) -> None:
         self.ask, self.limits, self.pages = ask, limits, pages
@@ -63,7 +63,7 @@ class ResolvedLookup:
 
     @property
     def is_light(self) -> bool:
-        """Whether it is answered in a moment, once nobody else looks at the panes."""
+        """Whether it is answered in a moment, once no other lookup uses the panes."""
         followed = self.tail.contents
         if followed is None or not self.is_own_query:
             return False
@@ -72,7 +72,7 @@ class ResolvedLookup:
 
     @property
     def is_free(self) -> bool:
-        """Whether it can be answered without waiting for anybody who looks at panes."""
+        """Whether it can be answered without waiting for another lookup."""
         newest = self.ask.at is None and self.ask.window is None and self.ask.since is None
         paged = (
             newest
@@ -84,11 +84,11 @@ class ResolvedLookup:
 
     @property
     def is_own_query(self) -> bool:
-        """Whether the log's own query is asked for, which whoever owns the log wrote."""
+        """Whether it asks for the log's own query, which the owner of the log wrote."""
         return self.text == self.tail.name
 
     def answer(self, effort: RequestBudget, instant: int | None = None) -> LookupAnswer:
-        """Look it up, as it was asked for or at one instant."""
+        """Look up the requested instants, or one instant."""
         followed = self.tail.begun_contents
         plan = followed.plan_query(self.text)
         final = followed.final
@@ -114,7 +114,7 @@ class ResolvedLookup:
         arguments: Mapping[str, Any],
         looked_up: Callable[[Mapping[str, pa.Array] | None], pa.Table],
     ) -> pa.Table:
-        """From a page, where many ask for the same instant; otherwise for these groups alone."""
+        """The answer from a page, if many requests need the same instant; otherwise for these groups alone."""
         found = None
         if self.pages is not None and self.is_own_query and _window_count(arguments) == 1:
             windows = tuple((name, repr(value)) for name, value in arguments.items())
@@ -124,14 +124,14 @@ class ResolvedLookup:
     def _look_up_part(
         self, followed: LogContents, part: Mapping[str, Any], keys: Mapping[str, pa.Array] | None, effort: RequestBudget
     ) -> list[pa.Table]:
-        """Some windows, level by level; others may ask meanwhile, except while states are looked up."""
+        """Some windows, level by level; other lookups may run meanwhile, except while states are read."""
         effort.check()
         with self.tail.lock:
             drafts = followed.drafts(self.text, keys=keys, **part)
         return [draft.finish(effort.host(followed.pool.host)) for draft in drafts]
 
     def _concat_parts(self, parts: Iterable[list[pa.Table]]) -> pa.Table:
-        """All windows of a level, then those of the next; once there are too many rows, no more are looked up."""
+        """All windows of a level, then those of the next; stops at the limit of rows."""
         levels: list[list[pa.Table]] = []
         rows = size = 0
         for tables in parts:
@@ -150,7 +150,7 @@ class ResolvedLookup:
         return pa.concat_tables(table for level in zip(*levels, strict=True) for table in level)
 
     def _instants(self, final: int, domain: Domain) -> dict[str, Any]:
-        """The instants that are asked for, none of them later than what is final."""
+        """The requested instants, none of them later than the newest final one."""
         if self.ask.at is None:
             if self.ask.window is None and self.ask.since is None:
                 return {}
@@ -208,7 +208,7 @@ class ResolvedLookup:
 
 
 def _split_windows(arguments: Mapping[str, Any], most: int) -> Iterator[Mapping[str, Any]]:
-    """The same windows, so many at a time."""
+    """The same windows, in parts of so many."""
     count = _window_count(arguments)
     if count <= most:
         yield arguments
@@ -223,7 +223,7 @@ def _split_windows(arguments: Mapping[str, Any], most: int) -> Iterator[Mapping[
 
 
 def _window_count(arguments: Mapping[str, Any]) -> int:
-    """For how many windows a lookup asks."""
+    """The number of windows that a lookup requests."""
     return len(arguments["between"][1] if "between" in arguments else arguments.get("at", (0,)))
 
 
@@ -272,7 +272,7 @@ def key_array(name: str, values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def query_info(tails: LogReaders, name: str) -> dict[str, Any]:
-    """What can be said of a query."""
+    """The description of a query."""
     tail, text = tails.find_log(name)
     followed = tail.begun_contents
     plan = followed.plan_query(text)

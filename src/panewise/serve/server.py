@@ -1,4 +1,4 @@
-"""`pw.serve.LookupServer`: follows pane logs and answers lookups over HTTP."""
+"""`pw.serve.LookupServer`: reads pane logs and answers lookups over HTTP."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from panewise.serve.limits import Limits
 
 #: Seconds that requests may still take once the server stops.
 GRACE_SECONDS = 5
-#: Seconds that a thread may go on while the loop, which answers everybody, waits for its turn.
+#: Seconds that a thread may run while the event loop, which serves all clients, waits for Python's lock.
 SWITCH_INTERVAL = 0.0005
-#: Seconds after which the process ends, whatever it is at.
+#: Seconds after which the process ends, whatever it does.
 HARD_STOP_SECONDS = 8
 
 
 class LookupServer:
     """A server for one or more pane logs. As a context manager it runs in a thread of its own.
 
-    `keep` is how far back lookups may reach, a duration; everything by default. Logs are looked at every `poll`
-    seconds, and need not be there yet. It listens on this machine alone; `token` is needed to register queries, and for
-    everything where other machines can reach `host`. Port 0 is any free one.
+    `keep` is how far back lookups may reach, a duration; everything by default. Logs are polled every `poll` seconds,
+    and need not exist yet. By default only this machine can reach the server; `token` is needed to register queries,
+    and for every request if other machines can reach `host`. Port 0 is any free one.
     """
 
     def __init__(
@@ -72,14 +72,14 @@ class LookupServer:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The address of the server."""
         if self._socket is None:
             raise StateProblem("the server does not listen", fix="start it first")
         host, port = self._socket.getsockname()[:2]
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def listen(self) -> socket.socket:
-        """Take the address, so that it is known; nothing is answered yet."""
+        """Bind the address, so that it is known; nothing is answered yet."""
         if self._socket is not None:
             raise StateProblem("the server listens already", fix="stop it first")
         host, port = self._address
@@ -90,14 +90,14 @@ class LookupServer:
             raise SourceProblem(
                 f"{host}:{port} cannot be listened on: {problem.strerror}", fix="choose another port"
             ) from None
-        # Heads and bodies are sent apart; without this a body would wait until its head has been acknowledged.
+        # Heads and bodies are sent separately; without this a body would wait until its head has been acknowledged.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return self._socket
 
     def run(self) -> None:
         """Serve until SIGINT or SIGTERM."""
         listening = self._socket or self.listen()
-        # What is here now stays: to look for garbage in it would take a tenth of a second now and then.
+        # The present objects stay: searching them for garbage would take a tenth of a second now and then.
         gc.freeze()
         sys.setswitchinterval(SWITCH_INTERVAL)
         try:
@@ -106,7 +106,7 @@ class LookupServer:
             faulthandler.cancel_dump_traceback_later()
 
     def start(self) -> LookupServer:
-        """Serve in a thread of its own; it listens, and has read its logs, when this returns."""
+        """Serve in a thread of its own; when this returns, the server listens and has read its logs."""
         listening, server = self.listen(), self._build_server()
         self._thread = threading.Thread(target=server.run, args=([listening],), name="panewise-serve", daemon=True)
         self._thread.start()
@@ -117,7 +117,7 @@ class LookupServer:
         return self
 
     def stop(self) -> None:
-        """Let running requests end, and stop."""
+        """Wait for running requests, and stop."""
         if self._server is not None and self._thread is not None:
             self._server.should_exit = True
             self._thread.join(2 * GRACE_SECONDS)
@@ -137,7 +137,7 @@ class LookupServer:
         most = most_connections()
         config = uvicorn.Config(
             self._app,
-            access_log=False,  # paths hold keys, which may be anybody's
+            access_log=False,  # paths hold keys, which may be private
             log_level="warning",
             server_header=False,
             proxy_headers=False,
@@ -151,7 +151,7 @@ class LookupServer:
 
 
 class _Server(uvicorn.Server):
-    """Lets those who listen to events go first, who would stay for ever, and ends in peace when asked to stop."""
+    """Disconnects event clients first, which would stay for ever, and ends without an error when asked to stop."""
 
     def __init__(self, config: uvicorn.Config, hub: EventHub, desk: LookupScheduler) -> None:
         super().__init__(config)
@@ -163,7 +163,7 @@ class _Server(uvicorn.Server):
             yield
 
     def _on_stop_signal(self, number: int, frame: FrameType | None) -> None:
-        # Not even a call that never comes back to Python can hold this up.
+        # Not even a call that never returns to Python can delay this.
         faulthandler.dump_traceback_later(HARD_STOP_SECONDS, exit=True)
         self.handle_exit(number, frame)
 
