@@ -1,4 +1,4 @@
-"""How rows of one stream arrive: checked, placed in time, each with the watermark it met."""
+"""How rows of one stream arrive: they are checked, get a time, and the watermark at their arrival."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ NO_MARK = int(np.iinfo(np.int64).min)
 
 @dataclass(frozen=True, eq=False)
 class Arrivals:
-    """Rows with usable times, in arrival order: which ones they are of all that ever came. `first` is that of the
-    first where they follow each other, which spares an array.
+    """Rows with usable times, in arrival order, with their arrival numbers. If these are consecutive, only `first`, the
+    number of the first row, is stored.
 
     A row is late when `marks` is beyond its time.
     """
@@ -38,7 +38,7 @@ class Arrivals:
 
     @property
     def order(self) -> Int64Array:
-        """The place of each row in the order of arrival."""
+        """The arrival number of each row."""
         return self.order_of(slice(0, len(self)))
 
     def order_of(self, where: slice) -> Int64Array:
@@ -65,13 +65,13 @@ class Intake:
     def __init__(self, name: str, schema: StreamSchema, horizon: int | None = None) -> None:
         self.name, self.schema = name, schema
         self.newest = NO_MARK
-        #: What `advance` promised; rows older than it are late whatever the delay is.
+        #: The watermark that `advance` or `promise` set; rows older than it are late, whatever the delay is.
         self.promised = NO_MARK
         self.arrived = 0
         self.account = Accounting()
         #: For each query the rows that all its windows missed.
         self.late_by_query: dict[str, int] = {}
-        #: Times after this one are poison.
+        #: Rows with later times are rejected.
         self.horizon = horizon
 
     @property
@@ -94,7 +94,7 @@ class Intake:
         return self._with_watermarks(table.take(pa.array(places)), ticks[places], numbers), len(ticks) - len(places)
 
     def commit(self, arrivals: Arrivals, rows: int) -> None:
-        """The rows have been taken in: move the watermark."""
+        """Move the watermark, after the rows have been taken in."""
         self.arrived += rows
         if len(arrivals):
             self.newest = max(self.newest, int(arrivals.times.max()))
@@ -121,7 +121,7 @@ class Intake:
         self.late_by_query = dict(state["late_by_query"])
 
     def _with_watermarks(self, table: pa.Table, times: Int64Array, numbers: Int64Array | None) -> Arrivals:
-        """Each row with the watermark it meets: that of everything before it."""
+        """Rows with the watermark at the arrival of each, which follows from all rows before it."""
         in_order = not len(times) or (times[0] >= self.mark and bool((times[1:] >= times[:-1]).all()))
         if in_order or (self.schema.delay_ticks is None and self.promised == NO_MARK):
             return Arrivals(table, times, self.arrived, numbers, None)

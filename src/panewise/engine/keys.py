@@ -12,19 +12,19 @@ from panewise.aggregate import Int64Array
 from panewise.aggregate.states.numbering import IntegerCodes, ValueCodes
 from panewise.engine.state.snapshot import StatePart, append_only_parts, remember_name
 
-#: So few groups are not worth forgetting.
+#: With fewer groups than this, unused keys are not dropped.
 FEW_KEYS = 1024
 
 
 class Keys:
-    """The codes of all groups a family knows. NULL is a value like any other, NaN is one value, zero has no sign."""
+    """The codes of all groups of a family. NULL is a value like any other, NaN is one value, zero has no sign."""
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
         self.types = tuple(types)
         self._columns = [ValueCodes(kind) for kind in types]
         # Codes of the first column, paired with those of the second, and so on.
         self._pairs = [IntegerCodes() for _ in types[1:]]
-        #: How many were in use when that was last counted.
+        #: How many codes were in use when they were last counted.
         self._live = FEW_KEYS
 
     def __len__(self) -> int:
@@ -42,7 +42,7 @@ class Keys:
         return codes
 
     def find(self, columns: Sequence[pa.Array], rows: int) -> Int64Array:
-        """The code of each row, -1 where the combination is not known; nothing new is remembered."""
+        """The code of each row, -1 where the combination has none; no new codes are made."""
         if not self.types:
             return np.zeros(rows, np.int64)
         codes = self._columns[0].find(columns[0])
@@ -53,7 +53,7 @@ class Keys:
         return codes
 
     def shrink_to_live(self, live: Callable[[], Iterable[Int64Array]]) -> RecodedKeys | None:
-        """Only the keys whose codes are in use, once these are the smaller part; None as long as they are not."""
+        """Only the keys whose codes are in use, if these are at most half; otherwise None."""
         if len(self) <= 2 * self._live:
             return None
         kept = self.keep_codes(live())
@@ -91,7 +91,7 @@ class Keys:
         )
 
     def restore(self, tables: Sequence[pa.Table]) -> None:
-        """Take over what `state` gave."""
+        """Restore what `state` returned."""
         start = 0
         for table in tables:
             self.encode([column.combine_chunks() for column in table.columns], table.num_rows)

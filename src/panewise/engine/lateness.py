@@ -1,4 +1,4 @@
-"""What becomes of late rows: which instants wanted them, and which of those were still open when they arrived."""
+"""What happens to late rows: to which instants they belong, and which of those were open when they arrived."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """For late rows, by arrival: wanted by some instant, seen by one that was open, missed by one that was not."""
+    """For late rows, by arrival: whether they belong to some instant, to an open one, and to one that was final."""
 
     order: Int64Array
     wanted: Flags
@@ -33,7 +33,7 @@ def late_verdict(
     visible: Int64Array,
     patience: int = 0,
 ) -> Verdict:
-    """The verdict of one window; rows are visible from an instant on, or as much earlier as it may be revised."""
+    """The verdict of one window; rows are visible from an instant on, or earlier if instants may be revised."""
     enter, leave = presence(window, times, boundary)
     wanted: Flags = enter < leave
     first_seen = np.maximum(enter, window.instants_from(visible - patience))
@@ -43,13 +43,13 @@ def late_verdict(
 def presence(window: LogicalWindow, times: Int64Array, boundary: Boundary) -> tuple[Int64Array, Int64Array]:
     """The first instant at which items of these times are in the window, and the first at which they are not."""
     if isinstance(window, Varying):
-        # Nobody knows whether the extent grows over them once more.
+        # It is not known whether the extent will include them again.
         return window.instants_from(times + boundary.shift), np.full_like(times, FOREVER)
     return window.lifetimes(times, boundary)
 
 
 class Ledger:
-    """Adds up verdicts of all windows of a stream for one batch."""
+    """Collects the verdicts of all windows of a stream for one batch."""
 
     def __init__(self) -> None:
         #: Verdicts, and the queries whose windows they are of.
@@ -60,18 +60,18 @@ class Ledger:
 
     @property
     def late(self) -> Int64Array:
-        """Rows that every window that wanted them missed altogether, in arrival order."""
+        """Rows that are wholly late for every window to which they belong, in arrival order."""
         return _wholly_late([verdict for _, verdict in self.entries])
 
     @property
     def partly_late(self) -> Int64Array:
-        """Rows that some windows saw and some instants missed."""
+        """Rows that are in some window and that were too late for some instant."""
         seen = _flagged_rows([(verdict.order, verdict.seen) for _, verdict in self.entries])
         missed = _flagged_rows([(verdict.order, verdict.missed) for _, verdict in self.entries])
         return np.intersect1d(seen, missed, assume_unique=True)
 
     def late_by_query(self) -> dict[str, Int64Array]:
-        """For each query the rows that all of its windows that wanted them missed altogether."""
+        """For each query, the rows that are wholly late for all of its windows to which they belong."""
         verdicts: dict[str, list[Verdict]] = {}
         for queries, verdict in self.entries:
             for name in queries:

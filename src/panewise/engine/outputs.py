@@ -1,4 +1,4 @@
-"""Results of an engine: tables by query, cut out of the tables of families when they are asked for."""
+"""Results of an engine: tables by query, cut out of the tables of families when they are accessed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from panewise.window import MultiGranular, Session, Window
 
 @dataclass(frozen=True, eq=False)
 class QueryOutput:
-    """Where a query sits: how it is reported, which feeds it takes, and the type of instants in its results."""
+    """The report format of a query, its subscriptions (in `member`), and the type of instants in its results."""
 
     manner: ReportFormat
     member: Member
@@ -26,7 +26,7 @@ class QueryOutput:
 
 
 class Emission(Mapping[str, pa.Table]):
-    """The results of one `advance`, by the name of the query. A query with nothing to say has an empty table."""
+    """The results of one `advance`, by the name of the query. A query without results has an empty table."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Emission(Mapping[str, pa.Table]):
         return pa.concat_tables(tables) if tables else None
 
     def families(self) -> list[pa.Table]:
-        """The same results, one table for all queries that are reported together; `feed` tells windows aseat."""
+        """The same results, one table for each report format; the column `feed` has the number of the subscription."""
         seats = {id(seat.manner): seat for seat in self._outputs.values()}
         return [family_table(seats[manner], each) for manner, said in self._reports.items() for each in said]
 
@@ -76,7 +76,7 @@ def _with_query_name(name: str, table: pa.Table) -> pa.Table:
 
 
 def result_table(seat: QueryOutput, said: ReportedRows) -> pa.Table:
-    """The table of one query, in the order of time; a query with levels speaks of one level after the other."""
+    """The table of one query, in the order of time; levels follow each other."""
     pieces = [np.arange(*np.searchsorted(said.feeds, (feed, feed + 1))) for feed, _ in seat.member.feeds]
     levels = np.repeat([level if level is not None else -1 for _, level in seat.member.feeds], list(map(len, pieces)))
     places = np.concatenate(pieces)
@@ -87,7 +87,7 @@ def result_table(seat: QueryOutput, said: ReportedRows) -> pa.Table:
 def _with_time_columns(
     seat: QueryOutput, said: ReportedRows, places: Int64Array, levels: Int64Array, columns: dict[str, pa.Array]
 ) -> pa.Table:
-    """Selected columns with those that say when."""
+    """The selected columns, followed by the added columns for time, level and sign."""
     added = _time_columns(seat, said, places)
     if isinstance(seat.member.plan.window, MultiGranular):
         added["w_level"] = pa.array(levels, pa.int32())
@@ -99,7 +99,7 @@ _COLUMN_ORDER = ("w_start", "w_end", "ts", "w_level", "sign", "expires_at", "exp
 
 
 def _per_query_table(said: ReportedRows, seats: Mapping[str, QueryOutput]) -> pa.Table:
-    """Everything that was said in one manner, for each query that listens."""
+    """All rows of one report format, once for each query that has a subscription to them."""
     names: list[str] = []
     levels: list[int] = []
     pieces: list[Int64Array] = []
@@ -120,7 +120,7 @@ def _per_query_table(said: ReportedRows, seats: Mapping[str, QueryOutput]) -> pa
 
 
 def family_table(seat: QueryOutput, said: ReportedRows) -> pa.Table:
-    """Everything that was said in one manner, with the number of the feed that said it."""
+    """All rows of one report format, with the number of the subscription of each."""
     places = np.arange(len(said.feeds))
     columns = dict(zip(said.selected.column_names, said.selected.columns, strict=True))
     columns = combine_columns(columns, {"feed": pa.array(said.feeds), **_time_columns(seat, said, places)})
@@ -128,7 +128,7 @@ def family_table(seat: QueryOutput, said: ReportedRows) -> pa.Table:
 
 
 def _time_columns(seat: QueryOutput, said: ReportedRows, places: Int64Array) -> dict[str, pa.Array]:
-    """The columns that say when."""
+    """The added columns that give the time of a result."""
     query, added = seat.member.plan.query, {}
     at, feeds = said.at[places], said.feeds[places]
     if query.emit is Emit.RSTREAM and query.periodic:

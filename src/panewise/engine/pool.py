@@ -1,4 +1,4 @@
-"""`pw.Pool`: standing queries over declared streams, which may join and leave at any moment."""
+"""`pw.Pool`: registered queries over declared streams; queries may be registered and revoked at any moment."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from panewise.window import Rows
 
 @dataclass(frozen=True)
 class RegisteredQuery:
-    """A registered query: its text, what it means, and how the engine takes it."""
+    """A registered query: its text, its query tree, and its plan."""
 
     name: str
     text: str
     plan: PanePlan | RowPlan | FramePlan
-    #: Items up to this tick do not count; None for a query that sees what is kept already.
+    #: Items up to this tick do not count; None for a query that sees the panes that are kept already.
     since: int | None = None
 
     @property
@@ -59,7 +59,7 @@ class RegisteredQuery:
 
 
 class PoolListener(Protocol):
-    """Whoever runs a pool and must hear of queries that come and go."""
+    """An object that runs a pool; the pool calls it when queries are registered or revoked."""
 
     def on_register(self, query: RegisteredQuery) -> None: ...
 
@@ -74,7 +74,7 @@ class Pool:
     """Streams and the queries over them.
 
     `boundary` is `"(]"` as in the papers or `"[)"` as in Spark. `policy` says how windows are grouped: by cost, or
-    exactly as the paper's Algorithm 1 does. Where streams are `bounded`, so is what queries must remember of them.
+    exactly as the paper's Algorithm 1 does. If streams are `bounded`, so is the state of queries over them.
     `purge` says when joins and groups drop rows that have expired: `"lazy"`, many together, or `"eager"`, at once.
     """
 
@@ -99,7 +99,7 @@ class Pool:
         self.listeners: list[PoolListener] = []
 
     def register(self, name: str, query: str | Query, *, since: int | None = None) -> None:
-        """Let a query join; engines that run this pool answer it from now on.
+        """Register a query; engines that run this pool answer it from now on.
 
         It sees the panes that are kept already. With `since`, items up to that tick do not count for it, and its
         windows are half-filled at first.
@@ -110,7 +110,7 @@ class Pool:
         self.add_query(standing)
 
     def prepare_query(self, name: str, query: str | Query, since: int | None = None) -> RegisteredQuery:
-        """What a query would be in this pool; refuses what the engine cannot answer."""
+        """A query as this pool would register it; refuses what the engine cannot answer."""
         plan = self.plan(query)
         self._refuse_growth(plan)
         if since is not None and isinstance(plan, RowPlan | FramePlan):
@@ -120,7 +120,7 @@ class Pool:
         return RegisteredQuery(name, query if isinstance(query, str) else "", plan, since)
 
     def add_query(self, standing: RegisteredQuery) -> None:
-        """Let a query join that has been understood before, by this pool or one with the same streams."""
+        """Register a query that `prepare_query` of this pool, or of one with the same streams, has returned."""
         if standing.name in self.queries:
             raise BindProblem(f"the name {standing.name!r} is taken", fix="revoke it first, or choose another one")
         for listener in self.listeners:
@@ -128,7 +128,7 @@ class Pool:
         self.queries[standing.name] = standing
 
     def revoke(self, name: str) -> None:
-        """Let a query go."""
+        """Remove a query."""
         standing = self.queries.get(name)
         if standing is None:
             raise BindProblem(f"there is no query {name!r}", fix=did_you_mean(name, self.queries or ["register"]))
@@ -137,14 +137,14 @@ class Pool:
         del self.queries[name]
 
     def families(self) -> list[FamilyPlan]:
-        """Queries by the panes they share; as they run, where an engine runs them."""
+        """Queries by the panes they share; if an engine runs them, with the window groups of the engine."""
         plans = {name: s.plan for name, s in self.queries.items() if isinstance(s.plan, PanePlan)}
         return plan_families(
             plans, self.policy, lambda family: next((x.managers(family) for x in self.listeners), None)
         )
 
     def explain(self) -> str:
-        """Families, groups, seeds, enclosing and piggybacked windows, stairs, stores and bounds, with reasons."""
+        """Families, window groups, seeds, enclosing and piggybacked windows, stairs, stores, bounds, with reasons."""
         relations = {name: s.plan for name, s in self.queries.items() if isinstance(s.plan, RowPlan)}
         alone = [(relations, kin) for kin in shared_operators(relations)]
         framings = {name: s.plan for name, s in self.queries.items() if isinstance(s.plan, FramePlan)}
@@ -152,11 +152,11 @@ class Pool:
         return explain_pool(self.families(), relations, kin, framings)
 
     def windows(self) -> list[WindowPlan]:
-        """Every window of every query, and the place its family gave it."""
+        """Every window of every query, with its window group and role."""
         return [window for family in self.families() for window in family.windows()]
 
     def groups(self) -> list[WindowGroup]:
-        """Every group of sliding windows."""
+        """Every window group."""
         every = (m for family in self.families() for m in family.managers.values())
         return [group for manager in every for group in manager.groups]
 
@@ -201,7 +201,7 @@ class Pool:
         return pool
 
     def plan(self, query: str | Query) -> PanePlan | RowPlan | FramePlan:
-        """How the engine answers a query, be it once or standing."""
+        """How the engine answers a query, for a lookup or as a registered query."""
         bound = self.host.read(query, self.streams) if isinstance(query, str) else query
         plan = plan_or_refusal(bound)
         if isinstance(plan, str):
@@ -215,7 +215,7 @@ class Pool:
         return plan
 
     def _refuse_growth(self, plan: PanePlan | RowPlan | FramePlan) -> None:
-        """Refuse to let a query stand that would remember more and more, unless it says that it may."""
+        """Refuse a query whose state would grow without bound, unless the query allows it."""
         query = plan.query
         reason = unbounded_keys_reason(query) or (unbounded_state_reason(query) if isinstance(plan, RowPlan) else None)
         if reason and not (self.bounded or query.unbounded):

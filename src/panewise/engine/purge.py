@@ -12,5 +12,5 @@ class Purge(Enum):
     LAZY = "lazy"
 
     def due(self, alive: int, kept: int) -> bool:
-        """Whether it is time, where so many of the rows that are kept are still there."""
+        """Whether rows are to be dropped now, given how many of the kept rows are still alive."""
         return alive < kept if self is Purge.EAGER else 2 * alive <= kept

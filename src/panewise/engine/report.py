@@ -1,4 +1,4 @@
-"""What queries say: grouped rows selected and projected, as whole states, as changes or as revisions.
+"""The results of queries: grouped rows selected and projected, as whole states, as changes or as revisions.
 
 Queries of a family that differ only in their windows are reported together.
 """
@@ -30,7 +30,7 @@ from panewise.window import Rows, Session, Window
 
 @dataclass(frozen=True, eq=False)
 class ReportedRows:
-    """Result rows of one way of reporting, by feed: the selected columns, and what says when."""
+    """Result rows of one report format, by subscription: the selected columns, and the times."""
 
     selected: pa.Table
     feeds: Int64Array
@@ -43,7 +43,7 @@ class ReportedRows:
 
 
 class Reporter:
-    """All ways in which the queries of one family report."""
+    """All report formats of one family."""
 
     def __init__(self, family: Family) -> None:
         self.family = family
@@ -51,7 +51,7 @@ class Reporter:
         self.format_of: dict[str, ReportFormat] = {}
 
     def join(self, member: Member) -> ReportFormat:
-        """Report one more query; the manner in which that is done."""
+        """Add a query; returns its report format."""
         key = _format_key(member.plan)
         manner = self.formats.setdefault(key, ReportFormat(self.family, member.plan))
         manner.feeds.update(number for number, _ in member.feeds)
@@ -67,11 +67,11 @@ class Reporter:
             del self.formats[_format_key(member.plan)]
 
     def report(self, chunks: list[Chunk]) -> dict[int, ReportedRows]:
-        """What each manner has to say, by its identity."""
+        """The new result rows of each report format, by its identity."""
         if not chunks:
             return {}
         rows = self._lower_chunks(chunks)
-        # Whatever can fail comes first, so that nobody remembers having said what was never heard.
+        # All that can fail comes first, so that no format records rows as reported that were never returned.
         drafts, failures = [], []
         for manner in self.formats.values():
             try:
@@ -83,7 +83,7 @@ class Reporter:
         return {id(manner): manner.new_rows(*draft) for manner, *draft in drafts}
 
     def _lower_chunks(self, chunks: list[Chunk]) -> GroupRows:
-        """Chunks as rows. Where that fails, the queries are named that speak of the groups it fails for."""
+        """Chunks as rows. If that fails, the error names the queries that report the failing groups."""
         try:
             return lower_chunks(self.family, chunks)
         except PanewiseError:
@@ -104,7 +104,7 @@ class Reporter:
         return found
 
     def state(self) -> list[Tree]:
-        """What must survive a restart, in the order in which queries came."""
+        """The state that is needed after a restart, in the order in which queries were added."""
         return [manner.state() for manner in self.formats.values()]
 
     def restore(self, states: list[Tree]) -> None:
@@ -112,19 +112,19 @@ class Reporter:
             manner.restore(state)
 
     def recode(self, codes: Int64Array) -> None:
-        """Groups have new codes."""
+        """Replace the codes of groups."""
         for manner in self.formats.values():
             manner.recode(codes)
 
 
 def _chunks_of(chunks: list[Chunk], member: Member) -> list[Chunk]:
-    """What one query hears."""
+    """The chunks of one query."""
     feeds = {number for number, _ in member.feeds}
     return [replace(chunk, feeds=mine) for chunk in chunks if (mine := tuple(f for f in chunk.feeds if f in feeds))]
 
 
 def _format_key(plan: PanePlan) -> object:
-    """What queries must have in common to be reported together."""
+    """The value that is equal for queries with the same report format."""
     after = tuple(replace(step, child=plan.source) for step in plan.after)
     query = plan.query
     return after, tuple(query.root.columns), query.emit, plan.empty, query.revise is not None
@@ -132,18 +132,18 @@ def _format_key(plan: PanePlan) -> object:
 
 @dataclass
 class ReportFormat:
-    """One way of reporting, and what it must remember of what it said."""
+    """One way of reporting, and the reported rows that it needs again."""
 
     family: Family
     plan: PanePlan
     feeds: Counter[int] = field(default_factory=Counter)
-    #: For changes: the rows that stand, by feed and group.
+    #: For changes: the rows that are present, by subscription and group.
     standing: dict[int, dict[int, tuple[Any, ...]]] = field(default_factory=dict)
-    #: For revisions: what was said last of each instant of a feed, and how often.
+    #: For revisions: the last report of each instant of a subscription, and how many there were.
     told: dict[tuple[int, int], tuple[int, Counter[Any]]] = field(default_factory=dict)
 
     def select(self, rows: GroupRows) -> tuple[GroupRows, pa.Table, Int64Array]:
-        """The rows of its feeds, what is selected of them, and from which rows that comes."""
+        """The rows of its subscriptions, the selected table, and the places of the rows from which that comes."""
         mine = np.flatnonzero(np.isin(rows.feeds, np.fromiter(self.feeds, np.int64)))
         rows = rows if len(mine) == len(rows) else rows.take(mine)
         shown = np.flatnonzero(rows.present | self.plan.empty)
@@ -153,7 +153,7 @@ class ReportFormat:
         return rows, selected, shown if kept is None else shown[kept]
 
     def new_rows(self, rows: GroupRows, selected: pa.Table, places: Int64Array) -> ReportedRows:
-        """What of a draft is new."""
+        """The result rows that have to be reported."""
         if self.plan.reports_changes:
             return self._changes(rows, selected, places)
         if self.plan.query.revise is not None:
@@ -161,11 +161,11 @@ class ReportFormat:
         return ReportedRows(selected, rows.feeds[places], rows.at[places], self._windows(), rows.starts[places])
 
     def _windows(self) -> dict[int, Window]:
-        """The windows of its feeds, for as long as somebody looks at what was said."""
+        """The windows of its subscriptions; reported rows keep them, since a query may leave before they are read."""
         return {number: self.family.subscriptions[number].window for number in self.feeds}
 
     def forget(self, feed: int) -> None:
-        """Nobody listens to a feed any more."""
+        """Drop the state of a subscription that no query uses any more."""
         del self.feeds[feed]
         self.standing.pop(feed, None)
         self.told = {key: told for key, told in self.told.items() if key[0] != feed}
@@ -198,7 +198,7 @@ class ReportFormat:
         }
 
     def _changes(self, rows: GroupRows, selected: pa.Table, places: Int64Array) -> ReportedRows:
-        """What differs between one instant and the next, as multisets: first what came, then what went."""
+        """The differences between one instant and the next, as multisets: first insertions, then deletions."""
         now = dict(zip(places.tolist(), _tuples(selected), strict=True))
         emit, found = self.plan.query.emit, _ChangeRows()
         for turn in rows.by_turn():
@@ -220,7 +220,7 @@ class ReportFormat:
     def _diff_turn(
         self, standing: dict[int, tuple[Any, ...]], rows: GroupRows, turn: range, now: dict[int, tuple[Any, ...]]
     ) -> tuple[Counter[Any], Counter[Any]]:
-        """What went and what came, when the groups of a turn are as they are now."""
+        """The rows that a turn deletes and those that it inserts, given the present state of its groups."""
         before: Counter[Any] = Counter()
         after: Counter[Any] = Counter()
         for place in turn:
@@ -254,7 +254,7 @@ class ReportFormat:
         return pa.array(expires, mask=(signs < 0) | oldest.is_null().to_numpy(zero_copy_only=False))
 
     def _revisions(self, rows: GroupRows, selected: pa.Table, places: Int64Array) -> ReportedRows:
-        """The whole state again wherever a late item changed it."""
+        """The whole state again at every instant at which a late item changed it."""
         values = dict(zip(places.tolist(), zip(range(len(places)), _tuples(selected), strict=True), strict=True))
         kept: list[int] = []
         numbers: list[int] = []
@@ -276,7 +276,7 @@ class ReportFormat:
         return ReportedRows(table, feeds, at, self._windows(), revisions=np.array(numbers, np.int64))
 
     def _forget_final_instants(self) -> None:
-        """Forget instants that no late item can change any more."""
+        """Drop instants that no late item can change any more."""
         patience = self.plan.query.revise or 0
         self.told = {key: told for key, told in self.told.items() if key[1] >= self.family.answered_until - patience}
 

@@ -19,7 +19,7 @@ _HashArray = npt.NDArray[np.uint64]
 
 
 def shards_of(columns: Sequence[pa.Array], rows: int, shards: int) -> Int64Array:
-    """The shard of each row, by its key columns; without any, all rows are in the first."""
+    """The shard of each row, by its key columns; without key columns all rows are in the first shard."""
     mixed = np.zeros(rows, np.uint64)
     for column in columns:
         mixed = _scramble(mixed ^ _hashes(column))
@@ -27,7 +27,7 @@ def shards_of(columns: Sequence[pa.Array], rows: int, shards: int) -> Int64Array
 
 
 def _hashes(column: pa.Array) -> _HashArray:
-    """Equal values, equal numbers; NULL is a value like any other."""
+    """A hash of each value: equal values have equal hashes; NULL is a value like any other."""
     found = np.full(len(column), 0x9E3779B97F4A7C15, np.uint64)
     valid = pc.is_valid(column).to_numpy(zero_copy_only=False)
     values = column.drop_null()
@@ -47,7 +47,7 @@ def _text(value: object) -> bytes:
 
 
 def _scramble(words: _HashArray) -> _HashArray:
-    """Near numbers far apart (the finaliser of SplitMix64)."""
+    """Spread numbers that are close to each other (the finaliser of SplitMix64)."""
     with np.errstate(over="ignore"):
         words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -45,7 +45,7 @@ def evaluate_scalars(scalars: Sequence[Scalar], table: pa.Table, host: Host) -> 
 
 
 def _evaluate_on_host(computed: Sequence[Scalar], table: pa.Table, host: Host) -> list[pa.ChunkedArray]:
-    """What the host says of each expression."""
+    """The values of each expression, computed by the host."""
     if not computed:
         return []
     needed = sorted({name for s in computed for name in s.inputs})

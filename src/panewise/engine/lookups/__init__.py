@@ -1,1 +1,1 @@
-"""Answers on demand, from what is kept."""
+"""Answers on demand, from kept panes and rows."""

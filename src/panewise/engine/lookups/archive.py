@@ -1,7 +1,7 @@
-"""Panes kept for lookups: every pane of a family for as long as somebody may ask, and how they are answered.
+"""Panes kept for lookups: every pane of a family as long as lookups may need it, and how lookups are answered.
 
-Panes are taken in any order and may be parts: what overlaps is merged. A run of panes answers a window exactly where
-the window's edges fall between panes.
+Panes are taken in any order and may be parts: what overlaps is merged. A run of panes answers a window exactly if the
+window's edges fall between panes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from panewise.stores.chain import MIN_POSITION
 from panewise.stores.indexes import PaneIndex
 from panewise.stores.pane import Pane, merge_panes
 
-#: After so many lookups or updates the planner thinks again.
+#: After so many lookups or updates the planner chooses the index again.
 REPLAN_INTERVAL = 64
 
 
@@ -33,7 +33,7 @@ class Archive:
     def __init__(self, columns: Sequence[StateArrays], keep: int | None, since: int = MIN_POSITION) -> None:
         self.columns, self.keep = columns, keep
         self.panes: list[Pane] = []
-        #: Nothing up to this position is known.
+        #: No pane up to this position is kept.
         self.lost = since
         self._pending: list[Pane] = []
         #: Where panes start and end, as long as they stay the same.
@@ -100,7 +100,7 @@ class Archive:
         return self._having_indexes[number].candidates(threshold, np.maximum(lows, self.lost), highs, self.panes)
 
     def _pane_runs(self, lows: Int64Array, highs: Int64Array, domain: Domain) -> tuple[Int64Array, Int64Array]:
-        """Which panes each window holds; a refusal where it reaches back too far, or cuts a pane in two."""
+        """Which panes each window holds; refuses a window that reaches back too far, or cuts a pane in two."""
         if len(lows) and (low := int(lows.min())) < self.lost:
             lost, asked = instant_text(self.lost, domain), instant_text(low, domain)
             raise StateProblem(
@@ -121,7 +121,7 @@ class Archive:
         return firsts, stops
 
     def _index(self, number: int) -> PaneIndex:
-        """The index of a column; from time to time another kind may serve better."""
+        """The index of a column; from time to time it is replaced by a cheaper kind."""
         current = self.choices.get(number)
         if current is None or self.usage.is_due(REPLAN_INTERVAL):
             cells = sum(len(pane.codes) for pane in self.panes)
@@ -138,7 +138,7 @@ class Archive:
     # ---- panes come and go -------------------------------------------------------------------------------------
 
     def _merge_pending(self) -> None:
-        """Let what has come take its place, oldest first, and forget what nobody may ask for any more."""
+        """Put pending panes in their places, oldest first, and drop panes that are older than `keep`."""
         parts: dict[tuple[int, int], list[Pane]] = {}
         for pane in self._pending:
             parts.setdefault((pane.start, pane.end), []).append(pane)
@@ -182,11 +182,11 @@ class Archive:
                 sieve.drop_oldest(old, self.lost)
 
     def all_panes(self) -> list[Pane]:
-        """All panes, those that wait for their place last."""
+        """All panes; those that are still pending come last."""
         return [*self.panes, *self._pending]
 
     def recode(self, codes: Int64Array) -> None:
-        """Groups have new codes."""
+        """Replace the codes of groups."""
         self.panes[:] = [pane.with_codes(codes) for pane in self.panes]
         self._pending = [pane.with_codes(codes) for pane in self._pending]
         self._indexes.clear()
@@ -205,7 +205,7 @@ class Archive:
 
 
 def _refuse_partial_pane(pane: Pane, low: int, high: int, domain: Domain) -> None:
-    """Refuse a window that holds a part of a pane only."""
+    """Refuse a window that holds only a part of a pane."""
     for edge in (low, high):
         if pane.start < edge < pane.end:
             raise _cut_problem(pane, edge, domain)

@@ -1,4 +1,4 @@
-"""Lookups that a running engine answers: from the panes it keeps for them, or from those its windows hold anyway."""
+"""Lookups that a running engine answers: from panes that it keeps for lookups, or from those that its windows hold."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class EngineLookups(PoolLookups):
-    """Everything one engine can be asked."""
+    """The lookups of one engine."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine.pool)
@@ -70,14 +70,14 @@ class EngineLookups(PoolLookups):
         return "\n".join(lines)
 
     def _families(self, name: str | None, plan: PanePlan) -> list[TimeFamily | CountedFamily]:
-        """The families that might do: those of the stream whose windows are counted alike, or the one of the query."""
+        """The families that may answer: those of the stream with the same kind of counting, or the one of the query."""
         stream, counted = plan.source.stream, isinstance(plan.window, Rows)
         every = [f for f in self.engine.families() if f.plan.source.stream == stream]
         fitting = [f for f in every if isinstance(f, CountedFamily if counted else TimeFamily)]
         return [f for f in fitting if name in f.members] if name is not None else fitting
 
     def _sources_of(self, family: TimeFamily | CountedFamily, name: str | None) -> list[LookupSource]:
-        """The archive first; without one, what some window holds may do."""
+        """The archive first; without one, what some window holds may be enough."""
         stream, boundary = family.plan.source.stream, self.pool.boundary
         basis = (boundary, self.pool.streams[stream].instants)
         if isinstance(family, CountedFamily):
@@ -97,7 +97,7 @@ class EngineLookups(PoolLookups):
 
 
 def _archive_of(family: TimeFamily, holder: Evaluator) -> Archive:
-    """What a holder holds, as if it were kept for lookups."""
+    """The panes of an evaluator as an archive."""
     archive = Archive(family.columns, None, max(holder.forgotten_until, family.created_at))
     for pane in (*holder.panes(), *holder.waiting):
         archive.take(pane)

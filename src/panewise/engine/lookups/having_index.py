@@ -1,4 +1,4 @@
-"""Collective indexes over kept panes: which groups may pass a threshold, without asking each of them.
+"""Collective indexes over kept panes: which groups may pass a threshold, without a lookup of each group.
 
 "Resource sharing" section 4, with the state of a group in a pane as one element at the pane's end.
 """
@@ -23,14 +23,14 @@ MIN_LOOKUPS = 8
 
 
 class HavingIndex:
-    """The index of one aggregate. Elements must come in the order of time: a late pane means to begin anew."""
+    """The index of one aggregate. Elements must come in the order of time: after a late pane it is built again."""
 
     def __init__(self, aggregate: Aggregate[object], column: StateArrays, number: int) -> None:
         self.aggregate, self.column, self.number = aggregate, column, number
         self.lookups = 0
         self._filter: Filter | None = None
         self._panes_taken = 0
-        #: Whether values came that the index cannot hold, so that it is of no use.
+        #: Whether values came that the index cannot hold, so that it cannot be used.
         self.unfit = new_filter(aggregate) is None
 
     def candidates(
@@ -38,7 +38,7 @@ class HavingIndex:
     ) -> Int64Array | None:
         """A superset of the groups that pass over each `(low, high]`, all of which end no earlier than the panes do.
 
-        None while too few have asked, or where the index cannot tell.
+        None before there were enough lookups, or if the index cannot answer.
         """
         self.lookups += 1
         if self.unfit or self.lookups < MIN_LOOKUPS or (lows >= highs).any() or not self._catch_up(panes):
@@ -49,11 +49,11 @@ class HavingIndex:
         return np.unique(ask(highs, highs - lows, [limit])[1])
 
     def restart(self) -> None:
-        """Panes have changed in between."""
+        """Start again, because panes other than the newest have changed."""
         self._filter, self._panes_taken = None, 0
 
     def drop_oldest(self, count: int, upto: int) -> None:
-        """The oldest panes have gone."""
+        """Drop the oldest panes."""
         self._panes_taken -= count
         if self._panes_taken < 0:
             self.restart()
@@ -80,7 +80,7 @@ class HavingIndex:
         return True
 
     def _limit(self, threshold: Threshold) -> int | float:
-        """The limit in terms of the index, such that beyond it is strictly beyond."""
+        """The limit as a value of the index, such that groups beyond it are strictly beyond it."""
         limit = threshold.limit
         if pa.types.is_floating(self.aggregate.result):
             beside = nextafter(float(limit), float("-inf" if threshold.above else "inf"))
@@ -92,12 +92,12 @@ class HavingIndex:
 
 
 def new_filter(aggregate: Aggregate[object]) -> Filter | None:
-    """An empty index for an aggregate; None where there is none for it."""
+    """An empty index for an aggregate; None if no index supports it."""
     kind = aggregate.result
     if isinstance(aggregate, Count) or (isinstance(aggregate, Sum) and pa.types.is_integer(kind)):
         return CISum()
     # Hosts round a limit to the width of a narrower float before they compare, which may let more pass.
     numeric = kind == pa.float64() or (pa.types.is_integer(kind) and kind != pa.uint64())
-    if isinstance(aggregate, Max) and numeric:  # a Min is a Max of the other end
+    if isinstance(aggregate, Max) and numeric:  # Min is a subclass of Max
         return MinIndex() if isinstance(aggregate, Min) else MaxIndex()
     return None

@@ -1,7 +1,7 @@
 """Answers on demand: the state of a query, or of any window over the same groups, at any instant that is kept.
 
-"Resource sharing": an operator does not stream its answers, it is asked. What a lookup says follows from everything
-that has arrived, rows that came late for a standing query included.
+"Resource sharing": an operator answers lookups instead of streaming its results. A lookup sees everything that has
+arrived, also rows that were late for a registered query.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from panewise.window import LogicalWindow, MultiGranular, Rows
 #: An instant as users write it.
 InstantLike = int | str | datetime
 InstantsLike = InstantLike | Sequence[InstantLike] | Ticks
-#: So many windows may be asked for at once.
+#: The most windows in one lookup.
 MAX_WINDOWS = 1 << 22
-#: So many texts of lookups are remembered.
+#: How many texts of lookups are cached.
 CACHED_TEXTS = 256
 
 
 class PoolLookups(ABC):
-    """Whoever keeps panes and is asked about the queries of a pool."""
+    """Answers lookups over the queries of a pool from kept panes."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
-        # Somebody who asks once often asks again, and reading a text takes longer than answering it.
+        # The same text often comes again, and parsing it takes longer than answering it.
         self._read = lru_cache(CACHED_TEXTS)(pool.plan)
 
     def lookup(
@@ -64,7 +64,7 @@ class PoolLookups(ABC):
         keys: KeyValues | None = None,
         between: tuple[InstantsLike, InstantsLike] | None = None,
     ) -> list[GroupAnswers]:
-        """All that a lookup takes from the panes that are kept; the rest can be done when they have changed."""
+        """All that a lookup needs of the kept panes; the rest of its work does not depend on them any more."""
         if at is not None and between is not None:
             raise BindProblem("at and between are both given", fix="give one of them")
         domain = plan.query.domain
@@ -80,11 +80,11 @@ class PoolLookups(ABC):
 
     @abstractmethod
     def lookup_sources(self, name: str | None, plan: PanePlan) -> list[LookupSource]:
-        """Where panes for a query may be found, the best place first; a refusal where nobody keeps them."""
+        """The sources that may answer a query, the best one first; refuses a query for which no panes are kept."""
 
     @abstractmethod
     def final_instant(self, name: str | None, plan: PanePlan) -> Ticks:
-        """The newest instant that is final, if there is any."""
+        """The newest final instant as an array, empty if there is none."""
 
     def resolve_query(self, query: str) -> tuple[str | None, PanePlan]:
         """The name of a registered query, if it is one, and how it is answered."""
@@ -104,7 +104,7 @@ class PoolLookups(ABC):
     def _first_answer(
         self, name: str | None, plan: PanePlan, answer: Callable[[LookupSource], list[GroupAnswers]]
     ) -> list[GroupAnswers]:
-        """The answer of the first shelf that holds all it takes."""
+        """The answer of the first source that has all that is needed."""
         self._refuse_sessions(plan)
         problem: StateProblem | None = None
         for shelf in self.lookup_sources(name, plan):

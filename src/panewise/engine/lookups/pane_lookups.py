@@ -37,7 +37,7 @@ class KeptPanes:
             self.archive.take(pane.with_codes(codes))
 
     def tidy(self) -> None:
-        """Forget groups without panes, once they are the greater part."""
+        """Drop groups without panes, once they are more than half."""
         if kept := self.groups.keys.shrink_to_live(lambda: (pane.codes for pane in self.archive.all_panes())):
             self.groups.keys = kept.keys
             self.archive.recode(kept.codes)
@@ -55,14 +55,14 @@ class PaneLookups(PoolLookups):
         self._panes_by_query: dict[str, KeptPanes] = {}
 
     def take(self, name: str, keys: Sequence[pa.Array], panes: Sequence[Pane]) -> None:
-        """Keep panes of a registered query; their codes count the given keys, one value of each key column a code."""
+        """Keep panes of a registered query; a code is a place in the given key columns."""
         if name not in self._panes_by_query:
             self._panes_by_query[name] = self._new_kept_panes(name)
         self._panes_by_query[name].take(keys, panes)
         self._panes_by_query[name].tidy()
 
     def groups(self, name: str) -> int:
-        """How many groups have panes that are kept, or one more; some may have gone already."""
+        """An upper bound of the number of groups that have kept panes."""
         return len(self._kept_panes(name).groups.keys)
 
     def newest(self, name: str) -> int | None:

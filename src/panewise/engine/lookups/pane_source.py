@@ -1,4 +1,4 @@
-"""What is kept of one family, and tables of answers from it."""
+"""Answers lookups from the kept panes of one family."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from panewise.stores.chain import MIN_POSITION
 from panewise.stores.pane import Pane
 from panewise.window import LogicalWindow, MultiGranular, Window
 
-#: Key columns with the values that are asked for, row by row.
+#: Key columns with the requested values, row by row.
 KeyValues: TypeAlias = "pa.Table | Mapping[str, Sequence[Any]]"
 
 
 @dataclass(frozen=True, eq=False)
 class GroupAnswers:
-    """What was found for some windows: keys and answers of their groups, before HAVING and SELECT.
+    """Keys and answers of the groups of some windows, before HAVING and SELECT.
 
-    It needs nothing of what is kept any more, so that others may go on with that while it is finished.
+    It does not refer to kept panes, so that these may change while it is finished in another thread.
     """
 
     plan: PanePlan
     answers: pa.Table
-    #: Which window each row belongs to, and what is said of the windows.
+    #: The window of each row, and the added columns of the windows.
     windows: pa.Array
     bounds: Sequence[pa.Array]
     level: int | None
 
     def finish(self, host: Host) -> pa.Table:
-        """The rows that pass: the selected columns, then those that say which window."""
+        """The rows that pass HAVING: the selected columns, then the bounds of the window."""
         table, kept = apply_steps(self.plan.after, self.answers, host)
         selected = table.select([column.name for column in self.plan.query.root.columns])
         windows = self.windows if kept is None else self.windows.take(pa.array(kept))
@@ -58,7 +58,7 @@ class GroupAnswers:
 
 
 class LookupSource(ABC):
-    """Where states are found for lookups of one family, and how they become tables."""
+    """Finds states for lookups of one family, and makes tables of them."""
 
     def __init__(self, groups: GroupEncoder, boundary: Boundary, instants: pa.DataType) -> None:
         self.groups, self.boundary, self.instants = groups, boundary, instants
@@ -72,7 +72,7 @@ class LookupSource(ABC):
         """The query over some stretches of time instead of its window."""
 
     def _group_codes(self, plan: PanePlan, keys: KeyValues | None) -> Int64Array:
-        """The groups that are asked for, ascending."""
+        """The codes of the requested groups, ascending."""
         return np.arange(len(self.groups.keys)) if keys is None else requested_codes(self.groups, plan, keys)
 
     def _group_answers(
@@ -102,7 +102,7 @@ class LookupSource(ABC):
 
 
 class PaneLookupSource(LookupSource):
-    """Panes that are kept, and those that are on their way. Items up to `since` do not count."""
+    """Kept panes, and panes that are still open or late. Items up to `since` do not count."""
 
     def __init__(
         self,
@@ -145,8 +145,8 @@ class PaneLookupSource(LookupSource):
         return self._group_answers(plan, states, codes, bounds, level)
 
     def _candidate_codes(self, plan: PanePlan, lows: Ticks, highs: Ticks) -> Int64Array:
-        """All groups, or a superset of those that pass HAVING; states of the others need not be looked at."""
-        # With EMIT EMPTY groups pass without an item, and of these a collective index knows nothing.
+        """All groups, or a superset of those that pass HAVING; states of the others are not needed."""
+        # With EMIT EMPTY groups without items can pass, and a collective index does not contain these.
         for threshold in () if plan.empty else thresholds(plan):
             call = threshold.call
             number = state_column(self.groups.plan, call.aggregate, call.arguments)
@@ -165,13 +165,13 @@ def scope_of(window: Window, instants: Ticks, boundary: Boundary) -> tuple[Ticks
 
 
 def bounds_of(window: Window, instants: Ticks, kind: pa.DataType) -> tuple[pa.Array, ...]:
-    """What results say of a window's ends; NULL where it starts nowhere."""
+    """The columns for the bounds of a window; NULL where it has no start."""
     starts, ends = window.spans(instants)
     return pa.nulls(len(ends), kind) if starts is None else pa.array(starts).cast(kind), pa.array(ends).cast(kind)
 
 
 def requested_codes(groups: GroupEncoder, plan: PanePlan, keys: KeyValues) -> Int64Array:
-    """The groups that somebody asks for, ascending; those that are not known have no rows."""
+    """The codes of the requested groups, ascending; unknown groups have no rows."""
     if not isinstance(keys, Mapping | pa.Table):
         raise SchemaProblem(f"keys={keys!r} names no columns", fix="give values by key, such as {'k': ['a', 'b']}")
     columns = keys if isinstance(keys, Mapping) else dict(zip(keys.column_names, keys.columns, strict=True))
@@ -193,7 +193,7 @@ def requested_codes(groups: GroupEncoder, plan: PanePlan, keys: KeyValues) -> In
 
 
 def _key_name(plan: PanePlan, key: str) -> str:
-    """What users call a key: the selected column that shows it, or else its own name."""
+    """The name of a key for users: the selected column that shows it, or else its own name."""
     shown = [items for step in plan.after if isinstance(step, Project) for items in step.items]
     return next((name for name, scalar in shown if scalar.column == key), key.rpartition(".")[2])
 

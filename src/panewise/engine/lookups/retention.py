@@ -21,12 +21,12 @@ class Retention:
     grain: Mapping[str, int] = field(default_factory=dict)
 
     def plain(self) -> list[dict[str, int]]:
-        """What `Retention(*...)` makes of it again."""
+        """Plain values from which `Retention(*...)` makes the same object."""
         return [dict(self.keep), dict(self.grain)]
 
 
 def parse_retention(pool: Pool, keep: Lengths | None, grain: Lengths | None) -> Retention:
-    """What users said, in ticks; a clear refusal of what makes no sense."""
+    """The lengths that users gave, in ticks; refuses lengths that make no sense."""
     if grain is not None and keep is None:
         raise PanewiseError("grain is given without keep", fix="say how long panes are kept, such as keep='1 hour'")
     found = Retention(_ticks(pool, "keep", keep), _ticks(pool, "grain", grain))

@@ -19,7 +19,7 @@ from panewise.window import Rows
 
 
 class RowLookupSource(LookupSource):
-    """The rows that a family of counted windows holds, and those whose turn has not come yet."""
+    """The rows that a family of counted windows holds, and those that still wait for the watermark."""
 
     def __init__(self, family: CountedFamily, boundary: Boundary, instants: pa.DataType) -> None:
         super().__init__(family, boundary, instants)
@@ -60,7 +60,7 @@ class RowLookupSource(LookupSource):
             rows = sorted((row for row in known if row.position <= at), key=ROW_ORDER)
             gone = partition.length - len(partition.rows) if partition else 0
             if partition and gone:
-                # Others have gone that were newer than what lies before the oldest row that is kept.
+                # Late rows before the oldest kept row do not count: newer rows than these have been dropped.
                 rows = [row for row in rows if row.place >= partition.rows[0].place]
             if gone and len(rows) < window.count + window.lag:
                 raise StateProblem(

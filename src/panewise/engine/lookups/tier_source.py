@@ -1,4 +1,4 @@
-"""Lookups of aggregates that look at where items lie: kept panes are put into the tiers of the window once more."""
+"""Lookups of positional aggregates: kept panes are put into the tiers of the window again."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TierLookupSource(PaneLookupSource):
         raise BindProblem("a stretch of time has no tiers to look at", fix="ask for the window of the query")
 
     def _states(self, plan: PanePlan, level: int, at: int, window: Sliding) -> list[StateWords]:
-        """What every group holds at an instant of a level."""
+        """The states of every group at an instant of a level."""
         views, grains = replace(plan.views, shift=self.boundary.shift), plan.grains
         lows, highs = scope_of(window, np.array([at], np.int64), self.boundary)
         panes = self.archive.panes_within(

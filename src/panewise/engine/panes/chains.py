@@ -1,4 +1,4 @@
-"""The stairwise chains of a family: one for each group of windows, and those that stand in for them."""
+"""The stair chains of a family: one for each window group, and the stand-ins that answer until these are filled."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class FamilyProgress:
 
 
 class Chains:
-    """Window managers by lag, and for each of their groups a chain."""
+    """Window managers by lag, and a chain for each of their window groups."""
 
     def __init__(self, columns: Sequence[StateArrays], boundary: Boundary, policy: GroupingPolicy) -> None:
         self.columns, self.boundary, self.policy = columns, boundary, policy
         self.managers: dict[int, WindowManager] = {}
         self.chains: dict[tuple[int, int], ChainEvaluator] = {}
-        #: Chains that answer windows until the chain of their group has seen enough.
+        #: Chains that answer windows until the chain of their window group has seen enough panes.
         self.standins: list[ChainEvaluator] = []
 
     @property
@@ -47,17 +47,17 @@ class Chains:
         return [*self.chains.values(), *self.standins]
 
     def begin(self, plans: Iterable[PanePlan], here: FamilyProgress) -> None:
-        """Group all windows at once."""
+        """Put all windows into window groups at once."""
         self.managers = window_managers(plans, self.policy)
         for lag in self.managers:
             self._match_chains(lag, here)
 
     def serve(self, feed: Subscription, window: Sliding) -> None:
-        """Let a window be answered from the beginning."""
+        """Answer a window from the first instant on."""
         self._chain_of(window).serve(feed)
 
     def embed(self, feed: Subscription, window: Sliding, here: FamilyProgress) -> None:
-        """Let a window into a running chain; where panes are not cut for it yet, a stand-in starts half-filled."""
+        """Add a window to a running chain; if panes are not cut for it yet, a stand-in starts half-filled."""
         self.managers.setdefault(window.lag, WindowManager(self.policy)).embed(shape_of(window))
         self._match_chains(window.lag, here)
         chain = self._chain_of(window)
@@ -73,7 +73,7 @@ class Chains:
             self.standins.append(standin)
 
     def leave(self, feed: Subscription, here: FamilyProgress) -> None:
-        """Let a window go."""
+        """Remove a window."""
         for chain in self.evaluators:
             chain.leave(feed.number)
         self.standins = [standin for standin in self.standins if standin.serving]
@@ -82,7 +82,7 @@ class Chains:
             self._match_chains(window.lag, here)
 
     def repack(self, here: FamilyProgress) -> None:
-        """Group anew what joins and leaves have degraded; old chains answer until the new ones have seen enough."""
+        """Make new window groups where old ones are too costly; old chains answer until the new ones can."""
         for lag, manager in self.managers.items():
             if not manager.is_degraded():
                 continue
@@ -100,11 +100,11 @@ class Chains:
             self.standins += old.values()
 
     def drop_finished_standins(self) -> None:
-        """Let stand-ins go that are not needed any more."""
+        """Drop stand-ins that are not needed any more."""
         self.standins = [standin for standin in self.standins if not standin.is_over()]
 
     def _match_chains(self, lag: int, here: FamilyProgress) -> None:
-        """Give every group of a manager the chain it needs, and no other."""
+        """Give every window group of a manager the chain that it needs, and drop all others."""
         groups = {(lag, group.number): group for group in self.managers[lag].groups}
         for key in [key for key in self.chains if key[0] == lag and key not in groups]:
             del self.chains[key]

@@ -1,4 +1,4 @@
-"""Which family answers a query from panes or rows: what its window is decided by."""
+"""Chooses the kind of family for a query, by its window: time, count or sessions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A family of queries over count-based windows: the last so many rows, of the stream or of each partition.
 
-Rows are counted, not timed, so every row is a position of its own, and each group keeps its rows in the store that
-laws and widths make cheapest.
+Every row is a position of its own, since rows are counted. Each group keeps its rows in the store that is cheapest
+for its laws and widths.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from panewise.window import Rows
 
 
 class CountedFamily(Family):
-    """Rows wait until their time is final, then enter their partition one instant after the other."""
+    """Rows wait until their time is final, then enter their partition, one instant after the other."""
 
     def __init__(self, plan: PanePlan, boundary: Boundary, host: Host) -> None:
         super().__init__(plan, boundary, host)
@@ -51,12 +51,12 @@ class CountedFamily(Family):
         types = {c.name: c.type for c in (plan.before[-1] if plan.before else plan.source).columns}
         self.partition_keys = Keys([types[name] for name in window.partition_by])
         self.partitions: dict[int, Partition] = {}
-        #: In which partitions a group has rows.
+        #: The partitions in which each group has rows.
         self.where: dict[int, set[int]] = {}
         self._factories: list[Callable[[], Store[Any]]] | None = None
         self.waiting: list[CountedRow] = []
         self.late: list[tuple[int, CountedRow]] = []
-        #: For feeds that report whole states: what every group holds now.
+        #: For subscriptions that report whole states: the present state of every group.
         self.current: dict[int, dict[int, tuple[int, int, list[Any]]]] = {}
 
     @property
@@ -83,7 +83,7 @@ class CountedFamily(Family):
         self._rebuild_all()
 
     def _rebuild_all(self) -> None:
-        """Another set of windows may want other stores, and reaches further or less far."""
+        """Rebuild all partitions: another set of windows may need other stores, and reach further or less far."""
         self._factories = None
         for partition in self.partitions.values():
             self._rebuild(partition)
@@ -114,7 +114,7 @@ class CountedFamily(Family):
                 self.late.append((visible, row))
 
     def _verdict(self, row: CountedRow, visible: int) -> Verdict:
-        """A late row is of no use once so many newer ones are there that no window reaches back to it."""
+        """The verdict of a late row: it is lost if so many newer rows are there that no window reaches back to it."""
         partition = self.partitions.get(row.partition, Partition(row.partition))
         waiting = [r for r in self.waiting if r.position <= visible] + [r for v, r in self.late if v <= visible]
         mine = (r for r in waiting if r.partition == row.partition)
@@ -177,7 +177,7 @@ class CountedFamily(Family):
             touched[number] |= partition.codes(before - lag + 1, partition.length - lag)
             touched[number] |= partition.codes(before - lag - count + 1, partition.length - lag - count)
         excess = max(len(partition.rows) - reach, 0)
-        # A group ends with its last row, so that only those of rows that leave need a look.
+        # A group ends with its last row, so that only the groups of leaving rows are checked.
         leaving = {row.code for row in partition.rows[:excess]}
         del partition.rows[:excess]
         for code in leaving & partition.groups.keys():
@@ -185,7 +185,7 @@ class CountedFamily(Family):
                 self._drop(partition, code)
 
     def _insert(self, partition: Partition, rows: list[CountedRow], touched: dict[int, set[int]]) -> None:
-        """Late rows take their places among the others, which all move up by as many."""
+        """Insert late rows at their places; all rows after them get higher numbers."""
         everyone = {row.code for row in (*partition.rows, *rows) if row.code >= 0}
         for row in rows:
             insort(partition.rows, row, key=ROW_ORDER)
@@ -290,7 +290,7 @@ class CountedFamily(Family):
         return self._answer_across_partitions(window, code) if found else (0, 0, [])
 
     def _answer_across_partitions(self, window: Rows, code: int) -> tuple[int, int, list[Any]]:
-        """A group with rows in several partitions is combined again, in the order of time."""
+        """The same for a group with rows in several partitions, which are combined in the order of time."""
         rows: list[tuple[tuple[int, int], int, CountedRow]] = []
         for partition in (self.partitions[key] for key in self.where[code]):
             last = partition.length - window.lag
@@ -319,7 +319,7 @@ class CountedFamily(Family):
 
 
 def _lift_states(call: Call, table: pa.Table) -> list[Any]:
-    """The state of each row's value; NULLs count for nothing."""
+    """The state of each row's value; a NULL gives the identity."""
     columns = [to_python(table.column(a)) for a in call.arguments]
     lift, empty = call.aggregate.lift, call.aggregate.identity()
     if len(columns) == 1:

@@ -1,6 +1,6 @@
-"""What keeps closed panes for windows and answers them at their instants.
+"""Evaluators keep closed panes for windows and answer these at their instants.
 
-A holder is fed with panes in order, moves from instant to instant and gives a `Chunk` for every window that is due.
+An evaluator takes panes in order, moves from instant to instant and returns a `Chunk` for every window that is due.
 Positions are those of the family: an item's time, one tick later under the boundary `[)`.
 """
 
@@ -27,7 +27,7 @@ END_OF_TIME = 2**62
 
 @dataclass
 class EntryBounds:
-    """Between which positions items entered windows, grouped or not, and when the last of the late ones was heard."""
+    """The oldest and newest position of items in windows, grouped or not, and when the last late one became visible."""
 
     oldest: int = END_OF_TIME
     newest: int = MIN_POSITION
@@ -39,7 +39,7 @@ class EntryBounds:
 
 
 class Evaluator(ABC):
-    """The contract of a holder. `waiting` are closed panes it has not come to yet."""
+    """The contract of an evaluator. `waiting` are closed panes that it has not reached yet."""
 
     def __init__(self, columns: Sequence[StateArrays], boundary: Boundary, lag: int = 0) -> None:
         self.columns, self.boundary, self.lag = columns, boundary, lag
@@ -49,16 +49,16 @@ class Evaluator(ABC):
         self.size = 0
         self.subscriptions: dict[int, Subscription] = {}
         self._touched: dict[int, TouchedGroups] = {}
-        #: For EMIT EMPTY: the first and last instant at which a feed's window held items, grouped or not.
+        #: For EMIT EMPTY: the first and last instant at which the window of a subscription held items, grouped or not.
         self.reach: dict[int, tuple[int, int]] = {}
         self.entry_bounds = EntryBounds()
         #: Whether no more items will come.
         self.finishing = False
-        #: Instants at which a late item became visible, for windows that speak whenever they change.
+        #: Instants at which a late item became visible, for windows that report whenever they change.
         self._openings: list[int] = []
 
     def join(self, feed: Subscription) -> None:
-        """Let a feed listen."""
+        """Add a subscription."""
         self.subscriptions[feed.number] = feed
         if feed.changes:
             self._touched[feed.number] = TouchedGroups()
@@ -85,7 +85,7 @@ class Evaluator(ABC):
             self.skip_to(upto)
 
     def _repeat_states(self, upto: int | None) -> Iterator[Chunk]:
-        """Say at all instants before the next change what is to be said at each: one chunk for each window."""
+        """Report the same states at all instants before the next change: one chunk for each window."""
         last = min(self.next_change(), END_OF_TIME if upto is None else upto + 1) - 1
         if last <= self.at:
             return
@@ -102,7 +102,7 @@ class Evaluator(ABC):
         self.skip_to(last if last < END_OF_TIME - 1 else reached)
 
     def _instants(self, feed: Subscription, last: int) -> Int64Array:
-        """The instants up to one at which a feed speaks that repeats whole states."""
+        """The instants up to `last` at which a subscription that repeats whole states reports."""
         grid, first = feed.window.grid, self.at + 1
         if feed.empty:
             begin, end = self.reach.get(feed.number, (END_OF_TIME, MIN_POSITION))
@@ -112,7 +112,7 @@ class Evaluator(ABC):
         return np.arange(on_grid(first, *grid), last + 1, grid[1])
 
     def next_change(self) -> int:
-        """The first instant at which something may change: all before are answered as the last one was."""
+        """The first instant at which something may change: all earlier ones have the answer of the last one."""
         coming = [self.waiting[0].end + self.lag] if self.waiting else []
         for number, touched in self._touched.items():
             grid = self.subscriptions[number].window.grid
@@ -121,19 +121,19 @@ class Evaluator(ABC):
 
     @abstractmethod
     def change_instants(self) -> Iterator[int]:
-        """Instants at which what is held changes by itself, the earliest of them included."""
+        """Instants at which the held states change by themselves; the earliest one is always among them."""
 
     @abstractmethod
     def current_states(self) -> Iterator[tuple[list[Subscription], list[StateWords]]]:
-        """The states that feeds have at present."""
+        """The present states, with the subscriptions that have them."""
 
     def skip_to(self, at: int) -> None:
-        """Time has come to an instant at which there was nothing to say."""
+        """Move to an instant up to which there was nothing to report."""
         self.at = at
         self.absorb(at, self._pop_reached_panes(at))
 
     def _pop_reached_panes(self, at: int) -> list[Pane]:
-        """The panes that have come in reach."""
+        """Take the waiting panes that belong to an instant."""
         fresh = []
         while self.waiting and self.waiting[0].end <= at - self.lag:
             fresh.append(self.waiting.popleft())
@@ -141,7 +141,7 @@ class Evaluator(ABC):
         return fresh
 
     def insert(self, pane: Pane, visible: int) -> Iterator[Chunk]:
-        """Let a late pane in that counts from the instant `visible` on; says again what it revises."""
+        """Add a late pane that counts from the instant `visible` on; returns chunks for instants that it revises."""
         if any(not feed.periodic and self.sees_late_pane(feed, pane, visible) for feed in self.subscriptions.values()):
             insort(self._openings, visible)
         if pane.end > self.at - self.lag:
@@ -156,7 +156,7 @@ class Evaluator(ABC):
         self.size = size
 
     def _next_report_instant(self) -> int | None:
-        """The next instant of a window, or of the silence of one that reports empty states."""
+        """The next instant of a window, or the next at which an empty state is reported."""
         found = [] if (at := self.next_instant()) is None else [at]
         for number, (first, _) in self.reach.items():
             grid = self.subscriptions[number].window.grid if number in self.subscriptions else None
@@ -167,12 +167,12 @@ class Evaluator(ABC):
         return min(found, default=None)
 
     def _has_unreported(self, at: int) -> bool:
-        """Whether there is something to say of an instant although no window holds anything: silence, or a loss."""
+        """Whether to report at an instant although no window holds items: an empty state, or groups that were lost."""
         lost = any(touched.codes for touched in self._touched.values())
         return lost or any(self._reports_empty(feed, at) for feed in self.subscriptions.values())
 
     def _reports_empty(self, feed: Subscription, at: int) -> bool:
-        """Whether an empty state is to be reported: from the first instant that saw an item, to the last."""
+        """Whether an empty state is reported: from the first instant with an item to the last one."""
         if feed.number not in self.reach:
             return False
         first, last = self.reach[feed.number]
@@ -185,15 +185,15 @@ class Evaluator(ABC):
 
     @abstractmethod
     def next_instant(self) -> int | None:
-        """The next instant at which any window has something to say."""
+        """The next instant at which any window reports."""
 
     @abstractmethod
     def is_exhausted(self) -> bool:
-        """Whether no window holds or awaits anything."""
+        """Whether no window holds items or waits for any."""
 
     @abstractmethod
     def step(self, at: int, fresh: list[Pane], opened: bool) -> Iterator[Chunk]:
-        """Move to an instant with the panes that have come in reach, and answer.
+        """Move to an instant with the panes that now belong to it, and answer.
 
         `opened` says that late items have become visible since the last instant.
         """
@@ -204,11 +204,11 @@ class Evaluator(ABC):
 
     @abstractmethod
     def admit(self, pane: Pane) -> None:
-        """Let a late pane in among what has been answered already."""
+        """Add a late pane to the panes that have been answered already."""
 
     @property
     def forgotten_until(self) -> int:
-        """The newest position of which something may have been forgotten."""
+        """The newest position at which states may have been dropped."""
         return MIN_POSITION
 
     @abstractmethod
@@ -217,18 +217,18 @@ class Evaluator(ABC):
 
     @abstractmethod
     def load(self, panes: list[Pane]) -> None:
-        """Take over what `panes` gave, with the groups it knew then or with new codes."""
+        """Restore what `panes` returned, with the same codes of groups or with new ones."""
 
     def _stored_panes(self) -> list[Pane]:
-        """The panes as they are kept, not moved: moving one would make it another, to be written again."""
+        """The same pane objects that are kept: a copy with moved positions would have to be written again."""
         return self.panes()
 
     def _load_stored(self, panes: list[Pane]) -> None:
-        """Take over what `_stored_panes` gave."""
+        """Restore what `_stored_panes` returned."""
         self.load(panes)
 
     def state(self) -> Tree:
-        """What must survive a restart."""
+        """The state that is needed after a restart."""
         return {
             "at": self.at,
             "openings": self._openings,
@@ -238,7 +238,7 @@ class Evaluator(ABC):
         }
 
     def restore(self, state: Tree) -> None:
-        """Take over what `state` gave; the feeds have joined already."""
+        """Restore what `state` returned; the subscriptions have joined before."""
         self.at, self._openings = state["at"], state["openings"]
         self.waiting = deque(panes_from(self.columns, state["waiting"]))
         self._load_stored(panes_from(self.columns, state["held"]))
@@ -246,22 +246,22 @@ class Evaluator(ABC):
             self._touched[int(number)].add(np.array(codes, np.int64))
 
     def recode(self, codes: Int64Array) -> None:
-        """Groups have new codes."""
+        """Replace the codes of groups."""
         self.waiting = deque(pane.with_codes(codes) for pane in self.waiting)
         self.load([pane.with_codes(codes) for pane in self.panes()])
         for touched in self._touched.values():
             touched.codes = [codes[some] for some in touched.codes]
 
     def sees_late_pane(self, feed: Subscription, pane: Pane, visible: int) -> bool:
-        """Whether a late pane is still in a feed's window when it becomes visible."""
+        """Whether a late pane is still in the window of a subscription when it becomes visible."""
         return True
 
     def unreported_groups(self) -> Iterator[Int64Array]:
-        """Groups of which something is still to be said, even if they are gone."""
+        """Groups about which a report is still due, even if they have no items."""
         return (codes for touched in self._touched.values() for codes in touched.codes)
 
     def revisions(self, pane: Pane, visible: int) -> Iterator[Chunk]:
-        """What a late pane changes about instants already answered; most holders do not look back."""
+        """Chunks for answered instants that a late pane changes; most evaluators have none."""
         return iter(())
 
     def _touch(self, touched: dict[int, TouchedGroups], panes: list[Pane]) -> None:
@@ -272,7 +272,7 @@ class Evaluator(ABC):
     def _chunks(
         self, at: int, due: Sequence[Subscription], states: list[StateWords], revised: bool = False
     ) -> Iterator[Chunk]:
-        """The chunks of feeds that share these states."""
+        """The chunks of subscriptions that share these states."""
         whole = tuple(f.number for f in due if not f.changes and not f.empty)
         if whole:
             present = np.flatnonzero(states[0][0])

@@ -28,7 +28,7 @@ from panewise.window import Window
 
 @dataclass(frozen=True, eq=False)
 class EnteringRows:
-    """Rows that are about to enter windows, as these see them and as groups do."""
+    """Rows that are about to enter windows: all of them, and those that are grouped."""
 
     rows: Arrivals
     windowed: pa.Table
@@ -39,7 +39,7 @@ class EnteringRows:
 
 @dataclass(frozen=True)
 class Member:
-    """One query of a family: its plan, and which feed serves each of its levels."""
+    """One query of a family: its plan, and the subscription of each of its levels."""
 
     name: str
     plan: PanePlan
@@ -47,7 +47,7 @@ class Member:
 
 
 class Family(GroupEncoder, ABC):
-    """What all families have in common: feeds and the queries that listen to them."""
+    """What all families have in common: subscriptions, and the queries that use them."""
 
     def __init__(self, plan: PanePlan, boundary: Boundary, host: Host) -> None:
         super().__init__(plan)
@@ -57,25 +57,25 @@ class Family(GroupEncoder, ABC):
         self._numbers: dict[object, int] = {}
         self._subscriber_counts: dict[int, int] = {}
         self._next_subscription = 0
-        #: What is known of the items of landmarks and varying windows.
+        #: The bounds of items that entered, for landmark and varying windows.
         self.entry_bounds = EntryBounds()
         #: Every instant up to this one has been answered.
         self.answered_until = MIN_POSITION
         self.pending_chunks: list[Chunk] = []
-        #: Panes that have been finished and not been fetched yet; None where nobody asks for them.
+        #: Finished panes that have not been collected yet; None if they are not collected.
         self.finished_panes: list[Pane] | None = None
-        #: Whoever remembers groups by code and must hear when codes change.
+        #: Called with the new codes of groups when codes change.
         self.on_recode: Callable[[Int64Array], None] = lambda codes: None
 
     # ---- queries -----------------------------------------------------------------------------------------------
 
     def join(self, name: str, plan: PanePlan, since: int = MIN_POSITION) -> None:
-        """One more query; windows that are there already serve it too. Items up to `since` do not count for it."""
+        """Add a query; it shares the windows that are there already. Items up to `since` do not count for it."""
         feeds = tuple((self._subscribe(window, plan, since), level) for level, window in plan.levels)
         self.members[name] = Member(name, plan, feeds)
 
     def leave(self, name: str) -> None:
-        """One query less; windows nobody listens to any more are given up."""
+        """Remove a query, and the windows that no other query uses."""
         for number, _ in self.members.pop(name).feeds:
             self._subscriber_counts[number] -= 1
             if not self._subscriber_counts[number]:
@@ -101,16 +101,16 @@ class Family(GroupEncoder, ABC):
 
     @abstractmethod
     def _on_subscribe(self, feed: Subscription) -> None:
-        """A window nobody asked for before."""
+        """Called when a query needs a window that no query had before."""
 
     @abstractmethod
     def _on_unsubscribe(self, feed: Subscription) -> None:
-        """A window nobody asks for any more."""
+        """Called when no query needs a window any more."""
 
     # ---- rows and time -----------------------------------------------------------------------------------------
 
     def read(self, arrivals: Arrivals) -> EnteringRows | None:
-        """The rows that enter windows, None where none does; an expression that fails does so here."""
+        """The rows that enter windows, None if there are none; an expression that fails raises its error here."""
         with blame_queries(self.members):
             table, rows = self._filter_arrivals(arrivals)
             if not len(rows):
@@ -120,10 +120,10 @@ class Family(GroupEncoder, ABC):
 
     @abstractmethod
     def take(self, entering: EnteringRows, ledger: Ledger) -> None:
-        """Take rows in, and note in the ledger what became of late ones."""
+        """Take rows in, and record the verdicts of late rows in the ledger."""
 
     def queries_by_subscription(self) -> dict[int, list[str]]:
-        """The queries that listen to each feed."""
+        """The queries of each subscription."""
         found: dict[int, list[str]] = {number: [] for number in self.subscriptions}
         for member in self.members.values():
             for number, _ in member.feeds:
@@ -132,14 +132,14 @@ class Family(GroupEncoder, ABC):
 
     @abstractmethod
     def advance(self, limit: int) -> None:
-        """Say everything about instants up to `limit`, which have become final."""
+        """Produce the chunks of all instants up to `limit`, which have become final."""
 
     @abstractmethod
     def finish(self, until: int | None) -> None:
-        """No more rows will come: speak until no window holds anything, or until an instant."""
+        """Produce the remaining chunks, until no window holds anything or until an instant; no more rows will come."""
 
     def tidy(self) -> None:
-        """Everything has been said: forget groups that no window can see any more, once they are the greater part."""
+        """Drop groups that no window can hold any more, once they are more than half; called after all reports."""
         if kept := self.keys.shrink_to_live(self.live_groups):
             self.keys = kept.keys
             self.recode(kept.codes)
@@ -151,10 +151,10 @@ class Family(GroupEncoder, ABC):
 
     @abstractmethod
     def recode(self, codes: Int64Array) -> None:
-        """Groups have new codes."""
+        """Replace the codes of groups."""
 
     def state(self) -> Tree:
-        """What must survive a restart, keys first: everything else speaks in their codes."""
+        """The state that is needed after a restart, keys first: all the rest uses their codes."""
         members = [[member.name, [number for number, _ in member.feeds]] for member in self.members.values()]
         return {
             "members": members,
@@ -165,12 +165,12 @@ class Family(GroupEncoder, ABC):
         }
 
     def restore(self, state: Tree) -> None:
-        """Take over what `state` gave; the members have been there again already."""
+        """Restore what `state` returned; the members have rejoined before."""
         self._next_subscription, self.answered_until = state["next_feed"], state["passed"]
         self.keys.restore(state["keys"])
 
     def rejoin(self, name: str, plan: PanePlan, numbers: Sequence[int], since: Mapping[int, int]) -> None:
-        """A query is back after a restart, with the feeds it had."""
+        """Add a query again after a restart, with the subscriptions that it had."""
         feeds = []
         for number, (level, window) in zip(numbers, plan.levels, strict=True):
             if number in self.subscriptions:
@@ -189,7 +189,7 @@ class Family(GroupEncoder, ABC):
         """How much memory the states take."""
 
     def _filter_arrivals(self, arrivals: Arrivals) -> tuple[pa.Table, Arrivals]:
-        """The rows that enter windows: those of the right time that pass the filters below."""
+        """The rows that enter windows: those within the admitted times that pass the filters below the window."""
         source = self.plan.source
         table = arrivals.table.rename_columns([column.name for column in source.columns])
         first, last = admitted_times(self.plan, self.boundary)
@@ -201,7 +201,7 @@ class Family(GroupEncoder, ABC):
 
 
 def _subscription_key(feed: Subscription) -> tuple[object, ...]:
-    """What queries must agree in to listen to the same feed."""
+    """The value that is equal for queries that share a subscription."""
     return feed.window, feed.changes, feed.empty, feed.revise, feed.since
 
 

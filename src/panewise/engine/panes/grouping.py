@@ -1,4 +1,4 @@
-"""How rows become groups: keys as codes, and what each column of states is made from."""
+"""Turns rows into codes of groups and into the inputs of each column of states."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ SMALLEST_BLOCK, LARGEST_BLOCK = 1 << 17, 1 << 22
 
 
 class GroupEncoder:
-    """The keys and the columns of states that an aggregation asks for."""
+    """The keys and the columns of states of an aggregation."""
 
     def __init__(self, plan: PanePlan) -> None:
         self.plan = plan
         types = {c.name: c.type for c in plan.group.child.columns}
         self.keys = Keys([types[key] for key in plan.group.keys])
-        #: Presence first, then one for each aggregate, then the oldest item where results say when they expire.
+        #: Presence first, then one for each aggregate, then the oldest item if results have an expiry.
         self.columns: list[StateArrays] = [CountStates()]
         self.expiry_column = expiry_column(plan)
         #: The calls that have a column of their own; COUNT(*) is the presence.
@@ -35,7 +35,7 @@ class GroupEncoder:
             self.columns.append(Min(pa.int64()).state_arrays())
 
     def _encode_blocks(self, table: pa.Table, rows: Arrivals) -> Iterator[tuple[slice, Int64Array, list[Items]]]:
-        """Rows in blocks: the slice they are, their codes, and what each column of states is made from.
+        """Rows in blocks: their slice, their codes, and the inputs of each column of states.
 
         Blocks are small enough to stay in the cache, and not smaller than the number of groups.
         """
@@ -64,17 +64,17 @@ class GroupEncoder:
 
 
 def expiry_column(plan: PanePlan) -> str | None:
-    """The column in which results of a query say when they leave, if they do."""
+    """The column with the expiry of results; None if the query has none."""
     by_time, orders = known_expiry(plan.query.root) if plan.reports_changes else (False, 0)
     return "expires_at" if by_time else "expires_order" if orders else None
 
 
-#: Which family a query belongs to, and how its results say when they expire.
+#: The family of a query, and the column with the expiry of its results.
 FamilyKey = tuple[object, str | None]
 
 
 def family_key(plan: PanePlan) -> FamilyKey:
-    """Queries with the same home share panes."""
+    """The family key of a query: queries with equal keys share panes."""
     return plan.family_key, expiry_column(plan)
 
 
@@ -86,7 +86,7 @@ def admitted_times(plan: PanePlan, boundary: Boundary) -> tuple[int, int]:
 
 
 def arrays_of(table: pa.Table) -> dict[str, pa.Array]:
-    """Columns in one piece each, which they often are already."""
+    """Each column as one array; often they are single arrays already."""
     return {
         name: column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         for name, column in zip(table.column_names, table.columns, strict=True)

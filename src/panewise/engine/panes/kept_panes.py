@@ -1,6 +1,6 @@
-"""Windows that look back at will: panes are kept as they are and combined again for every answer.
+"""Windows that can look back at any panes: panes are kept as they are and combined again for every answer.
 
-For extents that change with time, and for LATE REVISE, which says past instants again.
+For extents that change with time, and for LATE REVISE, which reports past instants again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from panewise.window import Contents, LogicalWindow, Sliding
 
 
 class KeptPanesEvaluator(Evaluator):
-    """One feed. Space O(panes); bounded only where the window says how far back it can ever look."""
+    """One subscription. Space O(panes), which is bounded only if the window has a greatest length."""
 
     def __init__(self, columns: Sequence[StateArrays], feed: Subscription, boundary: Boundary) -> None:
         super().__init__(columns, boundary, feed.window.lag if isinstance(feed.window, Sliding) else 0)
@@ -32,7 +32,7 @@ class KeptPanesEvaluator(Evaluator):
         self.held: list[Pane] = []
         #: Groups in the last answer; an extent that changes may lose any of them.
         self.shown = np.zeros(0, np.int64)
-        #: The last instant, as long as nothing comes.
+        #: The last instant; valid until another pane comes.
         self._known: tuple[tuple[int, int], int] | None = None
         self.join(feed)
 
@@ -42,7 +42,7 @@ class KeptPanesEvaluator(Evaluator):
         return on_grid(max(self.waiting[0].end + self.lag, self.at + 1), *self.grid) if self.waiting else None
 
     def is_exhausted(self) -> bool:
-        """The window itself knows after which instant it can hold nothing of what there was."""
+        """Whether the window has passed the last instant at which it can hold any item so far."""
         if self.waiting:
             return False
         if not self.held:
@@ -50,7 +50,7 @@ class KeptPanesEvaluator(Evaluator):
         return self.at >= self._last_instant()
 
     def _last_instant(self) -> int:
-        """The last instant of the window over all there was."""
+        """The last instant at which the window can hold any item so far."""
         ends = min(self.held[0].end, self.entry_bounds.oldest), max(self.held[-1].end, self.entry_bounds.newest)
         if self._known is None or self._known[0] != ends:
             times = np.unique(ends) - self.boundary.shift
@@ -68,7 +68,7 @@ class KeptPanesEvaluator(Evaluator):
         yield from self._chunks(at, [self.subscription], states)
 
     def change_instants(self) -> Iterator[int]:
-        # What is said again, or as changes, is looked at instant by instant.
+        # Revisions and changes are computed instant by instant.
         if self.subscription.changes or self.subscription.revise is not None:
             yield self.at + 1
         elif self.finishing and self.held and not self.waiting:
@@ -78,7 +78,7 @@ class KeptPanesEvaluator(Evaluator):
         return iter(())
 
     def _repeat_states(self, upto: int | None) -> Iterator[Chunk]:
-        """Whole states at all instants before the next pane comes; those that hold the same panes are told together."""
+        """Whole states at all instants before the next pane; instants with the same panes are reported together."""
         last = min(self.next_change(), END_OF_TIME if upto is None else upto + 1) - 1
         instants = (
             self._instants(self.subscription, last) if self.held and last < END_OF_TIME - 1 else np.zeros(0, np.int64)
@@ -164,5 +164,5 @@ class KeptPanesEvaluator(Evaluator):
             self.held = [pane for pane in self.held if pane.end > at - reach]
 
     def _lookback(self, window: Sliding) -> int:
-        """How far back instants that may still be said again look."""
+        """How far back the window reaches at instants that may still be revised."""
         return window.range + self.lag + (self.subscription.revise or 0) + self.grid[1]

@@ -17,7 +17,7 @@ from panewise.window import Cumulate, Landmark, LogicalWindow, Pattern
 
 
 class AccumulatingEvaluator(Evaluator):
-    """One feed, one total. Space O(groups), whatever the length of the stream."""
+    """One subscription with one total. Space O(groups), whatever the length of the stream."""
 
     def __init__(self, columns: Sequence[StateArrays], feed: Subscription, boundary: Boundary) -> None:
         super().__init__(columns, boundary)
@@ -38,7 +38,7 @@ class AccumulatingEvaluator(Evaluator):
         return on_grid(max(self.waiting[0].end, self.at + 1), *self.window.grid) if self.waiting else None
 
     def _closing_instant(self) -> int:
-        """From this instant on nothing can change any more."""
+        """The instant from which on nothing can change."""
         return (
             self.window.closing_instant
             if isinstance(self.window, Landmark) and self.window.upper is not None
@@ -48,18 +48,18 @@ class AccumulatingEvaluator(Evaluator):
     def is_exhausted(self) -> bool:
         if self.waiting or self._openings:
             return False
-        # What lasts is reported until the first instant that has seen every item, even one that no group holds.
+        # A window that never ends is reported until the first instant that has every item, even one without a group.
         lasting = self.window.pattern is Pattern.MONOTONIC and self.at >= self._first_complete_instant()
         return lasting or self.totals is None
 
     def _first_complete_instant(self) -> int:
-        """The first instant that sees every item."""
+        """The first instant whose window has every item."""
         grid = self.window.grid or (0, 1)
         newest, heard = on_grid(self.entry_bounds.newest, *grid), on_grid(self.entry_bounds.heard, *grid)
         return max(newest, heard) if heard <= self._closing_instant() else newest
 
     def _has_unreported(self, at: int) -> bool:
-        # Nothing is ever lost from a window that lasts; what comes late to its last instant changes nothing any more.
+        # A window that never ends loses no items; an item that is late for its last instant changes nothing.
         return super()._has_unreported(at) and self.window.pattern is not Pattern.MONOTONIC
 
     def step(self, at: int, fresh: list[Pane], opened: bool) -> Iterator[Chunk]:
@@ -90,7 +90,7 @@ class AccumulatingEvaluator(Evaluator):
             self._add(pane)
 
     def admit(self, pane: Pane) -> None:
-        # What comes late counts from the next instant on, which may belong to another period.
+        # Late items count from the next instant on, which may belong to another period.
         self.absorb(self.at + 1, [pane])
 
     def _add(self, pane: Pane) -> None:
@@ -120,7 +120,7 @@ class AccumulatingEvaluator(Evaluator):
             self._add(pane)
 
     def _start_period(self, at: int) -> None:
-        """Begin anew where an instant belongs to another period."""
+        """Clear the totals if an instant belongs to another period."""
         low, _ = self.window.scope(np.array([at], np.int64), self.boundary)
         floor = int(low[0]) + self.boundary.shift - 1
         if floor != self.floor:

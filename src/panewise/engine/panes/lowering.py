@@ -18,11 +18,11 @@ from panewise.engine.panes.subscriptions import Chunk
 
 @dataclass(frozen=True, eq=False)
 class GroupRows:
-    """Grouped rows, by feed and then by instant.
+    """Grouped rows, by subscription and then by instant.
 
-    Each belongs to a *turn*: one feed at one instant, or at one revision of it. `present` says whether a group has
-    items, `starts` where a window begins that its items decide, `oldest` the time of the oldest item, where results
-    say when they expire.
+    Each belongs to a *turn*: one subscription at one instant, or at one revision of it. `present` is whether a group
+    has items, `starts` the start of a window whose items decide it, `oldest` the time of the oldest item, if results
+    have an expiry.
     """
 
     table: pa.Table
@@ -59,11 +59,11 @@ class GroupRows:
 
 
 def lower_chunks(family: Family, chunks: Sequence[Chunk]) -> GroupRows:
-    """All chunks as rows. States that several feeds share are lowered once."""
+    """All chunks as rows. States that several subscriptions share are lowered once."""
     feeds, at, origin = _turns(chunks)
     once = len(feeds) == len(chunks)
     if once:
-        # Each chunk is said once: put in order before they are lowered, rows need not be moved afterwards.
+        # If each chunk is used once, chunks are sorted before they are lowered, so that rows need not be moved.
         chunks, origin = [chunks[number] for number in origin], np.arange(len(chunks))
     sizes = np.array([len(chunk.codes) for chunk in chunks], np.int64)
     codes = np.concatenate([chunk.codes for chunk in chunks])
@@ -116,7 +116,7 @@ def _lower_slice(family: Family, chunk: Chunk, low: int, high: int) -> None:
 
 
 def _turns(chunks: Sequence[Chunk]) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """The feed, the instant and the chunk of every turn, ordered by these."""
+    """The subscription, the instant and the chunk of every turn, ordered by these."""
     feeds, origin = np.array([(f, n) for n, chunk in enumerate(chunks) for f in chunk.feeds], np.int64).T
     at, repeated = np.array([chunk.at for chunk in chunks], np.int64), [n for n, c in enumerate(chunks) if len(c.again)]
     parts = [(feeds, at[origin], origin)]

@@ -1,4 +1,4 @@
-"""Panes that are still being filled: rows go in, in any order, and come out as panes once time has passed them."""
+"""Panes that are still being filled: rows enter in any order; a pane is closed once time has passed it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Era:
 
 
 class OpenPanes:
-    """Unfinished panes of one family. When windows join, cuts may change; panes already begun keep theirs."""
+    """Unfinished panes of one family. When windows join, cuts may change; panes that have begun keep theirs."""
 
     def __init__(self, columns: Sequence[StateArrays], cuts: Cuts) -> None:
         self.columns = columns
@@ -51,12 +51,12 @@ class OpenPanes:
         return [self._parts[key][0] for key in sorted(self._parts, key=lambda key: key[1])]
 
     def recut(self, cuts: Cuts) -> None:
-        """Cut otherwise from the frontier on."""
+        """Use other cuts from the frontier on."""
         frontier = self.frontier
         self.eras = [era for era in self.eras if era[0] < frontier] + [(frontier, cuts)]
 
     def take(self, positions: Int64Array, codes: Int64Array, items: Sequence[Items], groups: int) -> None:
-        """Add rows: for each column of states what it is made from; `groups` is how many codes there are."""
+        """Add rows, with the inputs of each column of states; `groups` is how many codes there are."""
         if len(self.eras) == 1:
             self._fill(next(self._era_spans()), positions, codes, items, groups)
             return
@@ -77,14 +77,14 @@ class OpenPanes:
             self._add(Pane(cuts.start(number), cuts.end(number), present, states))
 
     def add(self, pane: Pane) -> None:
-        """Add a pane that was cut elsewhere: it becomes part of the one that it lies in here."""
+        """Add a pane that was cut elsewhere: it is merged into the pane here that contains it."""
         era = next(era for era in self._era_spans() if pane.end <= era.until)
         number = int(era.cuts.pane_numbers(np.array([pane.end], np.int64))[0])
         start, end = max(era.cuts.start(number), era.since), min(era.cuts.end(number), era.until)
         self._add(replace(pane, start=start, end=end))
 
     def close(self, upto: int | None) -> list[Pane]:
-        """Give up the panes that end no later than a position, oldest first."""
+        """Remove and return the panes that end no later than a position, oldest first."""
         done = sorted((key for key in self._parts if upto is None or key[1] <= upto), key=lambda key: key[1])
         panes = [merge_panes(self.columns, self._parts.pop(key)) for key in done]
         while upto is not None and len(self.eras) > 1 and self.eras[1][0] <= upto:
@@ -100,7 +100,7 @@ class OpenPanes:
         self._parts = {(p.start, p.end): [p] for p in panes_from(self.columns, state["panes"])}
 
     def recode(self, codes: Int64Array) -> None:
-        """Groups have new codes."""
+        """Replace the codes of groups."""
         self._parts = {key: [part.with_codes(codes) for part in parts] for key, parts in self._parts.items()}
 
     def _era_spans(self) -> Iterator[Era]:

@@ -60,7 +60,7 @@ class PartitionGroup:
 
 @dataclass
 class Partition:
-    """The last rows of the partition with a key, oldest first; `length` counts all that ever came."""
+    """The last rows of the partition with a key, oldest first; `length` counts all rows so far."""
 
     key: int
     length: int = 0
@@ -72,7 +72,7 @@ class Partition:
         return self.length - len(self.rows) + place + 1
 
     def codes(self, first: int, last: int) -> set[int]:
-        """The groups of rows with these numbers, as far as they are kept."""
+        """The groups of rows with these numbers, as far as the rows are kept."""
         base = self.length - len(self.rows) + 1
         return {row.code for row in self.rows[max(first - base, 0) : max(last - base + 1, 0)] if row.code >= 0}
 

@@ -1,4 +1,4 @@
-"""A family of queries over session windows: items that follow each other closely, reported once silence has lasted."""
+"""A family of queries over session windows: runs of items, reported once a gap has passed without an item."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class OpenSession:
 
 @dataclass
 class OpenSessions:
-    """The open sessions of one feed, by partition, each list by the last item.
+    """The open sessions of one subscription, by partition, each list ordered by the last item.
 
     A session that has ended but not been reported yet may overlap one that late items have opened beside it.
     """
@@ -46,13 +46,13 @@ class OpenSessions:
     feed: Subscription
     gap: int
     open: dict[int, list[OpenSession]] = field(default_factory=dict)
-    #: For changes: groups that a session brought to an instant, which the next instant takes away.
+    #: For changes: groups that a session added at an instant, and that are removed at the next instant.
     fading: dict[int, Int64Array] = field(default_factory=dict)
 
     def add(
         self, columns: Sequence[StateArrays], partition: int, fresh: OpenSession, mark: int, boundary: Boundary
     ) -> bool:
-        """Let items in that follow each other closely; False when they are too late for every session."""
+        """Add items that are no more than the gap apart; False if they are too late for every session."""
         near = [s for s in self._nearby(partition, fresh) if not boundary.is_final(s.last + self.gap, mark)]
         if boundary.is_final(max([fresh.last, *(s.last for s in near)]) + self.gap, mark):
             return False
@@ -64,13 +64,13 @@ class OpenSessions:
         return True
 
     def _nearby(self, partition: int, fresh: OpenSession) -> list[OpenSession]:
-        """The sessions no further away than the gap."""
+        """The sessions that are no further away than the gap."""
         sessions = self.open.get(partition, [])
         low = bisect_left(sessions, fresh.first - self.gap, key=lambda s: s.last)
         return [s for s in sessions[low:] if s.first <= fresh.last + self.gap]
 
     def close(self, mark: int | None) -> Iterator[tuple[int, OpenSession]]:
-        """Give up the sessions that no item on time can join any more, by their end."""
+        """Remove and return the sessions that no item on time can join any more, ordered by their end."""
         done: list[tuple[int, OpenSession]] = []
         for partition, sessions in list(self.open.items()):
             over = [s for s in sessions if mark is None or s.last + self.gap < mark]
@@ -82,7 +82,7 @@ class OpenSessions:
 
 
 class SessionFamily(Family):
-    """Rows are cut into runs by their gaps; runs join the open sessions they are near to."""
+    """Rows are cut into runs by their gaps; runs join the open sessions within a gap."""
 
     def __init__(self, plan: PanePlan, boundary: Boundary, host: Host) -> None:
         super().__init__(plan, boundary, host)
@@ -126,7 +126,7 @@ class SessionFamily(Family):
     def _add(
         self, sessions: OpenSessions, batch: _CodedBatch, run: Int64Array, ledger: Ledger, queries: Sequence[str]
     ) -> None:
-        """Add rows that arrived together, on time all of them or late the only one."""
+        """Add rows that are all on time, or one late row."""
         times, places = batch.rows.times, batch.partitions
         order = run[np.lexsort((times[run], places[run]))]
         cut = (np.diff(places[order]) != 0) | (np.diff(times[order]) > sessions.gap)
@@ -218,7 +218,7 @@ class SessionFamily(Family):
                 self._report_changes(sessions, ended, limit)
 
     def _report_changes(self, sessions: OpenSessions, ended: dict[int, list[Pane]], limit: int | None) -> None:
-        """Report as changes: a session is there at its end, and gone with the next instant."""
+        """Report as changes: a session is present at its end, and gone at the next instant."""
         for at, panes in ended.items():
             sessions.fading.setdefault(at, np.zeros(0, np.int64))
             sessions.fading[at + 1] = merge_panes(self.columns, panes).codes
@@ -235,7 +235,7 @@ class SessionFamily(Family):
 
 @dataclass(frozen=True, eq=False)
 class _CodedBatch:
-    """Rows of one batch: which partition and group each belongs to; rows without a group only bridge sessions."""
+    """Rows of one batch with their partitions and groups; rows without a group only connect sessions."""
 
     rows: Arrivals
     marks: Int64Array
@@ -245,7 +245,7 @@ class _CodedBatch:
     items: list[Items]
 
     def runs(self) -> Iterator[Int64Array]:
-        """Stretches of rows on time; each late row on its own, because it may find sessions that have ended."""
+        """Stretches of rows on time, and each late row on its own, because its session may have ended."""
         late = self.marks > NO_MARK
         cuts = np.flatnonzero(late[1:] | late[:-1]) + 1
         return (run for run in np.split(np.arange(len(late)), cuts) if len(run))

@@ -1,4 +1,4 @@
-"""Rows of one task as panes of one family, before they meet the panes of other tasks.
+"""Rows of one task as panes of one family, before they are merged with the panes of other tasks.
 
 Paper: "Subsuming windows" section 2.2 cuts a stream once for all windows; here every task cuts its own part of it.
 """
@@ -23,7 +23,7 @@ from panewise.stores.pane import Pane
 
 
 class Slicer(GroupEncoder):
-    """Rows in, panes out. Codes are its own; the keys travel with the panes."""
+    """Takes rows and returns panes. Codes are its own, so the keys are sent with the panes."""
 
     def __init__(self, plan: PanePlan, cuts: Cuts, boundary: Boundary) -> None:
         super().__init__(plan)
@@ -32,7 +32,7 @@ class Slicer(GroupEncoder):
         self.span = admitted_times(plan, boundary)
 
     def take(self, table: pa.Table, times: Int64Array, order: Int64Array) -> None:
-        """Rows as `between` leaves them: the keys and arguments of the group, their times and their order."""
+        """Take rows after the steps of `between`: the keys and arguments of the group, their times and their order."""
         first, last = self.span
         if (first, last) != (MIN_TICK, MAX_TICK):
             inside = np.flatnonzero((times >= first) & (times <= last))
@@ -42,13 +42,13 @@ class Slicer(GroupEncoder):
                 self.open.take(times[where] + self.boundary.shift, codes, items, len(self.keys))
 
     def take_numbered(self, table: pa.Table, numbers: Int64Array) -> None:
-        """Rows whose panes somebody else has numbered, for aggregates that do not ask for times."""
+        """Take rows that already have the numbers of their panes, for aggregates that do not need times."""
         if len(numbers):
             for where, codes, items in self._encode_blocks(table, Arrivals(table, numbers, 0, numbers, None)):
                 self.open.take_numbered(numbers[where], codes, items, len(self.keys))
 
     def take_states(self, keys: Sequence[pa.Array], numbers: Int64Array, states: Sequence[StateWords]) -> None:
-        """States that somebody else has gathered, one for each pane and group."""
+        """Take states that have been gathered before, one for each pane and group."""
         codes = self.keys.encode(keys, len(numbers))
         order = np.lexsort((codes, numbers))
         cuts = self.open.eras[-1][1]
@@ -59,7 +59,7 @@ class Slicer(GroupEncoder):
             self.open.add(Pane(cuts.start(number), cuts.end(number), codes[where], some))
 
     def parcels(self, shards: int, alone: int) -> Iterator[tuple[int, Tree]]:
-        """What each shard gets; without keys all of it goes to one. Shards without any pane are left out."""
+        """The parcel of each shard; without keys all panes go to one shard. Shards without a pane are left out."""
         panes = self.open.panes()
         keys = self.keys.take(np.arange(len(self.keys)))
         route = shards_of(keys, len(self.keys), shards) if keys else np.full(1, alone)
@@ -69,7 +69,7 @@ class Slicer(GroupEncoder):
                 yield shard, self._parcel(mine)
 
     def _parcel(self, panes: list[Pane]) -> Tree:
-        """Panes in codes that count only the keys that are sent with them."""
+        """Panes with their keys; codes are places among the keys that are sent."""
         used = np.unique(np.concatenate([pane.codes for pane in panes]))
         fresh = np.zeros(len(self.keys), np.int64)
         fresh[used] = np.arange(len(used))

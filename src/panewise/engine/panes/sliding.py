@@ -1,4 +1,4 @@
-"""One group of sliding windows on one stairwise chain."""
+"""One window group on one stair chain."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from panewise.window import Sliding
 
 @dataclass
 class ServedSubscription:
-    """A feed on a chain, and the instants (from, and before which) the chain answers it.
+    """A subscription on a chain, and the first instant, and the one after the last, at which the chain answers it.
 
-    A window that joins while the stream runs is answered elsewhere until this chain has seen all of its range.
+    A window that joins while the stream runs is answered by a stand-in until this chain has seen all of its range.
     """
 
     feed: Subscription
@@ -30,7 +30,7 @@ class ServedSubscription:
 
 
 class ChainEvaluator(Evaluator):
-    """A chain and the feeds it answers. All windows have the same lag and origin.
+    """A chain and the subscriptions that it answers. All windows have the same lag and origin.
 
     The chain counts positions from the origin of the windows' instants and forward by the lag, so that every edge of
     every window is a multiple of its stair's granule.
@@ -54,7 +54,7 @@ class ChainEvaluator(Evaluator):
         self._index_subscriptions()
 
     def serve(self, feed: Subscription, since: int = MIN_POSITION, until: int = END_OF_TIME) -> None:
-        """Answer a feed at the instants in [since, until)."""
+        """Answer a subscription at the instants in [since, until)."""
         assert isinstance(feed.window, Sliding)
         self.join(feed)
         self.serving[feed.number] = ServedSubscription(
@@ -68,7 +68,7 @@ class ChainEvaluator(Evaluator):
         self._index_subscriptions()
 
     def _index_subscriptions(self) -> None:
-        """What `next_instant` and `step` need to know of the feeds, worked out once."""
+        """Compute once what `next_instant` and `step` need of the subscriptions."""
         ranges = self.chain.ranges
         self._slides = sorted({s.frame.slide for s in self.serving.values() if s.feed.periodic})
         self._floating = [ranges.index(s.frame.range) for s in self.serving.values() if not s.feed.periodic]
@@ -97,7 +97,7 @@ class ChainEvaluator(Evaluator):
         return None if earliest >= END_OF_TIME else earliest
 
     def _expiry_of_oldest(self, last: int) -> int:
-        """The instant at which the oldest pane grows too old for the window that ends with a stair."""
+        """The instant at which the oldest pane becomes too old for the window that ends with a stair."""
         for stair in self.chain.stairs[last::-1]:
             for pane in stair.all_panes():
                 return pane.end + self.chain.stairs[last].far + self.origin
@@ -137,7 +137,7 @@ class ChainEvaluator(Evaluator):
             yield [each.feed for each in servings if each.since <= self.at < each.until], states
 
     def _advance_chain(self, at: int, fresh: list[Pane]) -> list[list[Pane]]:
-        """Move the chain, and note for feeds that report changes which groups lost something."""
+        """Move the chain, and note for subscriptions that report changes which groups lost items."""
         self.chain.grow(self.size)
         shifted = self.chain.advance(at - self.origin, [self._shift_pane(pane, self.shift) for pane in fresh])
         for stair, servings in self._by_stair.items():
@@ -191,11 +191,11 @@ class ChainEvaluator(Evaluator):
         return any((moved.end - 1 + e) // window.step * window.step - e > moved.start for e in edges)
 
     def is_over(self) -> bool:
-        """Whether every feed is answered elsewhere from now on."""
+        """Whether other chains answer every subscription from now on."""
         return all(self.at >= serving.until - 1 for serving in self.serving.values())
 
     def exact_since(self, frame: WindowShape, unfinished: Sequence[Pane]) -> int:
-        """The first instant from which this chain, and panes still to come, have all edges of a frame."""
+        """The first instant from which on this chain, and panes still to come, have all edges of a shape."""
         panes = [self._shift_pane(pane, self.shift) for pane in (*self.waiting, *unfinished)]
         known = self.chain.exact_since(frame.range, frame.slide, panes)
         return known if known == MIN_POSITION else known + frame.range + self.origin

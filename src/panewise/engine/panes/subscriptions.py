@@ -1,4 +1,4 @@
-"""Who listens to a family: one feed for each different window and way of reporting, however many queries want it."""
+"""Subscriptions of a family: one for each different window and way of reporting, shared by all queries that need it."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Subscription:
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """What some feeds have to say at an instant: groups and their states.
+    """The groups and states that some subscriptions report at an instant.
 
-    Whole states hold the groups with items. For changes they hold every group that may have changed, also one that has
-    no items any more. A revision says again what an instant held.
+    For whole states these are the groups with items. For changes they are all groups that may have changed, also those
+    that have no items any more. A revision reports the states of an instant again.
     """
 
     at: int
@@ -42,15 +42,15 @@ class Chunk:
     codes: Int64Array
     states: Sequence[StateWords]
     revised: bool = False
-    #: Where the window begins, if the items decide it.
+    #: The start of the window, if its items decide it.
     start: int | None = None
-    #: Later instants at which the same is to be said.
+    #: Later instants at which the same states are reported.
     again: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 @dataclass
 class TouchedGroups:
-    """Groups that may have changed since a feed last spoke."""
+    """Groups that may have changed since a subscription last reported."""
 
     codes: list[Int64Array] = field(default_factory=list)
 
@@ -58,11 +58,11 @@ class TouchedGroups:
         self.codes.append(codes)
 
     def sorted_codes(self) -> Int64Array:
-        """All of them, ascending."""
+        """The codes of all these groups, ascending."""
         return np.unique(np.concatenate(self.codes)) if self.codes else np.zeros(0, np.int64)
 
     def take(self) -> Int64Array:
-        """All of them; from now on others count."""
+        """Return all these groups and clear the set."""
         found = self.sorted_codes()
         self.codes = []
         return found

@@ -1,4 +1,4 @@
-"""Windows whose aggregates look at where items lie: the tiers of one window, for all its levels at once."""
+"""Windows with positional aggregates: the tiers of one window, for all its levels at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from panewise.stores.tiers import GranuleNumber, Tiers
 
 
 class TierEvaluator(Evaluator):
-    """One window and the feeds of its levels. Tiers are not shared: others have edges elsewhere."""
+    """One window and the subscriptions of its levels. Tiers are not shared: other windows have other edges."""
 
     def __init__(
         self, columns: Sequence[StateArrays], views: Views, boundary: Boundary, begins: int, grains: Iterable[int]
@@ -29,7 +29,7 @@ class TierEvaluator(Evaluator):
         self.chain = Tiers(columns, [granule_of(views, level, grains) for level in range(len(views.levels))])
         #: Panes that start before this position do not count.
         self.begins = begins
-        #: For feeds that report changes, the groups in the last answer: each may have another at any instant.
+        #: For subscriptions that report changes, the groups in the last answer: each may change at any instant.
         self.shown: dict[int, Int64Array] = {}
 
     def take(self, pane: Pane) -> None:
@@ -64,7 +64,7 @@ class TierEvaluator(Evaluator):
             yield from self._chunks(at, due[level], states)
 
     def change_instants(self) -> Iterator[int]:
-        # What is held grows older with every instant.
+        # The age of items, and so the answer, changes with every instant.
         if not self.chain.empty:
             yield self.at + 1
 
@@ -84,7 +84,7 @@ class TierEvaluator(Evaluator):
 
     @property
     def forgotten_until(self) -> int:
-        # The widest edge has given up what lies before it, wherever a finer one stands.
+        # The widest level has dropped all panes before its edge, wherever the edge of a finer level is.
         return max(self.begins, min(self._widest_view(self.at).edges)) if self.at > MIN_POSITION else self.begins
 
     def panes(self) -> list[Pane]:
@@ -124,9 +124,9 @@ class TierEvaluator(Evaluator):
 
 
 def granule_of(views: Views, level: int, grains: Iterable[int]) -> GranuleNumber:
-    """Where panes of a tier may be merged: across no granule, and no edge, of its own level or of a coarser one.
+    """The granules inside which panes of a tier may be merged: across no edge of its own level or of a coarser one.
 
-    Nor across instants that an aggregate tells apart.
+    Nor across instants that an aggregate distinguishes.
     """
     coarser = views.levels[level:]
     ends = [*(Edges(views.origin, each.step) for each in coarser), *(Edges(0, grain) for grain in grains)]

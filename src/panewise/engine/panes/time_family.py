@@ -44,27 +44,27 @@ class LatePanes:
 
 
 class TimeFamily(Family):
-    """Rows go into open panes; closed panes go to the holders of all windows; holders answer at their instants."""
+    """Rows go into open panes; closed panes go to the evaluators of all windows, which answer at their instants."""
 
     def __init__(self, plan: PanePlan, boundary: Boundary, host: Host, policy: GroupingPolicy) -> None:
         super().__init__(plan, boundary, host)
         self.chains = Chains(self.columns, boundary, policy)
         self.others: dict[int, Evaluator] = {}
-        #: Where aggregates look at where items lie: their tiers, by the position from which items count.
+        #: For positional aggregates: their tiers, by the position from which items count.
         self.tiers: dict[int, TierEvaluator] = {}
         self.open = OpenPanes(self.columns, TICK_CUTS)
         self.late: list[LatePanes] = []
         #: The end of the newest pane that has been closed.
         self.closed = MIN_POSITION
-        #: For windows that report silence, the first and last instant at which they held items.
+        #: For windows that report empty states, the first and last instant at which they held items.
         self.reach: dict[int, tuple[int, int]] = {}
         self.begun = False
-        #: Rows up to this position came before the family was founded.
+        #: Rows up to this position came before the family was created.
         self.created_at = MIN_POSITION
         #: Panes kept for lookups, and the width they are cut to at least.
         self.archive: Archive | None = None
         self.grain: int | None = None
-        #: The widest reach and the shortest step of all windows, as long as they stay the same.
+        #: The widest reach and the shortest step of all windows; valid while the windows stay the same.
         self._widest: tuple[int, int] | None = None
 
     @property
@@ -83,7 +83,7 @@ class TimeFamily(Family):
 
     @property
     def pending_panes(self) -> list[Pane]:
-        """Panes that are not kept yet: open ones, and late ones that wait to be heard of."""
+        """Panes that are not in the archive yet: open ones, and late ones that wait for their instants."""
         return [*self.open.panes(), *(pane for late in self.late for pane in late.panes)]
 
     def start_archive(self, length: int, grain: int | None) -> None:
@@ -114,7 +114,7 @@ class TimeFamily(Family):
             self.chains.leave(feed, self._progress())
 
     def begin(self) -> None:
-        """The first rows are about to come: group all windows at once."""
+        """Put all windows into window groups, before the first rows are taken in."""
         self.begun = True
         self.open = OpenPanes(self.columns, self._cuts())
         self.chains.begin((member.plan for member in self.members.values()), self._progress())
@@ -125,7 +125,7 @@ class TimeFamily(Family):
                 self._add_evaluator(feed)
 
     def _chain_window(self, feed: Subscription) -> Sliding | None:
-        """The window of a feed where it shares a chain with others."""
+        """The window of a subscription, if it can share a chain with others."""
         return None if self.plan.positional else sliding_window(feed.window, feed.revise)
 
     def _add_evaluator(self, feed: Subscription) -> None:
@@ -143,7 +143,7 @@ class TimeFamily(Family):
         self.others[feed.number] = holder
 
     def _tier_evaluator(self, since: int) -> TierEvaluator:
-        """The tiers for feeds for which items after some position count; those that come now know what comes now."""
+        """The tiers for subscriptions whose items count after a position; new tiers begin with later panes."""
         if since not in self.tiers:
             views = replace(self.plan.views, shift=self.boundary.shift)
             holder = TierEvaluator(self.columns, views, self.boundary, max(self.closed, since), self.plan.grains)
@@ -181,9 +181,9 @@ class TimeFamily(Family):
             self.open.take(rows.times[where] + self.boundary.shift, codes, items, len(self.keys))
 
     def take_panes(self, keys: Sequence[pa.Array], panes: Sequence[Pane], mark: int) -> None:
-        """Take panes in that were cut elsewhere, for the same windows; their codes count the given keys.
+        """Take in panes that were cut elsewhere, for the same windows; their codes are places in the given keys.
 
-        A pane that has passed is late as a whole: no instant of any window lies inside of it.
+        A pane that ends before the watermark is late as a whole: no instant of any window lies inside it.
         """
         if not self.begun:
             self.begin()
@@ -200,7 +200,7 @@ class TimeFamily(Family):
             self.late.append(LatePanes(visible, late))
 
     def _note_arrivals(self, rows: Arrivals, ledger: Ledger) -> None:
-        """Note how far the items reach that enter windows, grouped or not, and which windows late ones missed."""
+        """Note the bounds of the items that enter windows, grouped or not, and which windows late ones missed."""
         late, shift, heard = rows.late_flags(), self.boundary.shift, MIN_POSITION
         if late is not None and rows.marks is not None:
             heard = int(rows.marks[late].max()) + shift
@@ -222,7 +222,7 @@ class TimeFamily(Family):
             ledger.add(verdict, audience[feed.number])
 
     def _instants_seeing(self, window: Window, rows: Arrivals) -> Int64Array:
-        """The instants of a window that see some of these rows; late ones are seen from the first open instant on."""
+        """The instants of a window that hold some of these rows; late ones count from the first open instant on."""
         late = rows.late_flags()
         if late is None or rows.marks is None:
             return window.instants(Contents.of(np.unique(rows.times)), self.boundary)
@@ -266,19 +266,19 @@ class TimeFamily(Family):
                 holder.take(pane)
 
     def _keep_pane(self, pane: Pane) -> None:
-        """A pane is finished, or a late part of it: whoever keeps panes may have it."""
+        """Give a finished pane, or a late part of one, to the archive and to the pane log."""
         if self.archive is not None:
             self.archive.take(pane)
         if self.finished_panes is not None:
             self.finished_panes.append(pane)
 
     def _refuse_endless(self, limit: int | None) -> None:
-        """Absurd times would be reported at billions of instants; nothing has changed yet when that is said."""
+        """Refuse to report at billions of instants, which wrong times would cause; nothing has changed before."""
         closed = [self.closed] if self.closed > MIN_POSITION else []
         ends = np.array([*closed, *self.open.ends, *(p.end for late in self.late for p in late.panes)], np.int64)
         if not len(ends):
             return
-        # What never leaves is reported as long as time goes on; in the end, to the first instant after the last item.
+        # Items that never leave are reported as long as time goes on; at the end, until one has all items.
         since, end = max(int(ends.min()), self.answered_until + 1), int(ends.max()) if limit is None else limit
         if self._surely_few_instants(max(end, int(ends.max())) - since):
             return
@@ -288,7 +288,7 @@ class TimeFamily(Family):
             first, leave = presence(feed.window, ends - self.boundary.shift, self.boundary)
             last = leave - 1
             if feed.number in self.reach:
-                # Silence is reported too.
+                # Empty states are reported too.
                 begin, silent = self.reach[feed.number]
                 first, last = np.append(first, begin), np.append(last, silent if limit is None else limit)
             last = np.where(last >= FOREVER - 1, end + step, last)
@@ -297,7 +297,7 @@ class TimeFamily(Family):
             )
 
     def _surely_few_instants(self, span: int) -> bool:
-        """Whether a glance tells that instants are not too many: the common case, whatever the number of windows."""
+        """Whether a cheap test shows that instants are not too many: the common case, for any number of windows."""
         if self._widest is None:
             grids = [feed.window.grid or (0, 1) for feed in self.subscriptions.values()]
             frames = [w.range + w.lag for f in self.subscriptions.values() if isinstance(w := f.window, Sliding)]
