@@ -1,4 +1,4 @@
-"""Joins, distincts, unions, differences and what stands above them: relations whose rows know when they are there."""
+"""Joins, distincts, unions, differences and the operators above them: relations whose rows have lifetimes."""
 
 from panewise.engine.rows.row_engine import RowEngine, RowInputKey
 

@@ -1,4 +1,4 @@
-"""What a query says that speaks of changes only."""
+"""The emitter of queries that report changes only."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 class ChangeEmitter(Emitter):
-    """What came since the instant before, and what went."""
+    """Rows that entered since the last instant, and rows that left."""
 
     def __init__(self, query: Query, views: Sequence[WindowView], manner: OperatorVariant) -> None:
         super().__init__(query, views, manner)
         nothing = empty_spans(schema_of(query.root), order_count(query.root))
-        #: Rows that are there and have not been said, since the query has not spoken after they came.
+        #: Rows that are present and not reported yet, since the query has had no instant after they entered.
         self.unreported = nothing
         self.live_rows = LiveRows(nothing)
 
@@ -39,7 +39,7 @@ class ChangeEmitter(Emitter):
         rows = Spans.concat([with_ends(self.unreported, given), given.opened])
         came, went = self._notice_instants(rows.enter, limit), self._notice_instants(rows.leave, limit)
         self.unreported = rows.where(came == OPEN)
-        # What comes and goes between two instants of the query is never seen.
+        # Rows that enter and leave between two instants of the query are never reported.
         seen = (came < OPEN) & (came != went)
         brief = seen & (went < OPEN)
         self.live_rows.add(rows.where(seen & ~brief))
@@ -49,7 +49,7 @@ class ChangeEmitter(Emitter):
         return self._emit(up, came[seen], down, np.concatenate((left_at, went[brief])))
 
     def _rows_that_left(self, limit: int) -> tuple[Spans, Int64Array]:
-        """Rows that left, and when that is noticed; those of which it is not yet go on standing."""
+        """Rows that left, and the instant at which that is reported; rows without such an instant stay live."""
         rows = self.live_rows.pop_until(limit)
         at = self._notice_instants(rows.leave, limit)
         self.live_rows.add(rows.where(at == OPEN))
@@ -69,7 +69,7 @@ class ChangeEmitter(Emitter):
         return EmittedRows(rows.at(places[order]), at[places[order]], signs[order], nothing, nothing)
 
     def _notice_instants(self, instants: Int64Array, limit: int) -> Int64Array:
-        """The moment at which a change is noticed; OPEN where there is none yet."""
+        """The instant at which a change is reported; OPEN where there is none yet."""
         if not self.periodic_views:
             return np.where(instants <= limit, instants, OPEN)
         found = np.full(len(instants), OPEN)
@@ -88,12 +88,12 @@ class ChangeEmitter(Emitter):
     def _cancel_equal_rows(
         self, rows: Spans, ups: Int64Array, came: Int64Array, downs: Int64Array, went: Int64Array
     ) -> tuple[Int64Array, Int64Array]:
-        """Equal rows that come and go at the same instant are no change; of those that came, the youngest are said."""
+        """Remove equal rows that enter and leave at the same instant; of those that enter, the youngest stay."""
         if not len(ups) or not len(downs):
             return ups, downs
         places = np.concatenate((ups, downs))
         rising, falling = np.split(self._labels(rows, places, np.concatenate((came, went))), [len(ups)])
-        # Few rows do meet, and telling which may costs less than numbering all.
+        # Few rows are equal, and finding those that may be costs less than numbering all.
         up, down = _may_meet(rising, falling)
         if not up.any():
             return ups, downs
@@ -102,7 +102,7 @@ class ChangeEmitter(Emitter):
         meets, net = (risen > 0) & (fallen > 0), risen - fallen
         more = _without_cancelled(ups[up], slots[: up.sum()], meets, np.maximum(net, 0), rows.time)
         less = _without_cancelled(downs[down], slots[up.sum() :], meets, np.maximum(-net, 0), rows.time)
-        # In the order in which they were, which spares those who read them.
+        # The order stays as it was, so that readers need not sort.
         up[more - ups[0]], down[less - downs[0]] = False, False
         return ups[~up], downs[~down]
 
@@ -130,7 +130,7 @@ class ChangeEmitter(Emitter):
         self.session_ends = np.array(state["moments"], np.int64)
 
 
-#: So many bits of a label tell most labels apart; a table for all of them stays in the cache.
+#: So many bits distinguish most labels; a table for all of them stays in the cache.
 LABEL_BITS = 21
 
 
@@ -150,14 +150,14 @@ def _mark_places(places: npt.NDArray[np.uint64]) -> Flags:
 def _without_cancelled(
     places: Int64Array, slots: Int64Array, meets: Flags, wanted: Int64Array, time: Int64Array
 ) -> Int64Array:
-    """Places without those of rows that came and went at once, of which only some are wanted."""
+    """Places without those of rows that entered and left at once; only some of each slot are kept."""
     mine = meets[slots]
     some, theirs = places[mine], slots[mine]
     return np.concatenate((places[~mine], some[_youngest_rows(theirs, wanted, time[some])]))
 
 
 def _youngest_rows(slots: Int64Array, wanted: Int64Array, time: Int64Array) -> Int64Array:
-    """Of every slot, the places of as many of the youngest as are wanted."""
+    """Of every slot, the places of its youngest rows; `wanted` is how many."""
     order = np.lexsort((time, slots))
     mine = slots[order]
     stops = np.searchsorted(mine, mine, side="right")

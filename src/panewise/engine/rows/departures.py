@@ -1,4 +1,4 @@
-"""Rows that know when they leave, until they do."""
+"""Rows whose leaving instant is known, until they leave."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from panewise.aggregate import Int64Array
 
 
 class Departures:
-    """A calendar: what leaves at which instant."""
+    """A calendar of the instants at which rows leave."""
 
     def __init__(self) -> None:
         self.chunks: list[tuple[Int64Array, Int64Array]] = []
 
     def add(self, codes: Int64Array, leave: Int64Array) -> None:
-        """Rows of these codes leave at these instants."""
+        """Add rows of these codes, which leave at these instants."""
         if len(codes):
             order = np.argsort(leave, kind="stable")
             self.chunks.append((leave[order], codes[order]))
@@ -23,7 +23,7 @@ class Departures:
                 self._merge()
 
     def pop_until(self, limit: int) -> tuple[Int64Array, Int64Array]:
-        """Codes and instants of all that leave up to an instant; they are forgotten."""
+        """Remove and return the codes and instants of all rows that leave up to an instant."""
         gone, rest = [(np.zeros(0, np.int64), np.zeros(0, np.int64))], []
         for leave, codes in self.chunks:
             cut = int(np.searchsorted(leave, limit, side="right"))

@@ -1,6 +1,6 @@
-"""What a query says of a relation: the whole of it at instants, or what came and went between them.
+"""What a query reports of a relation: all of it at instants, or the rows that entered and left between them.
 
-Levels follow each other from the finest on. Inside one instant, what came is said before what went, and rows are in the
+Levels follow each other from the finest on. Inside one instant, insertions come before deletions, and rows are in the
 order of the time and arrival of the youngest item each came from.
 """
 
@@ -38,11 +38,11 @@ class EmittedRows:
 
 
 class Emitter(ABC):
-    """One level of one query."""
+    """Emits the results of one level of one query."""
 
     def __init__(self, query: Query, views: Sequence[WindowView], manner: OperatorVariant) -> None:
         self.query, self.views, self.variant = query, views, manner
-        #: Instants at which sessions ended and nothing has been said yet.
+        #: Instants at which sessions ended and that have not been reported yet.
         self.session_ends = EMPTY
 
     @property
@@ -51,10 +51,10 @@ class Emitter(ABC):
 
     @abstractmethod
     def advance(self, limit: int, given: RelationDelta, finishing: bool = False) -> EmittedRows:
-        """What there is to say up to an instant."""
+        """The result rows up to an instant."""
 
     def _note_sessions(self, after: bool) -> None:
-        """Take note of sessions that ended, and of the instants after, at which they are gone."""
+        """Note the instants at which sessions ended, and the instants after them, at which they are gone."""
         for view in self.views:
             if isinstance(view, SessionInput):
                 more = view.ended_at + 1 if after else EMPTY
@@ -62,20 +62,20 @@ class Emitter(ABC):
 
     @abstractmethod
     def state(self) -> Tree:
-        """All that is remembered."""
+        """The state that is needed after a restart."""
 
     @abstractmethod
     def restore(self, state: Tree) -> None:
-        """Take over what `state` gave."""
+        """Restore what `state` returned."""
 
 
 def nothing_emitted(query: Query) -> EmittedRows:
-    """Nothing, in the columns of a query."""
+    """No rows, in the columns of a query."""
     return EmittedRows(empty_spans(schema_of(query.root), order_count(query.root)), EMPTY, EMPTY, EMPTY, EMPTY)
 
 
 def emitted_table(query: Query, told: EmittedRows, level: int | None, kind: pa.DataType) -> pa.Table:
-    """Selected columns first, then the columns that say when."""
+    """The selected columns first, then the added columns."""
     selected = dict(zip(told.rows.table.column_names, told.rows.table.columns, strict=True))
     columns = combine_columns(selected, _time_columns(query, told, level, kind))
     return pa.table(list(columns.values()), names=list(columns))
@@ -98,7 +98,7 @@ def _time_columns(query: Query, told: EmittedRows, level: int | None, kind: pa.D
 
 
 def _expiry_columns(query: Query, told: EmittedRows, kind: pa.DataType) -> dict[str, pa.Array]:
-    """Columns for when a result leaves, where that is known beforehand; what leaves says nothing."""
+    """Columns for the expiry of results, if it is known beforehand; NULL in rows that leave."""
     added: dict[str, pa.Array] = {}
     by_time, orders = known_expiry(query.root)
     gone = told.signs < 0

@@ -1,4 +1,4 @@
-"""Rows that have been said to come, until they leave: in a few pieces, so that a turn touches only those that do."""
+"""Rows that have been reported and have not left, in a few pieces, so that a turn touches only rows that leave."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_PIECES = 16
 
 
 class LiveRows:
-    """Those that know when they leave, in the order in which they will; and those whose end will be told."""
+    """Rows with a known end, ordered by it; and rows whose end will be reported later."""
 
     def __init__(self, nothing: Spans) -> None:
         self.nothing = nothing
@@ -23,7 +23,7 @@ class LiveRows:
         self.open: list[Spans] = []
 
     def add(self, rows: Spans) -> None:
-        """Take rows in; what never leaves is not waited for."""
+        """Add rows; those that never leave are not stored."""
         unsure = rows.leave == OPEN
         if unsure.any():
             self.open = _merge_pieces([*self.open, rows.where(unsure)])
@@ -32,7 +32,7 @@ class LiveRows:
             self.sure = [_sort_by_leave(piece) for piece in _merge_pieces([*self.sure, _sort_by_leave(sure)])]
 
     def close_rows(self, given: RelationDelta) -> None:
-        """Hear of ends that were not known."""
+        """Set the ends that have become known."""
         if not len(given.closed):
             return
         pieces, self.open = self.open, []
@@ -45,7 +45,7 @@ class LiveRows:
                 self.open.append(piece.where(~left))
 
     def pop_until(self, limit: int) -> Spans:
-        """The rows that leave up to an instant; they stand no more."""
+        """Remove and return the rows that leave up to an instant."""
         gone, rest = [self.nothing], []
         for piece in self.sure:
             cut = int(np.searchsorted(piece.leave, limit, side="right"))

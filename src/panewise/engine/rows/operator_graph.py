@@ -1,4 +1,4 @@
-"""Relational queries over the same streams: one operator for each different node, however many queries ask for it."""
+"""Relational queries over the same streams: one operator for each different node, however many queries use it."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ from panewise.window import Rows, Session, Window
 
 @dataclass(eq=False)
 class OperatorGraph:
-    """The operators of queries over the same streams: they are all as far as the slowest of these.
+    """The operators of queries over the same streams: all have advanced as far as the slowest stream.
 
-    Queries join until the part is founded, when the first rows come; then it is known who is whose kin.
+    Queries join until the graph is built, when the first rows come; then the shared operators are decided.
     """
 
     home: ShardKey
     boundary: Boundary
     host: Host
     purge: Purge
-    #: Whether rows had come before its first query did: then others may come to it while it runs.
+    #: Whether rows had come before its first query: then other queries may join while it runs.
     late: bool = False
 
     @property
@@ -67,9 +67,9 @@ class OperatorGraph:
         self.built = False
         self.kin: list[SharedOperators] = []
         self.shared_operators: list[SharedJoin | SharedDistinct] = []
-        #: The family of each operator that has kin.
+        #: The shared operator that serves each operator, if there is one.
         self.shared_by_key: dict[OperatorKey, SharedJoin | SharedDistinct] = {}
-        #: How many queries have joined families that ran already.
+        #: How many queries have joined shared operators that were running already.
         self.joined_while_running = 0
         self.window_inputs: dict[OperatorKey, WindowInput] = {}
         self.operators: dict[OperatorKey, Operator] = {}
@@ -86,7 +86,7 @@ class OperatorGraph:
         self._order = 0
 
     def build(self, kin: Sequence[SharedOperators] | None = None) -> None:
-        """Make the operators of all queries that have joined; kin are those that were, or are found."""
+        """Make the operators of all queries that have joined; shared operators are given after a restart, or found."""
         if self.built:
             return
         self.built = True
@@ -108,21 +108,21 @@ class OperatorGraph:
         ]
 
     def _operator_keys(self, kin: SharedOperators) -> list[OperatorKey]:
-        """The different operators among kin."""
+        """The different operators that a shared operator serves."""
         return list(dict.fromkeys((place.node(self.plans), OperatorVariant(kin=place.since)) for place in kin))
 
     def can_admit(self, name: str, plan: RowPlan) -> bool:
-        """Whether running families have all that a query needs which comes now."""
+        """Whether the running shared operators have all that a new query needs."""
         places = find_shared_operators(name, plan, self.kin, self.plans) if self.built and not self.broken else None
         return bool(places) and all(
-            # What a chain of distincts has counted already would count for a newcomer too.
+            # Rows that a chain of distincts has counted already would count for the new query too.
             isinstance(family := self.shared_operators[number], SharedJoin)
             and family.can_admit(place.node({name: plan}))
             for place, number in (places or {}).items()
         )
 
     def admit(self, name: str, plan: RowPlan) -> None:
-        """Let a query join running families; it begins with what comes."""
+        """Add a query to running shared operators; only rows from now on count for it."""
         places = find_shared_operators(name, plan, self.kin, self.plans) or {}
         self.joined_while_running += 1
         self.plans[name] = plan
@@ -136,7 +136,7 @@ class OperatorGraph:
         self._add_emitters(name, plan, {(place.query, place.level): self.joined_while_running for place in places})
 
     def leave(self, name: str) -> None:
-        """Let a query go, with what it alone needed; the others are left as if it had never been there."""
+        """Remove a query and the operators that only it used; the others are not affected."""
         del self.plans[name]
         if not self.built:
             return
@@ -174,7 +174,7 @@ class OperatorGraph:
         return self.window_inputs[node, manner]
 
     def _add_inner_queries(self, leaf: WindowInput) -> None:
-        """Have the queries whose results enter a window."""
+        """Add the queries whose results enter a window."""
         for inlet in leaf.inlets:
             if isinstance(inlet.source, Derived) and inlet.source.query not in self.inner:
                 query = inlet.source.query
@@ -191,7 +191,7 @@ class OperatorGraph:
         return TimedInput(node, self.boundary, self.host)
 
     def _add_operators(self, node: Node, manner: OperatorVariant) -> None:
-        """Have an operator for a node and all below it."""
+        """Add an operator for a node and for all nodes below it."""
         if isinstance(node, Windowed) or (node, manner) in self.operators or (node, manner) in self.shared_by_key:
             return
         for child in node.children:
@@ -205,7 +205,7 @@ class OperatorGraph:
             yield from family.inputs
 
     def read(self, stream: str, arrivals: Arrivals, alias: str | None = None) -> Iterator[EnteringItems]:
-        """What all windows are about to take in; an expression that fails does so here."""
+        """The items that all windows are about to take in; an expression that fails raises its error here."""
         try:
             for leaf in self._all_inputs:
                 yield from leaf.read(stream, arrivals, alias, partial(self._readers, leaf))
@@ -215,7 +215,7 @@ class OperatorGraph:
             ) from None
 
     def _readers(self, leaf: WindowInput, window: Window) -> list[str]:
-        """The queries that look at a leaf through a window; kin share one through windows of their own."""
+        """The queries that read an input through a window; shared operators read one input through several windows."""
         return [
             name
             for name, plan in self.plans.items()
@@ -228,7 +228,7 @@ class OperatorGraph:
         ]
 
     def _read_alone(self, name: str, stream: str, arrivals: Arrivals, alias: str | None) -> None:
-        """Read what one query would read if there were no others."""
+        """Read what one query alone would read."""
         alone = OperatorGraph(self.home, self.boundary, self.host, self.purge)
         alone.plans[name] = self.plans[name]
         alone.build()
@@ -246,9 +246,9 @@ class OperatorGraph:
                 leaf.anchor(first)
 
     def advance(self, limit: int, instants: pa.DataType, finishing: bool = False) -> dict[str, pa.Table]:
-        """What all queries say up to an instant; nothing more will come where they are finishing.
+        """The results of all queries up to an instant; if `finishing`, no more rows will come.
 
-        Those that fail are broken from then on; the others go on without them.
+        Queries that fail are broken from then on; the others continue.
         """
         self.finishing = finishing
         self._deltas, self._inner_tables, self._failed = {}, {}, {}
@@ -265,7 +265,7 @@ class OperatorGraph:
         return found
 
     def empty_result(self, name: str, instants: pa.DataType) -> pa.Table:
-        """What a query says that has nothing to say."""
+        """The empty result table of a query."""
         level, query = self.plans[name].levels[0]
         return emitted_table(query, nothing_emitted(query), level, instants)
 
@@ -277,12 +277,12 @@ class OperatorGraph:
         return saying.advance(self._emit_limit(saying, limit), given, self.finishing)
 
     def _emit_limit(self, saying: Emitter, limit: int) -> int:
-        """Where sessions are numbered, the last of them."""
+        """The limit of an emitter; if sessions are numbered, the number of the last one."""
         (first, *_) = saying.views
         return first.number - 1 if saying.variant.apart and isinstance(first, SessionInput) else limit
 
     def _delta(self, node: Node, manner: OperatorVariant, limit: int) -> RelationDelta:
-        """The turn of an operator, taken once, whoever asks for it; also where it fails."""
+        """The delta of an operator, computed once for all operators that read it; an error is kept as well."""
         key = (node, manner)
         if key in self._failed:
             raise self._failed[key]
@@ -322,7 +322,7 @@ class OperatorGraph:
         return leaf.number - 1
 
     def _enter_inner_results(self, leaf: WindowInput, limit: int) -> None:
-        """Let the results of queries below enter a window."""
+        """Put the results of the queries below into a window."""
         for inlet in leaf.inlets:
             if isinstance(inlet.source, Derived):
                 query = inlet.source.query
@@ -348,7 +348,7 @@ class OperatorGraph:
 
     @property
     def _stateful(self) -> list[WindowInput | Operator | Emitter | SharedJoin | SharedDistinct]:
-        """All that remembers anything, in an order that does not depend on how it came to be."""
+        """All objects with state, in an order that does not depend on the order of registration."""
         sayings = [saying for levels in self.emitters.values() for _, saying in levels]
         inner = [saying for several in self.inner.values() for saying in several]
         return [*self._all_inputs, *self.operators.values(), *self.shared_operators, *sayings, *inner]

@@ -23,7 +23,7 @@ from panewise.plan.rules.share_operators import SharedOperators, shared_operator
 
 @dataclass(frozen=True)
 class RowInputKey:
-    """Rows of a stream that are meant for one home, where they are read under an alias."""
+    """The rows of a stream for one shard key, read under an alias."""
 
     home: ShardKey
     alias: str
@@ -39,11 +39,11 @@ class RowEngine:
         self.begun = False
         self.parts: dict[str, OperatorGraph | FrameQuery] = {}
         self._instants: dict[str, pa.DataType] = {}
-        #: What was said while another query could not speak.
+        #: Results of some queries that wait because another query failed.
         self._undelivered: dict[str, list[pa.Table]] = {}
 
     def join(self, name: str, plan: RowPlan | FramePlan, instants: pa.DataType) -> None:
-        """Let a query join: it shares operators with those that have not begun either, or finds running kin."""
+        """Add a query: it shares operators with queries that have not begun, or joins running shared operators."""
         self._instants[name] = instants
         self.parts[name] = self._graph_for(name, plan)
 
@@ -62,7 +62,7 @@ class RowEngine:
         return part
 
     def _shard_key(self, plan: RowPlan | FramePlan) -> ShardKey:
-        """Where all rows come, it does not matter how queries would spread them."""
+        """The shard key of a plan; if this engine gets all rows, the columns that distribute them are left out."""
         return plan.shard_key if self.shard else frozenset((stream, alias, None) for stream, alias, _ in plan.shard_key)
 
     def leave(self, name: str) -> None:
@@ -71,7 +71,7 @@ class RowEngine:
         del self._instants[name]
 
     def shared_operators(self) -> list[tuple[Mapping[str, RowPlan], SharedOperators]]:
-        """Which operators share their work, with the queries they belong to."""
+        """The shared operators, with the plans of the queries that they serve."""
         parts = [part for part, _ in self._graphs() if isinstance(part, OperatorGraph)]
         return [(p.plans, kin) for p in parts for kin in (p.kin if p.built else shared_operators(p.plans))]
 
@@ -79,7 +79,7 @@ class RowEngine:
         return list({id(part): (part, self._instants[name]) for name, part in self.parts.items()}.values())
 
     def _built_graphs(self) -> list[tuple[OperatorGraph | FrameQuery, pa.DataType]]:
-        """All parts, founded."""
+        """All operator graphs and frame queries, built."""
         found = self._graphs()
         for part, _ in found:
             part.build()
@@ -88,14 +88,14 @@ class RowEngine:
     def read(
         self, stream: str, arrivals: Arrivals, only: RowInputKey | None = None
     ) -> list[EnteringItems | FrameBatch]:
-        """What windows are about to take in of a stream, for all queries or for those of one home."""
+        """What windows are about to take in of a stream, for all queries or for those of one shard key."""
         self.begun = True
         parts = [part for part, _ in self._built_graphs() if only is None or part.home == only.home]
         alias = only.alias if only else None
         return [reading for part in parts for reading in part.read(stream, arrivals, alias)]
 
     def note_newest(self, inflow: RowInputKey, newest: int) -> None:
-        """An item of this time has come, here or elsewhere."""
+        """Note that an item of this time has come, here or in another shard."""
         for part, _ in self._built_graphs():
             if part.home == inflow.home:
                 part.note_newest(inflow.alias, newest)
@@ -105,7 +105,7 @@ class RowEngine:
             part.anchor(stream, first)
 
     def advance(self, limits: Mapping[str, int]) -> dict[str, pa.Table]:
-        """What queries say; a stream without a limit holds up those that read it."""
+        """The results of queries; those that read a stream without a limit wait."""
         for part, instants in self._graphs():
             if isinstance(part, FrameQuery):
                 self._collect(part.advance(limits, instants))
@@ -130,7 +130,7 @@ class RowEngine:
             self._undelivered.setdefault(name, []).append(table)
 
     def _take_results(self) -> dict[str, pa.Table]:
-        """What has been said since the last time; kept for later where a query is broken, until that has left."""
+        """The results since the last call; while a query is broken, they are kept until it has left."""
         broken = [Failure(name, problem) for part, _ in self._graphs() for name, problem in part.broken.items()]
         if broken:
             raise QueryProblem(broken)
@@ -138,7 +138,7 @@ class RowEngine:
         return {name: pa.concat_tables(tables) for name, tables in unheard.items()}
 
     def with_empty_results(self, tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
-        """The tables of all queries, empty ones for those that said nothing."""
+        """The tables of all queries, empty ones for those without results."""
         silent = {name: part for name, part in self.parts.items() if name not in tables}
         return tables | {name: part.empty_result(name, self._instants[name]) for name, part in silent.items()}
 

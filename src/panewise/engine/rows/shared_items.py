@@ -23,7 +23,7 @@ JOINED_BEFORE = "#born"
 
 
 class SharedInput(WindowInput):
-    """Items with their time and the instant at which they are first seen: from these each window knows its own."""
+    """Items with their time and the instant at which they become visible, from which each window computes lifetimes."""
 
     #: The words that travel with a row: its time, when it is first seen, and how many had joined when it came.
     WORDS = 3
@@ -56,7 +56,7 @@ class SharedInput(WindowInput):
         return RelationDelta(Spans(mine.table.drop_columns([JOINED_BEFORE]), *words, (mine.times, mine.visible, born)))
 
     def note_newest(self, newest: int) -> None:
-        """Whoever looks at this band does not ask when the last change was."""
+        """Do nothing: queries that share this input do not depend on the last change."""
 
     def state(self) -> Tree:
         return super().state() | {"joined": self.joined_while_running}
@@ -71,7 +71,7 @@ class SharedInput(WindowInput):
 
 
 def shared_input(nodes: Iterable[Windowed], boundary: Boundary, host: Host) -> SharedInput:
-    """One band for windows over the same stream, with all the columns that any of them looks at."""
+    """One input for windows over the same stream, with all the columns that any of them reads."""
     some = list(nodes)
     names = {c.name: c.type for node in some for c in node.columns}
     items = tuple((name, column(name, kind)) for name, kind in names.items())

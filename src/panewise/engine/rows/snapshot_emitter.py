@@ -1,4 +1,4 @@
-"""What a query says that repeats its whole result."""
+"""The emitter of queries that report their whole result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from panewise.window import Landmark, Predicate, Rows
 
 
 class SnapshotEmitter(Emitter):
-    """The whole relation, at every instant at which the query speaks."""
+    """The whole relation, at every instant at which the query reports."""
 
     def __init__(self, query: Query, views: Sequence[WindowView], manner: OperatorVariant) -> None:
         super().__init__(query, views, manner)
@@ -28,7 +28,7 @@ class SnapshotEmitter(Emitter):
 
     @property
     def outlasts_changes(self) -> bool:
-        """Whether rows may be there when no window changes any more: nobody speaks for ever."""
+        """Whether rows may be present when no window changes any more; such queries stop reporting then."""
         endless = any(isinstance(view.window, Landmark | Predicate | Rows) for view in self.views)
         return endless or any(isinstance(node, Union | Except) for node in self.query.root.walk())
 
@@ -58,13 +58,13 @@ class SnapshotEmitter(Emitter):
         return EmittedRows(said, at, np.ones(len(at), np.int64), starts, ends)
 
     def _last_report_instants(self) -> list[int]:
-        """Of each speaker, the instant at which it notices the last change."""
+        """For each window view, the instant at which it reports the last change."""
         last = max(view.last_change for view in self.views)
         grids = [view.window.grid for view in self.periodic_views]
         return [last if grid is None else int(ceil_to_grid(np.array([last]), *grid)[0]) for grid in grids]
 
     def _report_instants(self, first: Int64Array, last: Int64Array, limit: int) -> Int64Array:
-        """All moments at which any of these rows is there."""
+        """All instants of the query at which any of these rows is present."""
         if not self.periodic_views:
             heard = np.unique(np.concatenate([EMPTY, *(view.changed_at for view in self.views)]))
             return heard[heard <= limit]
@@ -77,7 +77,7 @@ class SnapshotEmitter(Emitter):
         return np.unique(np.concatenate(found))
 
     def _bounds(self, at: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """Where the windows begin and end that a result speaks for; NEVER_SAID where there is no bound."""
+        """The start and end of the windows of a result, with a sentinel where there is no bound."""
         instants, where = np.unique(at, return_inverse=True)
         starts, ends = np.full(len(instants), NO_EXPIRY), np.full(len(instants), -NO_EXPIRY)
         for view in self.periodic_views:

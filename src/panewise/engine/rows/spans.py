@@ -1,8 +1,8 @@
 """Rows of a relation that changes with time, each with the instants at which it is there.
 
-A row is there from `enter` on and before `leave`. Where time decides, both are known from the beginning, and nobody has
-to say that a row leaves. Where tuples are counted, or where groups and multiplicities change, `leave` is OPEN at first
-and is said later: those are the negative tuples, by the number of the row instead of its values.
+A row is present from `enter` on and before `leave`. Where time decides, both are known from the beginning, and no
+message is needed when a row leaves. Where tuples are counted, or where groups and multiplicities change, `leave` is
+OPEN at first and is reported later: these are the negative tuples, with the number of the row instead of its values.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from panewise.aggregate import Int64Array
 
-#: A row leaves at an instant that will be said. What never leaves does so after that, at `window.FOREVER`.
+#: A row leaves at an instant that will be reported. A row that never leaves has a later value, `window.FOREVER`.
 OPEN = 2**62
-#: No time of expiry is known, since a row may stay for ever; or it may leave at any time.
+#: No expiry is known: the row may stay for ever, or it may leave at any time.
 NO_EXPIRY, UNKNOWN_EXPIRY = 2**62, -(2**62)
 
 EMPTY = np.zeros(0, np.int64)
@@ -25,7 +25,7 @@ EMPTY = np.zeros(0, np.int64)
 
 @dataclass(frozen=True, eq=False)
 class Spans:
-    """Rows with their lifetimes. `ids` tells the rows of one operator apart."""
+    """Rows with their lifetimes. `ids` distinguishes the rows of one operator."""
 
     table: pa.Table
     enter: Int64Array
@@ -34,7 +34,7 @@ class Spans:
     #: The time and arrival of the youngest item a row came from.
     time: Int64Array
     order: Int64Array
-    #: When a row says it will leave, by time and by the order of each counted window.
+    #: The expiry of a row, by time and by the order of each counted window.
     expires: Int64Array
     orders: tuple[Int64Array, ...] = ()
 
@@ -43,7 +43,7 @@ class Spans:
 
     @property
     def words(self) -> tuple[Int64Array, ...]:
-        """All that is known of the rows besides their values."""
+        """All arrays of the rows besides their values."""
         return (self.enter, self.leave, self.ids, self.time, self.order, self.expires, *self.orders)
 
     @classmethod
@@ -83,7 +83,7 @@ class Spans:
 
 @dataclass(frozen=True, eq=False)
 class RelationDelta:
-    """What became known of a relation up to an instant: rows that entered, and rows whose end was not known before."""
+    """The changes of a relation up to an instant: rows that entered, and rows whose end was not known before."""
 
     opened: Spans
     closed: Int64Array = field(default_factory=lambda: EMPTY)
@@ -95,7 +95,7 @@ def empty_spans(schema: pa.Schema, orders: int = 0) -> Spans:
 
 
 def end_instants(ids: Int64Array, turn: RelationDelta) -> Int64Array:
-    """When rows of these numbers end, as a turn says; OPEN where it does not."""
+    """When rows of these numbers end, by the closed rows of a turn; OPEN for all others."""
     if not len(turn.closed) or not len(ids):
         return np.full(len(ids), OPEN)
     order = np.argsort(turn.closed, kind="stable")

@@ -1,4 +1,4 @@
-"""In which manner a query has its operators: equal ones are shared only by queries that have them alike."""
+"""Variants of operators: equal operators are shared only by queries that use the same variant."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from panewise.algebra import Node
 
 @dataclass(frozen=True)
 class OperatorVariant:
-    """How the windows of a query are kept: for it alone, or with their kin since it joined these."""
+    """How the windows of a query are kept: for it alone, or in shared operators since it joined these."""
 
     #: Every session has an instant of its own.
     apart: bool = False
     kin: int | None = None
 
 
-#: An operator, which other queries may have in another manner.
+#: A node and its variant; other queries may use another variant of the same node.
 OperatorKey = tuple[Node, OperatorVariant]

@@ -30,7 +30,7 @@ def from_text(text: str) -> Any:
 
 
 def _to_plain(state: Any) -> Any:
-    """A state in terms of JSON; what JSON has no word for becomes an object with one key, its kind."""
+    """A state as JSON values; a type that JSON does not have becomes an object with one key, its kind."""
     match state:
         case None | bool() | int() | float() | str():
             return state

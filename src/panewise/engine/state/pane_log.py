@@ -1,4 +1,4 @@
-"""Finished panes as rows of a table: what a pane log holds, and what a reader makes panes of again.
+"""Finished panes as rows of a table, as a pane log holds them, and the way back to panes.
 
 A log has one row for each pane and group: where the pane begins and ends, the keys, how many items it has, and the
 states of all aggregates, word by word; states that are objects are text. Panes are *partial*: a late item is one more
@@ -52,12 +52,12 @@ class PaneCollector:
         self._engine, self._names = engine, names
 
     def open(self) -> None:
-        """From now on panes are collected; to be called before time moves on, since queries come and go."""
+        """Collect panes from now on; to be called before every `advance`, since queries may have joined."""
         for _, family in self._families():
             family.finished_panes = [] if family.finished_panes is None else family.finished_panes
 
     def collect(self) -> dict[str, pa.Table]:
-        """What has been finished since this was last asked."""
+        """The panes that have been finished since the last call."""
         found = {
             name: self._format_of(name).table(family.keys, family.finished_panes or [])
             for name, family in self._families()
@@ -84,7 +84,7 @@ class PaneLogFormat:
         self._columns, self._instants = grouping.columns, instants
         #: The types of the keys.
         self.types = grouping.keys.types
-        #: The keys under the names that the query selects them by, to which all other names give way.
+        #: The keys under the names by which the query selects them; other columns are renamed if they have these names.
         self.keys = _key_names(plan)
         empty = [to_plain(column, column.identity(0)) for column in self._columns]
         #: How many arrays each column of states takes.
@@ -112,7 +112,7 @@ class PaneLogFormat:
         return pa.table(columns, schema=self.schema)
 
     def read(self, table: pa.Table) -> tuple[list[pa.Array], list[Pane]]:
-        """Keys, and panes whose codes count them. Rows of the same pane and group become panes of their own."""
+        """Keys, and panes whose codes are places in them. Rows of the same pane and group become panes of their own."""
         arrays = list(arrays_of(table.select(self.schema.names).cast(self.schema)).values())
         keys = Keys(self.types)
         starts, ends = (array.cast(pa.int64()).to_numpy() for array in arrays[:2])
@@ -138,7 +138,7 @@ def _bounds(panes: Sequence[Pane]) -> tuple[list[int], list[int]]:
 def _pane_order(starts: Int64Array, ends: Int64Array, codes: Int64Array) -> tuple[Int64Array, Int64Array]:
     """The order of rows by pane and group, and for each place in it the number of its pane.
 
-    A group that occurs several times in a pane is there in several turns, each of which counts as a pane.
+    A group that occurs several times in a pane is put into several panes with the same bounds.
     """
     order = np.lexsort((codes, starts, ends))
     places = np.arange(len(order))

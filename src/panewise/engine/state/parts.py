@@ -1,8 +1,8 @@
 """The state of an engine in named parts, of which only those that changed are written again.
 
 The *head* is a tree whose tables have been put aside under names. A part never changes, so a part that is still there
-need not be written. Its name ends with a digest of its contents and has the *stamp* of whoever wrote it, so that it is
-never used again for others. The names of parts that have an owner begin with `p`.
+need not be written. Its name ends with a digest of its contents and has the *stamp* of its writer, so that it is never
+used again for other contents. The names of parts that have an owner begin with `p`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from panewise.engine.state.snapshot import (
 
 @dataclass(frozen=True)
 class StateChange:
-    """What has to be written and removed for a state to be kept."""
+    """The parts that have to be written and removed so that a state is kept."""
 
     head: bytes
     fresh: dict[str, bytes]
@@ -79,7 +79,7 @@ class StateParts:
 
 
 def read_note(head: bytes) -> Tree:
-    """What was noted in a head; a clear refusal when it is none, or damaged."""
+    """The note of a head; refuses bytes that are no head, or are damaged."""
     note: Tree = _read_head(head)[0]["note"]
     return note
 
@@ -90,7 +90,7 @@ def part_names(head: bytes) -> list[str]:
 
 
 def read_parts(head: bytes, read: Callable[[str], bytes | None]) -> tuple[Tree, StateParts]:
-    """The tree that a head stands for; `read` brings a part."""
+    """The tree of a head; `read` returns the bytes of a part."""
     header, body = _read_head(head)
 
     def find(name: str) -> pa.Table:
@@ -108,7 +108,7 @@ _OLDER = "start from an older copy of the checkpoint, or from an empty one"
 
 
 def content_digest(data: bytes) -> str:
-    """Names contents: the same bytes the same, others otherwise."""
+    """A digest of contents: equal bytes have equal digests, others have different ones."""
     return hashlib.blake2b(data, digest_size=12).hexdigest()
 
 

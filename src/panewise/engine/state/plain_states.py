@@ -1,4 +1,4 @@
-"""States as arrays of types that Parquet and Spark know, and back."""
+"""States as arrays of types that Parquet and Spark support, and back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from panewise.aggregate import StateArrays, StateWords
 from panewise.engine.state.codec import from_text, to_text
 
-#: Types that Spark does not know, and what says the same.
+#: Types that Spark does not support, and the types that replace them.
 _PLAIN = {
     pa.uint8(): pa.int16(),
     pa.uint16(): pa.int32(),

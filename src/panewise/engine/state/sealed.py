@@ -1,7 +1,7 @@
-"""Bytes under a seal, which says how many they are and what they add up to, and is looked at before anybody reads them.
+"""Bytes under a seal: their length and checksum, which are checked before the bytes are read.
 
-Arrow trusts what it is given: over some damaged bytes it ends the process. The seal guards against accidents, such as
-a disk that was full or a copy that was cut off; who means harm can forge it.
+Arrow does not check its input: some damaged bytes end the process. The seal protects against accidents, such as a full
+disk or an incomplete copy; it does not protect against forgery.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def seal(data: Any) -> bytes:
 
 
 def unseal(data: Any, what: str, fix: str) -> memoryview:
-    """What was sealed; a refusal that says `what` it should have been."""
+    """The bytes under a seal; a refusal names `what` they should have been."""
     view = memoryview(data)
     if bytes(view[: len(_MARK)]) != _MARK or view.nbytes < _SEAL.size:
         raise StateProblem(f"{what} was not written by Panewise, or its beginning is damaged", fix=fix)

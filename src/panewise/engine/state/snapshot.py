@@ -29,9 +29,9 @@ Tree = dict[str, Any]
 
 #: Panes with fewer groups are written several together.
 FEW_GROUPS = 64
-#: About so many small panes are written together.
+#: About how many small panes are written together.
 PANES_PER_PART = 256
-#: Rows of a table that only grows are written in blocks of so many.
+#: The size of the blocks in which rows of a table that only grows are written.
 ROWS_PER_PART = 8192
 
 
@@ -44,17 +44,17 @@ class StatePart:
     make: Callable[[], pa.Table]
 
 
-#: How a leaf of a tree is put aside: what stands in its place says where it is.
+#: Stores a leaf of a tree elsewhere, and returns the value that replaces it in the tree.
 LeafWriter = Callable[[pa.Table | StatePart], Any]
 
 
 def pack_state(tree: Tree, plan: Tree) -> bytes:
-    """A tree of states as bytes. `plan` says what it belongs to."""
+    """A tree of states as bytes. `plan` identifies the queries to which it belongs."""
     return serialize_tree(tree, {"format": FORMAT, "fingerprint": fingerprint(plan), "plan": plan})
 
 
 def unpack_state(data: bytes) -> tuple[Tree, Tree]:
-    """The tree and the plan; a clear refusal when the bytes are not what `pack_state` wrote."""
+    """The tree and the plan; refuses bytes that `pack_state` did not write."""
     tree, header = deserialize_tree(data, "the snapshot", "pass what Engine.snapshot() returned, or an older one")
     if header["fingerprint"] != fingerprint(header["plan"]):
         raise StateProblem("the snapshot is damaged: its fingerprint is wrong", fix="use an older one")
@@ -74,7 +74,7 @@ def serialize_tree(tree: Tree, header: Tree) -> bytes:
 
 
 def deserialize_tree(data: Any, what: str, fix: str) -> tuple[Tree, Tree]:
-    """What `serialize_tree` wrote; a refusal that says `what` it should have been."""
+    """The tree that `serialize_tree` wrote; a refusal names `what` it should have been."""
     table = unseal_table(data, what, fix)
     header = json.loads(table.schema.metadata[b"panewise"])
     check_format(header)
@@ -97,7 +97,7 @@ def fingerprint(plan: Tree) -> str:
 
 
 def detach_tables(value: Any, keep: LeafWriter) -> Any:
-    """A tree in terms of JSON: plain values as they are, tables put aside."""
+    """A tree as JSON values: plain values as they are, tables stored elsewhere."""
     match value:
         case dict():
             return {key: detach_tables(each, keep) for key, each in value.items()}
@@ -109,7 +109,7 @@ def detach_tables(value: Any, keep: LeafWriter) -> Any:
 
 
 def attach_tables(value: Any, find: Callable[[Any], pa.Table]) -> Any:
-    """What `detach_tables` took apart; `find` brings back what was put aside."""
+    """The tree from which `detach_tables` took the tables; `find` returns a stored table."""
     match value:
         case {"#part": where}:
             return find(where)
@@ -154,7 +154,7 @@ def panes_from(columns: Sequence[StateArrays], entries: Sequence[Tree]) -> list[
 def _pane_batches(panes: list[Pane]) -> Iterator[list[Pane]]:
     """Runs of panes that are written together.
 
-    Small ones are parted at round positions, so that a run stays the same while others come and go.
+    Small ones are divided at round positions, so that a run stays the same while other panes come and go.
     """
     spans = [p.end for p in panes]
     width = (max(spans) - min(spans)) * PANES_PER_PART // len(panes) if panes else 0

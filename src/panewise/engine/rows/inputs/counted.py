@@ -1,7 +1,7 @@
 """Counted windows as relations: an item enters when it is one of the last, and leaves when enough others have come.
 
-Nobody knows when that will be, so rows are OPEN until it is. They leave in the order in which they came, and are told
-by their numbers.
+That instant is not known beforehand, so rows are OPEN until then. They leave in the order in which they came, and
+their end is reported by their numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from panewise.window import Rows
 
 @dataclass
 class _Transitions:
-    """What a turn finds out: which items enter and when, and which leave."""
+    """The result of a turn: which items enter and when, and which leave."""
 
     places: list[Int64Array] = field(default_factory=list)
     enter: list[Int64Array] = field(default_factory=list)
@@ -44,7 +44,7 @@ class CountedInput(WindowInput):
         self.count, self.lag = node.window.count, node.window.lag
         types = {column.name: column.type for column in node.columns}
         self.partitions = Keys([types[name] for name in node.window.partition_by])
-        #: The items that are in or will be, with the instant at which each entered, OPEN before it has.
+        #: The items that are in the window or will be, with the instant at which each entered, OPEN before it has.
         self.kept = empty_spans(self.schema, orders=1)
         #: How many items of each partition have come.
         self.admitted = EMPTY
@@ -73,7 +73,7 @@ class CountedInput(WindowInput):
         return self._advance_rows(Spans.concat([self.kept, fresh]), visible, len(self.kept))
 
     def _advance_rows(self, rows: Spans, visible: Int64Array, known: int) -> RelationDelta:
-        """Items that were known, then fresh ones."""
+        """The delta of rows, of which the first `known` were there before."""
         codes = self.partitions.encode(columns_of(rows.table, self.node.window.partition_by), len(rows))
         if len(self.partitions) > len(self.admitted):
             grown = np.zeros(len(self.partitions), np.int64)
@@ -94,7 +94,7 @@ class CountedInput(WindowInput):
     def _partition_slices(
         self, codes: Int64Array, late: np.ndarray[tuple[int], np.dtype[np.bool_]]
     ) -> list[tuple[int, int]]:
-        """All partitions at once where nothing is late, else each on its own."""
+        """All partitions at once if no item is late, otherwise each on its own."""
         if not late.any():
             return [(0, len(codes))]
         return list(zip(*(edge.tolist() for edge in runs(codes)), strict=True))
@@ -102,7 +102,7 @@ class CountedInput(WindowInput):
     def _in_order(
         self, rows: Spans, mine: Int64Array, visible: Int64Array, codes: Int64Array, known: int, found: _Transitions
     ) -> Int64Array:
-        """Items of some partitions in their order: each is pushed by those after it."""
+        """Items of some partitions in order: each one is pushed out by those after it."""
         starts, stops = runs(codes[mine])
         ends = np.repeat(stops, stops - starts)
         places = np.arange(len(mine))
@@ -126,7 +126,7 @@ class CountedInput(WindowInput):
         return kept
 
     def _pushed_out_at(self, visible: Int64Array, places: Int64Array, ends: Int64Array, by: int) -> Int64Array:
-        """When the item so many places behind each one came; OPEN where it has not."""
+        """The instant at which the item `by` places after each one came; OPEN if it has not come."""
         behind = np.minimum(places + by, len(visible) - 1)
         pushed: Int64Array = np.where(places + by < ends, visible[behind], OPEN)
         return pushed
@@ -134,7 +134,7 @@ class CountedInput(WindowInput):
     def _one_by_one(
         self, rows: Spans, mine: Int64Array, visible: Int64Array, known: int, code: int, found: _Transitions
     ) -> Int64Array:
-        """Items of one partition where late ones push themselves in between others."""
+        """Items of one partition in which late ones are inserted between others."""
         total = int(self.admitted[code])
         line = [(int(rows.time[p]), int(rows.order[p]), int(p)) for p in mine if p < known]
         inside = {p for _, _, p in line if rows.enter[p] != OPEN}
@@ -184,7 +184,7 @@ class CountedInput(WindowInput):
         self._note_changes(np.array([newest + self.boundary.shift]))
 
     def record_late(self, late: WaitingItems, ledger: Ledger, readers: Readers) -> None:
-        """A late item may still be among the last ones; whether it is turns out later, so it counts as seen."""
+        """Record late items as seen: whether they are among the last items is known only later."""
         yes = np.ones(len(late), bool)
         ledger.add(Verdict(late.order, yes, yes, yes), readers(self.node.window))
 

@@ -1,4 +1,4 @@
-"""Session windows as relations: all items of a session are there at the one instant at which it ends."""
+"""Session windows as relations: all items of a session are present at the one instant at which it ends."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ NO_MARK = int(np.iinfo(np.int64).min)
 
 
 class SessionInput(WindowInput):
-    """Items wait until their session has ended; late ones join only what was open when they came."""
+    """Items wait until their session has ended; late ones join only sessions that were open when they came."""
 
     def __init__(self, node: Windowed, boundary: Boundary, host: Host) -> None:
         super().__init__(node, boundary, host)
         assert isinstance(node.window, Session)
         self.session = node.window
-        #: Where every session is reported for itself, each has an instant of its own: its number.
+        #: If every session is reported on its own, each has an instant of its own: its number.
         self.apart = False
         self.number = 0
         #: The instants at which sessions ended in the last turn, and in which bounds.
@@ -64,7 +64,7 @@ class SessionInput(WindowInput):
     def _assign_sessions(
         self, items: WaitingItems
     ) -> tuple[Int64Array, Int64Array, Int64Array, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-        """The partition of each item, first time and end of its session, and which items came in time for one."""
+        """The partition of each item, first time and end of its session, and which items were in time for one."""
         codes = Keys(self.types).encode(columns_of(items.table, self.session.partition_by), len(items))
         order = np.lexsort((items.order, items.times, codes))
         firsts, ends = np.zeros(len(items), np.int64), np.zeros(len(items), np.int64)
@@ -81,7 +81,7 @@ class SessionInput(WindowInput):
         self._note_changes(np.array([newest + self.session.gap]))
 
     def record_late(self, late: WaitingItems, ledger: Ledger, readers: Readers) -> None:
-        """A late item is lost unless it joins a session that was open when it came; no other session wants it."""
+        """Record a late item as lost unless it joins a session that was open when it came."""
         joined = self._assign_sessions(concat_waiting(self.waiting, self.schema))[-1]
         newest = self.waiting[-1].order
         seen = np.isin(late.order, newest[joined[len(joined) - len(newest) :]])

@@ -1,4 +1,4 @@
-"""Windows over streams: items come in, and go out as rows that know when they are in the window."""
+"""Windows over streams: they take items and return rows with lifetimes."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from panewise.plan.row_plan import StreamInput, stream_inputs
 from panewise.window import FOREVER, LogicalWindow, Window
 
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
-#: The queries that look at a leaf through a window.
+#: The queries that read an input, with the window of each.
 Readers = Callable[[Window], Sequence[str]]
 
 
 @dataclass(frozen=True, eq=False)
 class WaitingItems:
-    """Items that have come: when each can be seen first, and the watermark that late ones met."""
+    """Items that have arrived: when each becomes visible, and the watermark at the arrival of late ones."""
 
     table: pa.Table
     times: Int64Array
@@ -68,7 +68,7 @@ def concat_waiting(parts: Sequence[WaitingItems], schema: pa.Schema) -> WaitingI
 
 @dataclass(frozen=True, eq=False)
 class EnteringItems:
-    """Items that a window is about to take in, and those that come late for it."""
+    """Items that a window is about to take in, and those that are late for it."""
 
     leaf: WindowInput
     items: WaitingItems
@@ -76,7 +76,7 @@ class EnteringItems:
     readers: Readers
 
     def enter(self, ledger: Ledger) -> None:
-        """From here on nothing can fail."""
+        """Take the items in; this cannot fail."""
         if len(self.items):
             self.leaf.enter(self.items)
         if self.late is not None and len(self.late):
@@ -84,13 +84,13 @@ class EnteringItems:
 
 
 class WindowView:
-    """What a query sees of one of its windows: when it speaks, and of which stretch of time."""
+    """What a query sees of one of its windows: its instants and its bounds."""
 
     def __init__(self, window: Window) -> None:
         self.window = window
         #: The last instant at which the items seen so far change anything.
         self.last_change = -OPEN
-        #: The instants at which the window changed in the last turn, for queries that repeat themselves at each.
+        #: The instants at which the window changed in the last turn, for queries that report at each of them.
         self.watched = False
         self.changed_at = EMPTY
 
@@ -107,19 +107,19 @@ class WindowInput(WindowView, ABC):
         self.node, self.boundary, self.host = node, boundary, host
         self.inlets: tuple[StreamInput, ...] = stream_inputs(node)
         self.schema = pa.schema([(column.name, column.type) for column in node.columns])
-        #: Times of day wait for the first item to tell the day.
+        #: Times of day wait for the first item, which decides the day.
         self.anchored = node.window.anchor_to(0) == node.window.anchor_to(86_400_000_000)
         self.first: int | None = None
         self.waiting: list[WaitingItems] = []
         self.serial = 0
 
     def anchor(self, first: int) -> None:
-        """The first item of a stream says which day times of day are on."""
+        """Resolve times of day against the day of the first item of a stream."""
         if not self.anchored:
             self.window, self.anchored, self.first = self.window.anchor_to(first), True, first
 
     def read(self, stream: str, arrivals: Arrivals, alias: str | None, readers: Readers) -> Iterator[EnteringItems]:
-        """The items of a stream, wherever it is read below the window, or where it has an alias."""
+        """The items of a stream, at every place where it is read below the window, or where it has an alias."""
         late = arrivals.late_flags()
         for inlet in self.inlets:
             if inlet.stream == stream and alias in (None, inlet.source.alias):
@@ -152,12 +152,12 @@ class WindowInput(WindowView, ABC):
         return table.select(range(len(names))).rename_columns(names) if names else table.select([])
 
     def enter(self, items: WaitingItems) -> None:
-        """Items wait until they can be seen."""
+        """Let items wait until they are visible."""
         self.waiting.append(items)
 
     @abstractmethod
     def note_newest(self, newest: int) -> None:
-        """An item of this time is in the window, here or elsewhere."""
+        """Note that an item of this time is in the window, here or in another shard."""
 
     def _note_changes(self, instants: Int64Array) -> None:
         if len(instants):
@@ -165,11 +165,11 @@ class WindowInput(WindowView, ABC):
 
     @abstractmethod
     def advance(self, limit: int) -> RelationDelta:
-        """What became known up to an instant, which is final."""
+        """The delta up to an instant, which is final."""
 
     @abstractmethod
     def record_late(self, late: WaitingItems, ledger: Ledger, readers: Readers) -> None:
-        """Whether late items, which have just entered, missed instants at which they would have been in."""
+        """Record whether late items, which have just entered, missed instants to which they belong."""
 
     def _next_ids(self, count: int) -> Int64Array:
         first, self.serial = self.serial, self.serial + count
@@ -187,14 +187,14 @@ class WindowInput(WindowView, ABC):
     def restore(self, state: Tree) -> None:
         if state["first"] is not None:
             self.anchor(state["first"])
-        # Queries that have left may have looked at more columns.
+        # Queries that have left may have read more columns.
         items = WaitingItems.from_state(state["waiting"])
         self.waiting = [replace(items, table=items.table.select(self.schema.names))]
         self.serial, self.last_change = state["serial"], state["last_change"]
 
 
 class TimedInput(WindowInput):
-    """A window that time decides: every item knows its lifetime when it comes."""
+    """A window that time decides: the lifetime of every item is known when it arrives."""
 
     def __init__(self, node: Windowed, boundary: Boundary, host: Host) -> None:
         super().__init__(node, boundary, host)
@@ -214,12 +214,12 @@ class TimedInput(WindowInput):
         return RelationDelta(Spans(mine.table, enter, leave, ids, mine.times, mine.order, expires))
 
     def _entry_instants(self, items: WaitingItems, enter: Int64Array) -> Int64Array:
-        """When items enter; a landmark that was closed before a late one came speaks as if it had been in time."""
+        """When items enter; a late item enters a landmark window that was closed before as if it had been in time."""
         assert isinstance(self.window, LogicalWindow)
         return np.where(enter < FOREVER, enter, self.window.lifetimes(items.times, self.boundary)[0])
 
     def _note_lifetimes(self, enter: Int64Array, leave: Int64Array, limit: int) -> None:
-        """Remember when the window changes."""
+        """Note the instants at which the window changes."""
         if self.watched:
             ends = leave[leave < FOREVER]
             self.leaving.add(np.zeros(len(ends), np.int64), ends)
@@ -255,14 +255,14 @@ class TimedInput(WindowInput):
 def lifetimes(
     window: LogicalWindow, times: Int64Array, visible: Int64Array, boundary: Boundary
 ) -> tuple[Int64Array, Int64Array]:
-    """When items enter a window and leave it; late ones enter with the first of its instants that sees them."""
+    """When items enter a window and leave it; late ones enter with the first instant at which they are visible."""
     enter, leave = window.lifetimes(times, boundary)
     late = visible > times + boundary.shift
     return np.where(late, np.maximum(enter, window.instants_from(visible)), enter), leave
 
 
 def expiry_instants(window: Window, times: Int64Array, boundary: Boundary) -> Int64Array:
-    """When items say they will leave a window."""
+    """The expiry of items in a window."""
     expires = window.expires_at(times, boundary)
     return np.full(len(times), NO_EXPIRY) if expires is None else expires
 

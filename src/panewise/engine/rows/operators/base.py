@@ -1,7 +1,7 @@
 """Relational operators over rows with lifetimes, one turn at a time.
 
-A turn reaches up to an instant that is final. An operator hears which rows of its inputs entered and which ended, and
-says the same of its own. It keeps only what is still there after the turn.
+A turn reaches up to an instant that is final. An operator receives the rows of its inputs that entered or ended, and
+returns the same of its own rows. It keeps only rows that are still present after the turn.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from panewise.window import Rows
 
 
 class Operator(ABC):
-    """What one node of a tree does, incrementally."""
+    """Computes one node of a tree incrementally."""
 
     @abstractmethod
     def advance(self, limit: int, inputs: Sequence[RelationDelta]) -> RelationDelta:
-        """What becomes known up to an instant from what becomes known of the inputs."""
+        """The delta up to an instant, from the deltas of the inputs."""
 
     def state(self) -> Tree:
         return {}
 
     def restore(self, state: Tree) -> None:
-        """Take over what `state` gave."""
+        """Restore what `state` returned."""
         assert not state
 
 
@@ -39,7 +39,7 @@ def schema_of(node: Node) -> pa.Schema:
     return pa.schema([(column.name, column.type) for column in node.columns])
 
 
-#: Keys are forgotten once there are so many, and most of them belong to no row any more.
+#: Unused keys are dropped once there are so many keys, and most of them belong to no row.
 FEW_KEYS = 4096
 
 
@@ -48,7 +48,7 @@ def is_crowded(keys: int, live: int) -> bool:
 
 
 def order_count(node: Node) -> int:
-    """By how many orders of counted windows the rows of a node say when they leave."""
+    """The number of counted windows whose order decides the expiry of a node's rows."""
     match node:
         case Windowed(window=window):
             return int(isinstance(window, Rows))
@@ -77,7 +77,7 @@ class RowwiseOperator(Operator):
 
 
 class UnionOperator(Operator):
-    """Multiset union: rows of both sides, told apart by even and odd numbers."""
+    """Multiset union: rows of both sides, distinguished by even and odd numbers."""
 
     def __init__(self, node: Union) -> None:
         self.schema, self.orders = schema_of(node), order_count(node)

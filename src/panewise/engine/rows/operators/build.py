@@ -1,4 +1,4 @@
-"""Which operator answers which node of a query."""
+"""Makes the operator for each node of a query."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Operators that count equal rows: duplicate elimination and difference.
 
-How often a row is there changes at instants; between them it stands. A row of the result is said when its count rises
-and ended when it falls. Departures that are known wait for their instant, others are told.
+The count of a row changes at instants and is constant between them. A result row enters when its count rises and ends
+when it falls. Departures with a known instant wait for it; others are reported by the input.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from panewise.kernels import plain
 
 @dataclass(frozen=True, eq=False)
 class ChangeSteps:
-    """Where counts change: the code and the instant, ordered by both, and the place of every change among them."""
+    """Where counts change: the code and the instant, ordered by both, and the step of every change."""
 
     codes: Int64Array
     at: Int64Array
@@ -42,7 +42,7 @@ class ChangeSteps:
 
     @classmethod
     def of(cls, codes: Int64Array, at: Int64Array) -> ChangeSteps:
-        """Changes of one code at one instant are one step."""
+        """The steps of some changes; changes of one code at one instant are one step."""
         order = _order_by_code(codes, at)
         fresh = np.ones(len(codes), bool)
         fresh[1:] = (np.diff(codes[order]) != 0) | (np.diff(at[order]) != 0)
@@ -72,7 +72,7 @@ class ChangeSteps:
 
 
 def _order_by_code(codes: Int64Array, at: Int64Array) -> Int64Array:
-    """The order by code, then by instant; what came and what left are each in the order of time already."""
+    """The order by code, then by instant; arrivals and departures are each in the order of time already."""
     if not len(codes):
         return EMPTY
     order: Int64Array = np.argsort(at, kind="stable")
@@ -83,7 +83,7 @@ def _order_by_code(codes: Int64Array, at: Int64Array) -> Int64Array:
 
 
 def _order_by_age(rows: Spans) -> Int64Array:
-    """The order by time, then by arrival; most rows come in it."""
+    """The order by time, then by arrival; most rows are in this order already."""
     later, same = np.diff(rows.time), np.diff(rows.order)
     if ((later > 0) | ((later == 0) & (same >= 0))).all():
         return np.arange(len(rows))
@@ -91,7 +91,7 @@ def _order_by_age(rows: Spans) -> Int64Array:
 
 
 class RowCounts:
-    """How often each row of one input is there."""
+    """How often each row of one input is present."""
 
     def __init__(self) -> None:
         self.count = EMPTY
@@ -100,9 +100,9 @@ class RowCounts:
         self.ids, self.codes = EMPTY, EMPTY
 
     def advance(self, codes: Int64Array, given: RelationDelta, limit: int, size: int) -> tuple[Int64Array, Int64Array]:
-        """Take rows in; codes and instants of those that leave up to an instant."""
+        """Take rows in; returns the codes and instants of those that leave up to an instant."""
         opened = given.opened
-        # An end that is told may lie ahead, where rows stay longer than in the window below.
+        # A reported end may lie ahead, if rows stay longer than in the window below.
         self.departures.add(*self._take_closed(given))
         unknown, known = opened.leave == OPEN, opened.leave < OPEN
         if unknown.any():
@@ -114,7 +114,7 @@ class RowCounts:
         return self.departures.pop_until(limit)
 
     def _take_closed(self, given: RelationDelta) -> tuple[Int64Array, Int64Array]:
-        """Codes and instants of rows whose end has been said."""
+        """Codes and instants of rows whose end has become known."""
         if not len(given.closed) or not len(self.ids):
             return EMPTY, EMPTY
         at = end_instants(self.ids, given)
@@ -124,7 +124,7 @@ class RowCounts:
         return found
 
     def recode(self, codes: Int64Array, size: int) -> None:
-        """Only the codes that are not -1 are left."""
+        """Replace codes; those that become -1 are dropped."""
         live = np.flatnonzero(self.count)
         count = np.zeros(size, np.int64)
         count[codes[live]] = self.count[live]
@@ -148,7 +148,7 @@ class RowCounts:
 
 
 class CountingOperator(Operator):
-    """Counts of equal rows in, rows out."""
+    """Makes result rows from the counts of equal rows."""
 
     def __init__(self, node: Distinct | Except) -> None:
         self.schema, self.orders = schema_of(node), order_count(node)
@@ -164,7 +164,7 @@ class CountingOperator(Operator):
         return np.arange(first, self.serial, dtype=np.int64)
 
     def _forget_rows(self) -> Int64Array | None:
-        """Forget rows that are in no input; the new codes of the others, or None where nothing was done."""
+        """Drop rows that are in no input; returns the new codes of the others, or None if nothing was done."""
         live = [np.flatnonzero(each.count) for each in self.inputs]
         if not is_crowded(len(self.keys), sum(map(len, live))):
             return None
@@ -185,7 +185,7 @@ class CountingOperator(Operator):
 
 
 class DistinctOperator(CountingOperator):
-    """Each different row once: while it is there at all."""
+    """Each different row once, as long as its count is not zero."""
 
     def __init__(self, node: Distinct) -> None:
         super().__init__(node)
@@ -218,7 +218,7 @@ class DistinctOperator(CountingOperator):
         return turn
 
     def _affected_arrivals(self, codes: Int64Array, left: Int64Array) -> Int64Array:
-        """Arrivals that may change the result: of rows that are not there, or of which some leave."""
+        """Arrivals that may change the result: of rows that are not present, or of which some leave."""
         count = self.inputs[0].count
         affected = count == 0
         affected[left] = True
@@ -227,7 +227,7 @@ class DistinctOperator(CountingOperator):
     def _delta(self, steps: ChangeSteps, before: Int64Array, heights: Int64Array, arrived: Spans) -> RelationDelta:
         up, down = np.flatnonzero((before == 0) & (heights > 0)), np.flatnonzero((before > 0) & (heights == 0))
         ids = self._next_ids(len(up))
-        # Rises and falls of a code take turns: the fall after a rise ends it, one without ends what stood before.
+        # Rises and falls of a code alternate: a fall ends the rise before it, or else the row that was present before.
         after = np.searchsorted(down, up)
         following = down[np.minimum(after, len(down) - 1)] if len(down) else up
         ends_here = (after < len(down)) & (steps.codes[following] == steps.codes[up]) if len(down) else up < 0
@@ -261,7 +261,7 @@ class DistinctOperator(CountingOperator):
 
 
 def can_outlive_expiry(node: Node) -> bool:
-    """Whether rows of a node may stay after they said they would leave: equal ones that come later hold them."""
+    """Whether rows of a node may stay after their expiry, because equal rows come later."""
     match node:
         case Distinct():
             return True
@@ -271,7 +271,7 @@ def can_outlive_expiry(node: Node) -> bool:
 
 
 def without_expiry(turn: RelationDelta) -> RelationDelta:
-    """The same rows, which do not say when they leave."""
+    """The same rows without an expiry."""
     return replace(turn, opened=replace(turn.opened, expires=np.full(len(turn.opened), UNKNOWN_EXPIRY)))
 
 
@@ -280,7 +280,7 @@ class ExceptOperator(CountingOperator):
 
     def __init__(self, node: Except) -> None:
         super().__init__(node)
-        #: The rows of the result that are there; of equal ones the youngest comes last.
+        #: The rows that are in the result; of equal ones the youngest comes last.
         self.codes, self.ids = EMPTY, EMPTY
 
     def advance(self, limit: int, inputs: Sequence[RelationDelta]) -> RelationDelta:

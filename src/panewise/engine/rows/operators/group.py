@@ -1,7 +1,7 @@
 """Grouped aggregation over any relation: a row of the result for each group and each stretch between its changes.
 
-Groups that change are computed anew: every row covers a stretch of its group's changes, and is added to the few nodes
-of a tree that make it up.
+Groups that change are computed again: every row covers a stretch of its group's changes, and is added to the few
+nodes of a tree that make up this stretch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from panewise.engine.state.snapshot import Tree
 
 
 class GroupOperator(Operator):
-    """Groups and their aggregates; a group without rows is no group."""
+    """Groups and their aggregates; a group without rows has no result."""
 
     def __init__(self, node: Group, purge: Purge) -> None:
         self.node, self.schema, self.orders, self.purge = node, schema_of(node), order_count(node), purge
@@ -73,7 +73,7 @@ class GroupOperator(Operator):
         )
 
     def _states(self, steps: ChangeSteps, before: int) -> list[StateWords]:
-        """The state of each group from each step on, until the next one."""
+        """The state of each group from each step until the next one."""
         assert self.rows is not None
         mine = np.flatnonzero(np.isin(self.codes, steps.codes) & (self.rows.leave > before + 1))
         rows, codes = self.rows.at(mine), self.codes[mine]

@@ -1,7 +1,7 @@
-"""The windowed join: symmetric, each new row meets the rows of the other side that are there at the same instants.
+"""The windowed join: symmetric, each new row is paired with rows of the other side that are present at the same time.
 
-A pair is there while both its parts are. Where both know when they leave, so does the pair, and nothing has to be said
-when it goes; pairs with a part whose end is not known are found again by its number.
+A pair is present while both its parts are. If the ends of both are known, so is the end of the pair, and its leaving
+is not reported; pairs with a part whose end is not known are found by the number of that part.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from panewise.kernels.plain import Chain
 
 
 class JoinSide:
-    """The rows of one side that may still meet others, chained by key, the youngest first."""
+    """The rows of one side that may still be in new pairs, chained by key, the youngest first."""
 
     def __init__(self, names: Sequence[str], nothing: Spans) -> None:
         self.names = names
@@ -38,7 +38,7 @@ class JoinSide:
         self.in_order = True
 
     def add(self, rows: Spans, codes: Int64Array, keys: int) -> Chain:
-        """Take rows in that have been coded; they are chained when they meet others."""
+        """Add rows with their codes; they are chained when pairs are searched."""
         order = np.argsort(rows.enter, kind="stable")
         if (np.diff(order) != 1).any():
             rows, codes = rows.at(order), codes[order]
@@ -53,13 +53,13 @@ class JoinSide:
         return codes, start, self.rows.enter, self.rows.leave, self.heads, self.links, self.in_order
 
     def close_rows(self, turn: RelationDelta) -> None:
-        """Rows whose end has been told."""
+        """Set the ends that have become known."""
         if len(turn.closed):
             self.rows = with_ends(self.rows, turn)
             self.in_order = bool((np.diff(self.rows.leave) >= 0).all())
 
     def forget(self, limit: int, purge: Purge) -> None:
-        """Drop rows that no later one can meet, when it is time."""
+        """Drop rows that cannot be in new pairs, when the purge is due."""
         alive = self.rows.leave > limit + 1
         if purge.due(int(np.count_nonzero(alive)), len(alive)):
             self.rows, self.codes = self.rows.where(alive), self.codes[alive]
@@ -76,7 +76,7 @@ class JoinSide:
 
 @dataclass(eq=False)
 class OpenPairs:
-    """Pairs with a part whose end is not known: their own numbers, those of their parts, and when they end at last."""
+    """Pairs with a part whose end is not known: their numbers, those of their parts, and their latest end."""
 
     ids: Int64Array
     left: Int64Array
@@ -103,7 +103,7 @@ class JoinOperator(Operator):
     """Pairs that agree on their keys and satisfy the residual condition."""
 
     def __init__(self, node: Join, host: Host, purge: Purge, words: int = 0) -> None:
-        """With so many further words on each row of either side."""
+        """`words` is the number of further words on each row of either side."""
         self.node, self.host, self.purge = node, host, purge
         types = {column.name: column.type for column in node.left.columns}
         self.keys = Keys([types[name] for name, _ in node.on])
@@ -129,7 +129,7 @@ class JoinOperator(Operator):
         return RelationDelta(self._with_pair_ids(found, limit), closed, closed_at)
 
     def _tidy(self) -> None:
-        """Forget keys that no row has any more."""
+        """Drop keys that no row has any more."""
         if is_crowded(len(self.keys), sum(len(side.codes) for side in self.sides)):
             kept = self.keys.keep_codes([side.codes for side in self.sides])
             self.keys = kept.keys
@@ -176,7 +176,7 @@ class JoinOperator(Operator):
         return pairs if kept is None else pairs.at(kept)
 
     def _with_pair_ids(self, pairs: Spans, limit: int) -> Spans:
-        """Pairs under their own numbers; those that may end before they have to are remembered."""
+        """Pairs with their own numbers; those that may end before their latest end are stored."""
         first, self.serial = self.serial, self.serial + len(pairs)
         ids = np.arange(first, self.serial, dtype=np.int64)
         left, right, unsure, *orders = pairs.orders
@@ -197,7 +197,7 @@ class JoinOperator(Operator):
     def restore(self, state: Tree) -> None:
         for side, saved in zip(self.sides, state["sides"], strict=True):
             rows, names = Spans.from_state(saved), side.rows.table.column_names
-            # Queries that have left may have looked at more columns.
+            # Queries that have left may have read more columns.
             side.rows = replace(rows, table=rows.table.select(names))
             side.codes = self.keys.encode(columns_of(side.rows.table, side.names), len(side.rows))
         for side in self.sides:

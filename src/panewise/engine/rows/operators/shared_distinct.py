@@ -1,8 +1,8 @@
-"""Distinct rows of nested windows: every stair looks only at what left the one below it.
+"""Distinct rows of nested windows: every stair takes only the rows that left the stair below it.
 
 "Subsuming windows" section 4: a row that leaves a window without a younger equal goes on in the next wider one; equals
 of it that are there already are phantoms, which are counted and dropped when they leave. So each stair but the first
-hears of the changes of the one below instead of all items.
+receives the changes of the one below instead of all items.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from panewise.window import Sliding
 
 
 class SharedDistinct:
-    """The one chain behind several distincts, which look at it through windows of their own."""
+    """The one chain that serves several distincts with different windows."""
 
     def __init__(self, keys: Sequence[OperatorKey], boundary: Boundary, host: Host) -> None:
         (node, _), self.boundary = keys[0], boundary
@@ -44,7 +44,7 @@ class SharedDistinct:
         return [self.shared_input]
 
     def advance(self, limit: int, given: Sequence[RelationDelta]) -> dict[OperatorKey, RelationDelta]:
-        """What every member hears."""
+        """The delta of every member."""
         (turn,) = given
         for step in self.steps:
             turn = step.advance(limit, [turn])
@@ -52,7 +52,7 @@ class SharedDistinct:
         return {key: self._delta_in_window(said[window.range], window) for key, window in self.members.items()}
 
     def _advance_levels(self, limit: int, rows: Spans) -> dict[int, RelationDelta]:
-        """What each stair says, from the narrowest window on."""
+        """The delta of each stair, from the narrowest window on."""
         said: dict[int, RelationDelta] = {}
         below: tuple[int, RelationDelta] | None = None
         for length, once in self.levels.items():
@@ -65,7 +65,7 @@ class SharedDistinct:
         return said
 
     def _rows_entering(self, rows: Spans, lower: int | None, length: int) -> Spans:
-        """Rows that enter a window without having been in the one below, which late ones may be too old for."""
+        """Rows that enter a window directly: late rows that are too old for the window below."""
         times, visible, _ = rows.orders
         since = times + self.boundary.shift
         mine = visible < since + length
@@ -78,7 +78,7 @@ class SharedDistinct:
         return replace(turn, opened=replace(opened, expires=expiry_instants(window, opened.time, self.boundary)))
 
     def keep_only(self, kept: Iterable[OperatorKey]) -> None:
-        """Only these members stay; stairs below them stay too, since they are climbed."""
+        """Keep only these members, and the stairs below them, through which their rows pass."""
         self.members = {key: self.members[key] for key in kept}
         highest = max(window.range for window in self.members.values())
         self.levels = {length: once for length, once in self.levels.items() if length <= highest}
@@ -112,7 +112,7 @@ def _window(node: Node) -> Sliding:
 
 
 def _steps(node: Node) -> list[Select | Project]:
-    """The row-wise operators between the window and its distinct rows, as rows pass them."""
+    """The row-wise operators between the window and the distinct, in the order in which rows pass them."""
     return [step for step in node.walk() if isinstance(step, Select | Project)][: _depth(node)][::-1]
 
 

@@ -43,7 +43,7 @@ class CandidatePairs:
 
 
 class SharedJoin:
-    """The one join behind several."""
+    """One join that serves several members."""
 
     def __init__(self, keys: Sequence[OperatorKey], boundary: Boundary, host: Host, purge: Purge) -> None:
         self.boundary = boundary
@@ -55,16 +55,16 @@ class SharedJoin:
         self.members = {key: SharedJoinMember(key, boundary) for key in keys}
 
     def can_admit(self, node: Node) -> bool:
-        """Whether rows have all the columns that another join looks at, and come from outside.
+        """Whether rows have all the columns that another join reads, and come from declared streams.
 
-        A query below, whose results are joined, has seen rows that a newcomer must not hear of.
+        Results of a query below the join may depend on rows that do not count for the new member.
         """
         mine = {column.name for column in self.operator.node.columns}
         outside = all(inlet.stream for leaf in self.inputs for inlet in leaf.inlets)
         return outside and mine.issuperset(column.name for column in node.columns)
 
     def admit(self, key: OperatorKey) -> None:
-        """Let a join in, for which only counts what comes from now on."""
+        """Add a member for which only rows from now on count."""
         self.members[key] = SharedJoinMember(key, self.boundary)
         for each, window in zip(self.shared_inputs, self.members[key].windows, strict=True):
             each.windows[window] = None
@@ -75,12 +75,12 @@ class SharedJoin:
         return self.shared_inputs
 
     def advance(self, limit: int, given: Sequence[RelationDelta]) -> dict[OperatorKey, RelationDelta]:
-        """What every member hears."""
+        """The delta of every member."""
         found = CandidatePairs.of(self.operator.advance(limit, given).opened)
         return {key: member.advance(limit, found) for key, member in self.members.items()}
 
     def keep_only(self, kept: Iterable[OperatorKey]) -> None:
-        """Only these members stay; items are kept as long as these need them."""
+        """Keep only these members; items are kept as long as these need them."""
         self.members = {key: self.members[key] for key in kept}
         for side, each in enumerate(self.shared_inputs):
             each.windows = dict.fromkeys(member.windows[side] for member in self.members.values())
@@ -95,7 +95,7 @@ class SharedJoin:
 
 
 class SharedJoinMember:
-    """One of the joins: the pairs that are in its windows, while they are."""
+    """One of the joins: the pairs that are in its windows."""
 
     def __init__(self, key: OperatorKey, boundary: Boundary) -> None:
         node, manner = key
@@ -141,5 +141,5 @@ def _join(node: Node) -> Join:
 
 
 def _windows(node: Node) -> tuple[Windowed, ...]:
-    """The two windows that a join looks through."""
+    """The two windows of a join."""
     return tuple(side for side in node.children if isinstance(side, Windowed))
