@@ -1,4 +1,4 @@
-"""How kernels are compiled: once for an installation, and not in silence where that takes long."""
+"""How kernels are compiled: once for an installation, with a notice if that takes long."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import event
 
-#: Seconds of compiling that nobody has to be told of.
+#: Seconds of compiling before the notice is printed.
 NOTICE_AFTER = 1.0
 
 F = TypeVar("F", bound=Callable[..., Any])

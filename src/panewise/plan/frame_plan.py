@@ -108,7 +108,7 @@ class FramePlan:
 
     @property
     def shard_key(self) -> ShardKey:
-        """Queries with the same home hear the same rows."""
+        """The shard key: queries with equal keys get the same rows."""
         return frozenset((s.stream, s.alias, column) for s, column in self.routes.items())
 
     @cached_property

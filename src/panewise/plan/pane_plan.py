@@ -49,7 +49,7 @@ class PanePlan:
 
     @property
     def repeats_on_change(self) -> bool:
-        """Whether any change of the window, in whichever group, makes it say everything again."""
+        """Whether any change of the window, in any group, makes the query report its whole state again."""
         return not self.reports_changes and not self.window.periodic
 
     @property
@@ -78,8 +78,8 @@ class PanePlan:
     def family_key(self) -> tuple[object, ...]:
         """Queries with equal families share panes: same stream, filters, grouping, aggregates and span of time.
 
-        Those that any change makes speak need all groups in one place, so that they are a family of their own. Where
-        aggregates look at where items lie, so are those with the same window: its tiers are nobody else's.
+        Queries that report at every change need all groups in one place, so that they are a family of their own. So are
+        queries with positional aggregates over the same window, because tiers are not shared with other windows.
         """
         bare = replace(self.group, child=self.source)
         before, between = (tuple(replace(s, child=self.source) for s in steps) for steps in (self.before, self.between))
@@ -130,7 +130,7 @@ def plan_panes(query: Query) -> PanePlan | str:
 
 
 def _refusal(query: Query, window: Window, filtered: bool) -> str | None:
-    """Why the engine cannot answer a query of the right shape: it would have to know what it has forgotten."""
+    """Why the engine cannot answer a query of the right shape: it would need rows that have been dropped."""
     regular = all(w.grid for w in getattr(window, "levels", (window,)))
     steady = regular and not isinstance(window, Landmark | Varying)
     whole = query.emit is Emit.RSTREAM

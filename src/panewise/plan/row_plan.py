@@ -67,7 +67,7 @@ class RowPlan:
 
     @property
     def shard_key(self) -> ShardKey:
-        """Queries with the same home hear the same rows."""
+        """The shard key: queries with equal keys get the same rows."""
         return frozenset((s.stream, s.alias, column) for s, column in self.routes.items())
 
     @cached_property
@@ -188,7 +188,7 @@ def _rename_columns(inlet: StreamInput, right: Node, left: Node) -> StreamInput:
 
 
 def prune_columns(root: Node) -> Node:
-    """The tree with narrow windows: nobody keeps columns that nobody looks at."""
+    """The tree with only those columns in its windows that some operator reads."""
     return _prune(root, {c.name for c in root.columns})
 
 

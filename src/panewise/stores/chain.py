@@ -106,7 +106,7 @@ class Stair:
             self._add_to_totals(pane)
 
     def panes_outside_totals(self) -> Iterator[Pane]:
-        """The panes that no total speaks for."""
+        """The panes that are in no total."""
         if not self.totals:
             yield from self.panes
         if self.buffer is not None:

@@ -70,7 +70,7 @@ def _tree(node: Node, query: Query, depth: int) -> Iterator[str]:
 
 
 def negative_tuple_reasons(root: Node) -> list[tuple[Node, str]]:
-    """The operators whose rows do not know when they leave, so that it must be told, and why."""
+    """The operators that need negative tuples, because the ends of their rows are not known beforehand, and why."""
     return [(node, reason) for node in root.walk() if (reason := _negative_tuple_reason(node))]
 
 

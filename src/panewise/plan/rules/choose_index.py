@@ -1,4 +1,4 @@
-"""Which index answers lookups over kept panes: the cheapest for how often panes come and how often somebody asks."""
+"""Which index answers lookups over kept panes: the cheapest for the present rates of panes and of lookups."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from panewise.stores.ranked import QuantileIndex
 MOST_CELLS, LEAST_FILLED = 1 << 24, 0.125
 #: States in arrays cost so much less than states one by one.
 VECTOR_SPEEDUP = 8
-#: Another index must be this much cheaper than the present one, so that minds do not change for nothing.
+#: Another index must be this much cheaper than the present one, so that the choice does not change too often.
 SWITCH_FACTOR = 2.0
 #: Different widths that are remembered; windows with more of them are taken to be of any width.
 MAX_WIDTHS = 32
@@ -45,12 +45,12 @@ class LookupUsage:
             self.widths.update(np.unique(widths).tolist()[: MAX_WIDTHS + 1])
 
     def is_due(self, patience: int) -> bool:
-        """Whether enough has happened to think again."""
+        """Whether there were enough lookups or panes to choose again."""
         updates, lookups = self._last
         return self.updates - updates >= patience or self.lookups - lookups >= patience
 
     def halve_counts(self) -> None:
-        """Older days count for half from now on, so that a change of habits is noticed."""
+        """Halve all counts, so that recent lookups count more than old ones."""
         self.updates, self.lookups, self.panes = self.updates // 2, self.lookups // 2, self.panes // 2
         self._last = self.updates, self.lookups
 

@@ -42,7 +42,7 @@ class ShardRoute:
         return ShardRoute(self.columns, frozenset(new for new, old in names.items() if old in self.names))
 
     def merge(self, other: ShardRoute, names: frozenset[str]) -> ShardRoute | None:
-        """Both together; None where they want one stream spread by two columns."""
+        """Both routes together; None if they distribute one stream by two columns."""
         if any(self.columns[s] != c for s, c in other.columns.items() if s in self.columns):
             return None
         return ShardRoute({**self.columns, **other.columns}, names)
@@ -55,7 +55,7 @@ def routes(query: Query) -> dict[Source, str | None]:
 
 
 def _query_routes(query: Query) -> list[ShardRoute]:
-    """None where a change anywhere makes the query speak of everything, or notice what happened elsewhere."""
+    """The possible routes; none if a change in one shard makes the query report rows of another shard."""
     sessions = any(isinstance(w.window, Session) for w in query.windows)
     if sessions and len(query.windows) > 1:
         return []
@@ -66,7 +66,7 @@ def _query_routes(query: Query) -> list[ShardRoute]:
 
 
 def _needs_all_rows(query: Query) -> bool:
-    """Whether only whoever sees all items knows when nothing changes any more, and so when to stop speaking."""
+    """Whether the last instant of the query depends on all items, so that one shard must have them all."""
     endless = any(isinstance(w.window, Landmark | Predicate | Rows) for w in query.windows)
     mixed = any(isinstance(node, Union | Except) for node in query.root.walk())
     below = [node for w in query.windows for node in w.child.walk()]
@@ -107,7 +107,7 @@ def _all_routes(node: Node) -> Iterator[ShardRoute]:
 
 
 def _route_through(node: Unary, way: ShardRoute) -> ShardRoute | None:
-    """What becomes of a way in an operator over one input; None where it compares rows that may be elsewhere."""
+    """The route above an operator with one input; None if it compares rows that may be in other shards."""
     match node:
         case Windowed(window=window):
             return way if isinstance(window, LogicalWindow) or way.names & set(window.partition_by) else None

@@ -1,8 +1,8 @@
-"""Which operators of different queries are kin: alike but for their windows, so that one does the work of all.
+"""Which operators of different queries can be shared: they differ in their windows only, so that one serves all.
 
-Joins are kin that join the same streams by the same conditions ("Subsuming windows" section 4); distincts that look at
-the same columns. A query that repeats itself whenever any of its windows changes, or that must know when the last
-change was, watches its own windows and has no kin.
+These are joins of the same streams by the same conditions ("Subsuming windows" section 4), and distincts over the same
+columns. A query that reports whenever any of its windows changes, or that depends on the last change, needs windows of
+its own and shares no operators.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SharedOperators = tuple[OperatorPlace, ...]
 
 
 def shared_operators(plans: Mapping[str, RowPlan], hoping: bool = False) -> list[SharedOperators]:
-    """All operators that have kin, together with them; joins that are hoping for some to come later, too."""
+    """The sets of operators that can be shared; if `hoping`, also single joins that later queries may join."""
     found: dict[object, dict[OperatorPlace, Node]] = {}
     for name, plan in plans.items():
         for signature, place, node in _shareable_operators(name, plan):
@@ -50,7 +50,7 @@ def _worth_sharing(nodes: Sequence[Node], hoping: bool) -> bool:
 def find_shared_operators(
     name: str, plan: RowPlan, families: Sequence[SharedOperators], plans: Mapping[str, RowPlan]
 ) -> dict[OperatorPlace, int] | None:
-    """The families that a query would find its kin in, by their numbers; None where it needs windows of its own."""
+    """The numbers of the shared operators that a query can join; None if it needs windows of its own."""
     known = {_place_signature(kin[0], plans): number for number, kin in enumerate(families)}
     found = {place: (known.get(signature), node) for signature, place, node in _shareable_operators(name, plan)}
     places = {place: number for place, (number, _) in found.items() if number is not None}
@@ -60,7 +60,7 @@ def find_shared_operators(
 
 
 def _shareable_operators(name: str, plan: RowPlan) -> Iterator[tuple[object, OperatorPlace, Node]]:
-    """The operators of a query that may have kin, with what these would have in common with them."""
+    """The operators of a query that may be shared, each with its signature."""
     for level, (_, query) in enumerate(plan.levels):
         for number, node in enumerate(query.root.walk()) if can_share(query) else ():
             if (signature := _signature(node, query)) is not None:
@@ -68,7 +68,7 @@ def _shareable_operators(name: str, plan: RowPlan) -> Iterator[tuple[object, Ope
 
 
 def _place_signature(place: OperatorPlace, plans: Mapping[str, RowPlan]) -> object:
-    """What an operator has in common with its kin."""
+    """The signature of the operator at a place."""
     return _signature(place.node(plans), plans[place.query].levels[place.level][1])
 
 
@@ -78,7 +78,7 @@ def windows_below(node: Node) -> tuple[Window, ...]:
 
 
 def can_share(query: Query) -> bool:
-    """Whether nothing but the instants of its windows decides when a query speaks."""
+    """Whether only the instants of its windows decide when a query reports."""
     if query.emit is Emit.RSTREAM and not query.periodic:
         return False
     timed = all(isinstance(w.window, Sliding | Cumulate) and _has_fixed_origin(w.window) for w in query.windows)
@@ -91,7 +91,7 @@ def _has_fixed_origin(window: Window) -> bool:
 
 
 def _signature(node: Node, query: Query) -> object | None:
-    """What kin have in common; None for operators that never have any."""
+    """The value that is equal for operators that can be shared; None for operators that never can."""
     match node:
         case Join(Windowed(left), Windowed(right), on, residual):
             return without_projections(left), without_projections(right), on, residual

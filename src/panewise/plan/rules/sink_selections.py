@@ -1,7 +1,7 @@
 """Rewrites that the planner applies, and which of them fired.
 
-Selections sink to where they keep the most away: into the side of a join that they speak of, and below windows that
-time alone decides. Columns that nobody looks at are left out below windows.
+Selections are moved down to where they remove the most rows: into the side of a join whose columns they use, and below
+windows that time alone decides. Columns that no operator reads are left out below windows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import partial
 from panewise.algebra import Emit, Except, Join, Node, Query, Select, Union, Windowed
 from panewise.window import Landmark, Predicate, Rows
 
-#: Hears the name of each rewrite that fires.
+#: Called with the name of each rewrite that is applied.
 OnRewrite = Callable[[str], object]
 
 
@@ -28,7 +28,7 @@ def rewrite_query(query: Query, fired: OnRewrite) -> Query:
 
 
 def _may_sink(query: Query) -> bool:
-    """Whether a query does not speak more often because items are in its windows that it does not want."""
+    """Whether items that a selection removes do not make the query report more often."""
     if query.emit is not Emit.RSTREAM:
         return True
     lasting = any(isinstance(w.window, Landmark | Predicate | Rows) for w in query.windows)
