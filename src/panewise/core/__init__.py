@@ -1,1 +1,1 @@
-"""What everything else is made of: errors, time, schemas, values, accounts."""
+"""The basis of all other packages: errors, time, schemas, values, accounts."""

@@ -1,4 +1,4 @@
-"""The account of a stream, where every row went, and what a bounded run amounts to."""
+"""The account of a stream, which counts where every row went, and the outcome of a bounded run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
-#: The key in the metadata of a table of results under which the account of every stream stands, as JSON.
+#: The key in the metadata of a result table under which the account of every stream is stored, as JSON.
 METADATA_KEY = b"panewise.accounting"
 
 
@@ -16,8 +16,8 @@ METADATA_KEY = b"panewise.accounting"
 class Accounting:
     """Where the rows of a stream went: `rows_in = used + late + rejected`.
 
-    `late` rows found every instant that wanted them already final; `partly_late` ones, which are among the used,
-    only some of them.
+    For `late` rows every instant they belong to was already final; for `partly_late` rows, which count as used, only
+    some of them.
     """
 
     rows_in: int = 0
@@ -28,7 +28,7 @@ class Accounting:
 
     @classmethod
     def of(cls, table: pa.Table) -> dict[str, Accounting]:
-        """The account of every stream that a table of results was made from; empty where none was written into it."""
+        """The account of every stream of a result table; empty if the table has none."""
         written = (table.schema.metadata or {}).get(METADATA_KEY)
         return {} if written is None else {name: cls(**counts) for name, counts in json.loads(written).items()}
 
@@ -44,7 +44,7 @@ class Accounting:
 
     @property
     def loss_text(self) -> str:
-        """The rows that are in no result, in words; empty where there are none."""
+        """The rows that are in no result, in words; empty if there are none."""
         late = f"{self.late:,} of {self.rows_in:,} rows came too late" if self.late else ""
         has = "has" if self.rejected == 1 else "have"
         rejected = f"{self.rejected:,} of {self.rows_in:,} rows {has} no usable time" if self.rejected else ""
@@ -66,7 +66,7 @@ class Outcome:
 
 
 def loss_report(accounting: Mapping[str, Accounting]) -> str | None:
-    """What is in no result, and what to do about it; None where every row was used.
+    """The rows that are in no result, and what to do about it; None if every row was used.
 
     >>> loss_report({"S": Accounting(rows_in=3000, used=2999, rejected=1)})
     "stream 'S': 1 of 3,000 rows has no usable time; repair times that are NULL or too far away"

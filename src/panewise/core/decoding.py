@@ -1,7 +1,8 @@
-"""Arrow has many ways to hold the same values; columns in the one that everything else here knows.
+"""Arrow has many encodings of the same values; this module converts columns to the plain one that the other modules
+use.
 
-Dictionaries (Categorical of pandas and Polars, Enum of Polars), run ends, views and extensions are how values are held
-and not what they are: they become plain columns, also inside of lists and structs.
+Dictionaries (Categorical of pandas and Polars, Enum of Polars), run ends, views and extensions are encodings: they
+become plain columns, also inside lists and structs.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type of a column's values, however they are held.
+    """The type of a column's values, however they are encoded.
 
     >>> plain_type(pa.list_(pa.dictionary(pa.int32(), pa.string_view())))
     ListType(list<item: string>)
@@ -70,7 +71,7 @@ def _plain_array(array: Any) -> pa.Array:
     if types.is_dictionary(kind):
         return _plain_array(array.dictionary).take(array.indices)
     if types.is_run_end_encoded(kind):
-        # The values of runs may be held in a way that Arrow cannot repeat them in.
+        # The values of runs may have an encoding in which Arrow cannot repeat them.
         ends = pa.RunEndEncodedArray.from_arrays(array.run_ends, pa.array(range(len(array.values))))
         places = pc.run_end_decode(ends).slice(array.offset, len(array))
         return _plain_array(array.values).take(places)

@@ -1,4 +1,4 @@
-"""What goes wrong, said in one sentence that names the place, the value and the way out."""
+"""Errors, in one sentence that names the place, the value and the way out."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PanewiseError(Exception):
         super().__init__(message)
 
     def at(self, place: Place | None) -> PanewiseError:
-        """The same error, placed, unless it already knows a place of its own or none is given."""
+        """The same error with a place, unless it already has one or none is given."""
         return self if self.place or place is None else type(self)(self.message, fix=self.fix, place=place)
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ class PanewiseError(Exception):
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "use one of {}") -> str:
-    """The way out for a name that nothing has: the one that was probably meant, or all there are.
+    """The suggestion for an unknown name: the name that was probably meant, or all names.
 
     >>> did_you_mean("pricee", ["price", "volume"])
     "did you mean 'price'?"
@@ -75,7 +75,7 @@ class TimeProblem(PanewiseError):
 
 
 class SchemaProblem(PanewiseError):
-    """A table or a stream declaration does not fit what is asked of it."""
+    """A table or a stream declaration does not fit its use."""
 
 
 class AggregateProblem(PanewiseError):
@@ -91,9 +91,9 @@ class SourceProblem(PanewiseError):
 
 
 class LimitExceeded(PanewiseError):
-    """What is asked for takes longer, or more memory, than it may."""
+    """The work takes longer, or more memory, than it may."""
 
-    #: It is no row's fault.
+    #: No row is the cause.
     row: Mapping[str, Any] | None = {}
 
 
@@ -103,7 +103,7 @@ class StateProblem(PanewiseError):
 
 @dataclass(frozen=True)
 class Failure:
-    """One standing query that fails on what came, and why."""
+    """One registered query that failed on its input, and why."""
 
     query: str
     problem: PanewiseError
@@ -114,7 +114,7 @@ class Failure:
 
     @property
     def row(self) -> dict[str, str]:
-        """The row on which it fails, as far as it is known: values as text, long ones cut off."""
+        """The row on which it failed, as far as it is known: values as text, long ones cut off."""
         return row_texts(self.problem.row or {})
 
     def __str__(self) -> str:
@@ -123,7 +123,7 @@ class Failure:
 
 
 class QueryProblem(PanewiseError):
-    """Standing queries fail on what came. Those that are not named lose nothing, and go on once these have left."""
+    """Registered queries failed on their input. The others lose nothing, and continue once these have been removed."""
 
     def __init__(self, failures: Sequence[Failure]) -> None:
         self.failures = tuple(failures)
@@ -132,7 +132,7 @@ class QueryProblem(PanewiseError):
         super().__init__(f"{first}{more}", fix=first.problem.fix)
 
     def at(self, place: Place | None) -> PanewiseError:
-        """It lies in what came, not in a text."""
+        """The same error: its cause is in the input, not in a text."""
         return self
 
 
@@ -142,7 +142,7 @@ class PackageProblem(PanewiseError, ImportError):
 
 @contextmanager
 def require_extra(name: str, user: str) -> Iterator[None]:
-    """Around imports of packages that one of our extras installs: whoever uses them is told to."""
+    """A context for imports of packages that one of our extras installs; the error names the extra."""
     try:
         yield
     except ModuleNotFoundError as problem:

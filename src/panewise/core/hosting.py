@@ -1,4 +1,4 @@
-"""Which host serves callers who name none: the package root says where it lives, and it is loaded when needed."""
+"""The default host, for callers that name none: the package root sets its module, and it is loaded when needed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _loaders: list[Callable[[], Any]] = []
 
 
 def use_host(load: Callable[[], Any]) -> None:
-    """Make a host the one that serves callers who name none."""
+    """Set the default host."""
     _loaders[:] = [load]
 
 

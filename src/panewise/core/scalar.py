@@ -1,4 +1,4 @@
-"""Scalar expressions: Spark SQL text over named columns. They are carried here and evaluated by the host."""
+"""Scalar expressions: Spark SQL text over named columns. They are stored here and evaluated by the host."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pyarrow as pa
 class Scalar:
     """One scalar expression, bound.
 
-    `sql` names its columns exactly as the input relation does, in backticks. `column` is set when the expression
-    is nothing but that column, so that nobody needs a host to copy a value.
+    `sql` names its columns exactly as the input relation does, in backticks. `column` is set when the expression is
+    only that column, so that no host is needed to copy a value.
     """
 
     sql: str
@@ -22,7 +22,7 @@ class Scalar:
 
 
 def column(name: str, dtype: pa.DataType) -> Scalar:
-    """The expression that is just a column.
+    """The expression that is only a column.
 
     >>> column("S.price", pa.float64()).sql
     '`S.price`'

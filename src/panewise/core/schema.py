@@ -99,7 +99,7 @@ class Stream:
 
     @property
     def horizon(self) -> int | None:
-        """Later times are poison; None where any time is welcome."""
+        """Later times are rejected; None if any time is accepted."""
         if self.max_skew is None:
             return None
         if self.schema.domain is Domain.INTEGER:
@@ -110,7 +110,7 @@ class Stream:
 
 
 def as_stream(name: str, source: Any, time: str | None) -> Stream:
-    """A stream of whatever the user gave: a `Stream` as it is, a table as complete input."""
+    """A stream from the user's input: a `Stream` as it is, a table as complete input."""
     try:
         if isinstance(source, Stream):
             return source
@@ -125,8 +125,8 @@ def as_stream(name: str, source: Any, time: str | None) -> Stream:
 def as_table(source: Any) -> pa.Table:
     """Arrow, pandas or polars data as one Arrow table of plain columns.
 
-    NULL is what the source itself calls missing. NaN is a number, except in columns that pandas keeps in NumPy arrays:
-    they have no other word for what is missing.
+    NULL is what the source itself marks as missing. NaN is a number, except in columns that pandas keeps in NumPy
+    arrays, which have no other mark for missing values.
     """
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
@@ -150,7 +150,7 @@ def as_table(source: Any) -> pa.Table:
 
 
 def _time_conversion_hint(name: str, kind: pa.DataType) -> str:
-    """How a column becomes a time that is none yet."""
+    """How a column that is no time can be converted to one."""
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         spark = f"TIMESTAMP_SECONDS({name}) on Spark"
         return f": pd.to_datetime(df[{name!r}], unit='s') in pandas, {spark} make one of seconds"
@@ -165,7 +165,7 @@ def is_number(kind: pa.DataType) -> bool:
 
 
 def type_name(kind: pa.DataType) -> str:
-    """The name a user of SQL knows a type by.
+    """The SQL name of a type.
 
     >>> type_name(pa.list_(pa.int64()))
     'ARRAY<BIGINT>'
@@ -238,7 +238,7 @@ def _microseconds(values: pa.ChunkedArray) -> pa.ChunkedArray:
             warnings.warn(message, PanewiseWarning, stacklevel=2)
         return pc.if_else(pc.is_valid(numbers), pa.chunked_array([pa.array(floored)]), pa.scalar(None, pa.int64()))
     factor = int(size)
-    limit = MAX_TICK // factor + 1  # just outside of the bounds, so that what is clipped is refused
+    limit = MAX_TICK // factor + 1  # just outside the bounds, so that clipped times are refused
     return pc.multiply(
         pc.min_element_wise(pc.max_element_wise(numbers, -limit, skip_nulls=False), limit, skip_nulls=False), factor
     )

@@ -36,7 +36,7 @@ UNITS = {
     "DAY": 86_400_000_000,
     "WEEK": 604_800_000_000,
 }
-#: How people write units, in capitals.
+#: The spellings of units, in capitals.
 UNIT_SPELLINGS = {
     **{name: name for name in UNITS},
     **{f"{name}S": name for name in UNITS},
@@ -52,7 +52,7 @@ _NUMPY_UNITS = {
     **dict(zip(("us", "ms", "s", "m", "h", "D", "W"), map(Fraction, UNITS.values()), strict=True)),
     **{name: Fraction(1, 1000**n) for n, name in enumerate(("ns", "ps", "fs", "as"), 1)},
 }
-#: Units of the calendar, which are longer or shorter by when they begin.
+#: Units of the calendar, whose length depends on when they begin.
 _CALENDAR = {"MONTH": 30, "QUARTER": 90, "YEAR": 365}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: A duration as people write it, with or without a unit.
@@ -69,7 +69,7 @@ class Domain(Enum):
 
 
 class Boundary(Enum):
-    """Which end of a scope is in: `(t - w, t]` as in the papers, or `[t - w, t)` as in Spark and Flink."""
+    """Which end of a scope is included: `(t - w, t]` as in the papers, or `[t - w, t)` as in Spark and Flink."""
 
     RIGHT = "(]"
     LEFT = "[)"
@@ -80,10 +80,10 @@ class Boundary(Enum):
         return 0 if self is Boundary.RIGHT else 1
 
     def is_final(self, instant: TickOrTicks, mark: TickOrTicks) -> Any:
-        """Whether an instant was final when the watermark stood at `mark`; both may be arrays.
+        """Whether an instant was final when the watermark was `mark`; both may be arrays.
 
-        The watermark promises that nothing older than itself is missing. Under `(]` the scope holds the instant
-        itself, so the watermark must have passed it; under `[)` it is enough that the watermark has reached it.
+        No item older than the watermark is missing. Under `(]` the scope holds the instant itself, so the watermark
+        must have passed it; under `[)` it is enough that the watermark has reached it.
         """
         return mark >= instant + 1 - self.shift
 
@@ -123,9 +123,9 @@ class Duration:
 
     @classmethod
     def _of_timedelta(cls, length: timedelta | np.timedelta64) -> Duration:
-        """Exactly as long; what is finer than a microsecond is refused once ticks are asked for."""
+        """A duration of exactly this length; `ticks` refuses parts of a microsecond."""
         if isinstance(length, timedelta):
-            finer = Fraction(int(getattr(length, "nanoseconds", 0)), 1000)  # those of pandas have them
+            finer = Fraction(int(getattr(length, "nanoseconds", 0)), 1000)  # only those of pandas have them
             return cls.from_microseconds(length // timedelta(microseconds=1) + finer)
         unit, steps = np.datetime_data(length.dtype)
         if np.isnat(length) or unit not in _NUMPY_UNITS:
@@ -134,7 +134,7 @@ class Duration:
 
     @classmethod
     def from_microseconds(cls, microseconds: Fraction) -> Duration:
-        """In the longest unit that it is a whole number of."""
+        """A duration in the longest unit of which it is a whole number."""
         unit = next((name for name in reversed(UNITS) if microseconds % UNITS[name] == 0), "MICROSECOND")
         return cls(microseconds / UNITS[unit], unit)
 
@@ -197,7 +197,7 @@ def instant_text(tick: int, domain: Domain) -> str:
 
 @dataclass(frozen=True)
 class Instant:
-    """A point in time as written: a tick, or a time of day that waits for its day.
+    """A point in time as written: a tick, or a time of day whose day is not known yet.
 
     A time of day without a date means that time on the day (UTC) of the stream's first item.
     """
@@ -281,7 +281,7 @@ def grid_between(first: Ticks, last: Ticks, origin: int, step: int) -> Ticks:
 
 
 def refuse_many_instants(first: Ticks, last: Ticks, origin: int, step: int) -> None:
-    """Refuse to report at more instants inside these intervals than anybody can want."""
+    """Refuse more instants inside these intervals than a query can reasonably report."""
     _grid_runs(first, last, origin, step)
 
 

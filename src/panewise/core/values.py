@@ -1,4 +1,4 @@
-"""Arrow values as plain Python ones and back. Time types travel as numbers, so no calendar can overflow."""
+"""Arrow values as plain Python values and back. Time types become numbers, so that no calendar can overflow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def to_python(values: pa.ChunkedArray | pa.Array) -> list[Any]:
 
 
 def to_arrow(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """An Arrow array of that type; a value that does not fit is an error, not a surprise."""
+    """An Arrow array of that type; a value that does not fit is an error."""
     try:
         if _is_time_count(kind):
             return pa.array(values, _integer_type(kind)).cast(kind)
@@ -63,7 +63,7 @@ def _freeze(value: Any) -> Any:
 
 
 def _thaw(value: Any, kind: pa.DataType) -> Any:
-    """A frozen value as Arrow takes it: its type says which tuples were structs."""
+    """A frozen value in the form that Arrow takes: its type decides which tuples were structs."""
     if value is None or not pa.types.is_nested(kind):
         return value
     if pa.types.is_struct(kind):

@@ -42,7 +42,7 @@ from panewise.cql.syntax import Body, Expr, FromItem, QuerySyntax, SelectSyntax,
 from panewise.frame.frame import Frame
 from panewise.window import Landmark, MultiGranular, Session, Window
 
-#: Streams and sub-queries in one FROM; each is one level of a tree that is walked by recursion.
+#: Streams and sub-queries in one FROM; each is one level of a tree that is walked recursively.
 MAX_SOURCES = 100
 
 
@@ -88,7 +88,7 @@ class Binder:
         return query
 
     def _frame_query(self, syntax: QuerySyntax, draft: Query) -> Query:
-        """A query that reports frames: each of them once it is known, and never again."""
+        """A query that reports frames: each frame once, as soon as it is known."""
         unsuited = {
             "DSTREAM": syntax.emit == "DSTREAM",
             "EMIT EMPTY": syntax.empty,
@@ -175,7 +175,7 @@ class Binder:
         if isinstance(source, Filled) and not _is_grouped(body):
             items = self._items(body, scope)
         else:
-            # Without a filling a frame has no rows to list: * is the group it belongs to.
+            # Without a filling a frame has no rows to list: * stands for the columns of its group.
             named = replace(body, items=tuple(item for item in body.items if not _is_star(item.expr.node)))
             node, items = self._group(named, node, scope, keys)
         if isinstance(source, Filled):
@@ -274,7 +274,7 @@ class Binder:
         return FrameBinder(scope, domain).bind(clause)
 
     def _window(self, node: Node, clause: WindowClause | None) -> Window:
-        """The window a source was given; without one a stream is all it has been so far."""
+        """The window that was written for a source; without one, all items so far."""
         if clause is None:
             return Landmark()
         schema = self.streams[min(node.streams)]
@@ -322,7 +322,7 @@ def _as_stream(node: Node, ref: FromItem, top: bool = True) -> Node:
         case Windowed(child, Landmark(None, None, None)):
             return child
         case Project(Distinct(child), items) if top and [s.column for _, s in items] == [c.name for c in child.columns]:
-            # Renaming commutes with duplicate elimination, which a window can look at only directly.
+            # Renaming commutes with duplicate elimination, over which a window can be put only directly.
             return Distinct(_as_stream(Project(child, items), ref, top=False))
         case Distinct() if not top:
             raise BindProblem(
@@ -361,7 +361,7 @@ def _selected_expressions(body: SelectSyntax) -> list[Expr]:
 
 
 def _without_aggregates(expr: Expr, fix: str = "use HAVING") -> Expr:
-    """The same expression, unless it holds an aggregate."""
+    """The same expression; refuses one that contains an aggregate."""
     if (found := next(aggregate_calls(expr.node), None)) is not None:
         raise BindProblem(f"{expr.sql} holds an aggregate", fix=fix, place=place_of(found, expr.place))
     return expr

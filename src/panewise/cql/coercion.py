@@ -1,4 +1,4 @@
-"""Which type values of several types meet in, and which type arithmetic gives: Spark's rules in ANSI mode."""
+"""The common type of values of several types, and the result types of arithmetic: Spark's rules in ANSI mode."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from panewise.cql.data_types import (
     is_moment,
 )
 
-#: How many digits an integer may have.
+#: How many digits the values of an integer type may have.
 _DIGITS = {TINYINT: 3, SMALLINT: 5, INT: 10, BIGINT: 20}
 _MOST, _LEAST_SCALE = 38, 6
 
 
 def as_decimal(kind: pa.DataType, literal: object = None) -> pa.Decimal128Type:
-    """The decimal that holds every value of an integer type, or just the integer that was written."""
+    """The decimal that holds every value of an integer type, or only the value of an integer literal."""
     if pa.types.is_decimal(kind):
         return kind
     digits = len(str(abs(literal))) if isinstance(literal, int) else _DIGITS[kind]
@@ -40,7 +40,7 @@ def as_decimal(kind: pa.DataType, literal: object = None) -> pa.Decimal128Type:
 
 
 def bounded_decimal(precision: int, scale: int) -> pa.Decimal128Type:
-    """A decimal of at most 38 digits: where they do not suffice, digits after the point go first, down to six."""
+    """A decimal of at most 38 digits: if more are needed, digits after the point are dropped first, down to six."""
     if precision <= _MOST:
         return pa.decimal128(precision, scale)
     whole = precision - scale
@@ -66,7 +66,7 @@ def decimal_result(operator: str, a: pa.Decimal128Type, b: pa.Decimal128Type) ->
 
 
 def wider_type(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
-    """The type in which values of both are told apart no less; None where Spark knows none, or we do not trust it."""
+    """The common type of two types, without loss; None where Spark has none, or has one that we refuse."""
     if a == b or b == NULL:
         return a
     if a == NULL:
@@ -78,7 +78,7 @@ def wider_type(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     if (a == DATE or is_moment(a)) and (b == DATE or is_moment(b)):
         return TIMESTAMP if TIMESTAMP in (a, b) else a if is_moment(a) else b
     if STRING in (a, b):
-        # Text meets times in the time it names; numbers and text never meet unasked.
+        # Text and times have a common type, the time; numbers and text are never converted implicitly.
         other = a if b == STRING else b
         return other if other == DATE or is_moment(other) else None
     if is_array(a) and is_array(b):
@@ -106,7 +106,7 @@ def _wider_number(a: pa.DataType, b: pa.DataType) -> pa.DataType:
 
 
 def common_type(types: Sequence[pa.DataType]) -> pa.DataType | None:
-    """The type in which all of them meet."""
+    """The common type of all of them."""
     found: pa.DataType | None = NULL
     for kind in types:
         found = wider_type(found, kind) if found is not None else None

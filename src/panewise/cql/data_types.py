@@ -1,7 +1,7 @@
 """Types of scalar expressions: Spark's, as Arrow types; their names in SQL and in DuckDB.
 
-Of the Arrow types that a column may have, expressions know those that Spark has; `spark_type` says which one that is.
-Intervals are numbers in DuckDB, microseconds or months, because its own mix months, days and microseconds.
+A column may have any Arrow type; expressions use the types that Spark has, which `spark_type` returns. Intervals are
+numbers in DuckDB, microseconds or months, because its own mix months, days and microseconds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NULL, BOOLEAN, STRING, BINARY, DATE = pa.null(), pa.bool_(), pa.string(), pa.bin
 TINYINT, SMALLINT, INT, BIGINT = pa.int8(), pa.int16(), pa.int32(), pa.int64()
 FLOAT, DOUBLE = pa.float32(), pa.float64()
 TIMESTAMP, TIMESTAMP_NTZ = pa.timestamp("us", "UTC"), pa.timestamp("us")
-#: An interval of whole days, one that may be shorter, and one of months. All days are results in microseconds.
+#: An interval of whole days, one that may be shorter, and one of months. In results all days are in microseconds.
 DAYS, SPAN, MONTHS = pa.duration("s"), pa.duration("us"), pa.month_day_nano_interval()
 
 INTEGERS = (TINYINT, SMALLINT, INT, BIGINT)
@@ -85,7 +85,7 @@ def data_type(text: str) -> pa.DataType:
 
 
 def arrow_type(kind: exp.DataType) -> pa.DataType:
-    """The Arrow type that a type of SQL means."""
+    """The Arrow type of a SQL type."""
     name = kind.this.value if hasattr(kind.this, "value") else str(kind.this)
     inner = kind.expressions
     if name == "DECIMAL":
@@ -112,7 +112,7 @@ def _type_problem(text: str) -> BindProblem:
 
 
 def spark_type(kind: pa.DataType) -> pa.DataType:
-    """The type of Spark's that holds the values of a column; only the unit and the sign of numbers may get lost.
+    """The Spark type that holds the values of a column; only the unit and the unsignedness of numbers may get lost.
 
     >>> spark_type(pa.large_list(pa.timestamp("ns", "Europe/Berlin")))
     ListType(list<item: timestamp[us, tz=UTC]>)
@@ -138,7 +138,7 @@ def result_type(kind: pa.DataType) -> pa.DataType:
 
 
 def exchange_type(kind: pa.DataType) -> pa.DataType:
-    """The Arrow type in which values of one of Spark's types go to DuckDB and come back: all times are in UTC."""
+    """The Arrow type in which values of a Spark type go to DuckDB and come back: all times are in UTC."""
     if is_moment(kind):
         return TIMESTAMP_NTZ
     if kind in (DAYS, SPAN):
@@ -153,7 +153,7 @@ def exchange_type(kind: pa.DataType) -> pa.DataType:
 
 
 def duckdb_type(kind: pa.DataType) -> str | None:
-    """The name of a type in DuckDB, as values of it travel there; None where DuckDB has none.
+    """The name of a type in DuckDB, in which values are sent there; None where DuckDB has none.
 
     >>> duckdb_type(pa.map_(pa.string(), pa.list_(pa.decimal128(10, 2))))
     'MAP(VARCHAR, DECIMAL(10, 2)[])'
@@ -174,12 +174,12 @@ def duckdb_type(kind: pa.DataType) -> str | None:
 
 
 def duckdb_name(name: str) -> str:
-    """A name between the quotes that DuckDB wants."""
+    """A name in quotes for DuckDB."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def duckdb_text(text: str) -> str:
-    """A string between the quotes that DuckDB wants."""
+    """A string in quotes for DuckDB."""
     return "'" + text.replace("'", "''") + "'"
 
 

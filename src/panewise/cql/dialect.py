@@ -1,6 +1,6 @@
-"""CQL as a sqlglot dialect: Spark SQL with the quotes of standard SQL, whose functions are ours.
+"""CQL as a sqlglot dialect: Spark SQL with the quotes of standard SQL and our own list of functions.
 
-Windows, ISTREAM and the statements around a SELECT are read by our own parser before sqlglot sees the text, so that
+Windows, ISTREAM and the statements around a SELECT are parsed by our own parser before sqlglot gets the text, so that
 no private hook of sqlglot's parser is needed: only this class and the positions it keeps on identifiers.
 """
 
@@ -13,12 +13,12 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 
-#: Calls that are not written as NAME(argument, ...) only.
+#: Functions that are not called only as NAME(argument, ...).
 _SPECIAL = ("CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTR", "SUBSTRING", "TRIM")
 
 
 class CQL(Spark):
-    """Spark SQL that keeps the names of functions as they are written: what they mean is ours to say.
+    """Spark SQL that keeps the names of functions as they are written: our list of functions defines them.
 
     Single quotes are text, in which a quote is written twice and a backslash means what it means in Spark; double
     quotes, like backquotes, are names.
@@ -37,7 +37,7 @@ class CQL(Spark):
 
 
 def canonical(node: exp.Expr) -> str:
-    """One spelling for equal expressions, so that what is parsed from rendered text is what was rendered."""
+    """One spelling for equal expressions, so that parsing a rendered text gives the syntax that was rendered."""
     return node.sql(dialect=CQL, comments=False)
 
 

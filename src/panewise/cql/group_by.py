@@ -23,21 +23,21 @@ from panewise.cql.translate import no_function
 
 @dataclass
 class GroupByBinder:
-    """Builds the grouped node of one SELECT and then answers what its expressions mean above it."""
+    """Builds the grouped node of one SELECT, then binds the expressions above it."""
 
     scope: Scope
-    #: Time columns in sight, with the domain they share: what REGR_SLOPE(y) takes as x.
+    #: Visible time columns, with their common domain: the x of REGR_SLOPE(y).
     times: list[str]
     domain: Domain
     inputs: dict[str, Scalar] = field(default_factory=dict)
     known: dict[str, Column] = field(default_factory=dict)
     keys: list[str] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
-    #: What is grouped, once it is known.
+    #: The node to be grouped, once it is known.
     below: Node | None = None
 
     def build(self, child: Node, body: SelectSyntax, anyway: Sequence[Column] = ()) -> Node:
-        """The grouped node; some columns are keys even if nobody says so."""
+        """The grouped node; some columns are keys even if GROUP BY does not list them."""
         self.below = child
         for key in anyway:
             self._add_key(key.name, column(key.name, key.type))
@@ -52,7 +52,7 @@ class GroupByBinder:
         """An expression of SELECT or HAVING over keys and aggregates."""
         node = self._resolve(expr)
         for call in node.find_all(exp.Anonymous):
-            if call.name.upper() not in FUNCTIONS:  # before its columns are said to be neither grouped nor aggregated
+            if call.name.upper() not in FUNCTIONS:  # reported before its columns are
                 raise no_function(call.name.upper()).at(place_of(call, expr.place))
         for reference in node.find_all(exp.Column):
             if reference.name not in above.types:
@@ -129,7 +129,7 @@ class GroupByBinder:
         self.known[text] = Column(call.name, aggregate.result)
 
     def _check_tiers(self, aggregate: Positional[Any], place: Place | None) -> None:
-        """Refuse an aggregate that looks at where items lie, where they lie nowhere or its parameters do not fit."""
+        """Refuse a positional aggregate over a window without tiers, or with parameters that do not fit."""
         reason = "a frame has no tiers" if self.below is None else tier_refusal(self.below)
         if self.below is None or reason:
             raise BindProblem(
@@ -203,7 +203,7 @@ class GroupByBinder:
     def _literal(self, node: exp.Expr, expr: Expr) -> str:
         """A parameter of an aggregate as it was written, without its quotes."""
         if isinstance(node, exp.Column) and node.this.meta.get("doubly_quoted"):
-            self.scope.resolve(node, expr.place)  # says that double quotes are for names, unless it is one
+            self.scope.resolve(node, expr.place)  # reports that double quotes are for names, unless it is one
         return node.name if isinstance(node, exp.Literal) else canonical(node)
 
     def _time(self, name: str, expr: Expr) -> Scalar:
@@ -230,7 +230,7 @@ def aggregate_name(node: exp.Expr) -> str | None:
 
 
 def _is_aggregated(node: exp.Expr) -> bool:
-    """Whether a part of an expression stands inside an aggregate."""
+    """Whether a part of an expression is inside an aggregate."""
     around = node.parent
     while around is not None and aggregate_name(around) is None:
         around = around.parent
@@ -238,7 +238,8 @@ def _is_aggregated(node: exp.Expr) -> bool:
 
 
 def _columns(kind: type[Aggregate[Any]], given: list[exp.Expr]) -> int:
-    """How many arguments are columns; a text in quotes after the first begins the literals, where some may follow."""
+    """How many arguments are columns; the first quoted text after the first argument begins the literals, if the
+    aggregate takes any."""
     if kind.timed:
         return kind.arity - 1
     if kind.options or kind.rest is not None:
@@ -254,7 +255,7 @@ def _takes_literals(kind: type[Aggregate[Any]], literals: int) -> bool:
 
 
 def _usage_text(name: str, kind: type[Aggregate[Any]]) -> str:
-    """How an aggregate is called, for a person who called it otherwise."""
+    """How an aggregate is called, for error messages."""
     wanted = ", ".join(["column"] * (kind.arity - kind.timed) + list(kind.parameters))
     optional = [*kind.options, *([f"{kind.rest} ..."] if kind.rest else [])]
     return f"{name}({wanted}{''.join(f' [, {each}]' for each in optional)})"

@@ -1,7 +1,9 @@
-"""What people write who know another system, and the CQL they meant. One table; it is looked at before a text is read.
+"""Words of other systems that people write, and the CQL to write instead. One table, which is checked before a text is
+parsed.
 
-Words stand for themselves, whatever their case; `a|b` is one of both, `a?` may be missing, and `a!` must stand before
-what is meant. Words in angle brackets stand for what `_BLANKS` says, and what they stood for is part of the way out.
+Words stand for themselves, whatever their case; `a|b` is one of both, `a?` may be missing, and `a!` must come before
+the words that are replaced. Words in angle brackets match the patterns in `_BLANKS`, and the matched text is used in
+the suggestion.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ _BLANKS = {
 
 @dataclass(frozen=True)
 class Habit:
-    """Words of another system, whose they are, and what to write instead."""
+    """Words of another system, the name of that system, and what to write instead."""
 
     words: str
     whose: str
@@ -60,7 +62,7 @@ _SPARK, _FLINK, _KSQL, _NONE = "a window of Spark", "a window of Flink", "a wind
 _ESPER, _EVERY = "a window of Esper", ",|BY|EVERY|SLIDE|STEP|HOP|ADVANCE"
 _STREAM = "TABLE? <stream> , DESCRIPTOR ( <column> ) ,"
 
-#: The first that is found anywhere in a text is told.
+#: The first one that occurs in a text is reported.
 HABITS = (
     Habit("WINDOW ( <column> , <size> )", _SPARK, _TUMBLING + _AFTER),
     Habit("WINDOW ( <column> , <size> , <slide> )", _SPARK, _HOPPING + _AFTER),
@@ -128,7 +130,7 @@ FUNCTIONS = {
 }
 _STARTS = ("WINDOW_START", "WINDOWSTART", "TUMBLE_START", "HOP_START", "SESSION_START")
 _ENDS = ("WINDOW_END", "WINDOWEND", "TUMBLE_END", "HOP_END", "SESSION_END")
-#: What every result has without being asked, by the names it has here and elsewhere.
+#: The columns that every result has anyway, by their names here and elsewhere.
 ADDED_COLUMNS = {
     **{name: name.lower() for name in ("W_START", "W_END", "W_LEVEL", "FRAME_ID", "EXPIRES_AT", "EXPIRES_ORDER")},
     **dict.fromkeys(_STARTS, "w_start"),
@@ -137,7 +139,7 @@ ADDED_COLUMNS = {
 
 
 def refuse_habits(source: ScriptText, tokens: Sequence[Token]) -> None:
-    """Refuse a query in the words of another system, and say it in ours."""
+    """Refuse a query in the words of another system, with the CQL to write instead."""
     text = _WordSequence(source, tokens)
     for habit in HABITS:
         if found := habit.pattern.search(text.joined):
@@ -165,30 +167,30 @@ def _refuse_function(source: ScriptText, token: Token, of_all: bool) -> None:
 
 
 def added_column_hint(name: str) -> str | None:
-    """The way out for who asks for a column that every result has anyway."""
+    """The suggestion for a query that selects a column which every result has anyway."""
     found = ADDED_COLUMNS.get(name.upper())
     return found and f"leave it out, {found} is added to results by itself"
 
 
 class _WordSequence:
-    """The words of a text with one space before each, and where each of them stands."""
+    """The words of a text with one space before each, and the place of each word."""
 
     def __init__(self, source: ScriptText, tokens: Sequence[Token]) -> None:
         self.source = source
         #: One token a place: sqlglot makes three of `5d`.
         self.tokens = list({token.start: token for token in tokens}.values())
         words = [source.text[t.start : t.end + 1] for t in self.tokens]
-        # A space inside of a word would look like the end of it.
+        # A space inside a word would look like its end.
         self.words = [w.replace(" ", "\x01") if w[:1] in "'\"`" else " ".join(w.split()) for w in words]
         self.joined = "".join(f" {w}" for w in self.words)
         self.starts = list(accumulate((len(w) + 1 for w in self.words), initial=0))
 
     def locate_match(self, found: re.Match[str]) -> tuple[Place, str]:
-        """Where that stands, and how it is written there, on one line and not at length."""
+        """The place of a match, and its text on one line, shortened if long."""
         begin = found.end("before") if found.groupdict().get("before") else found.start()
         first, last = (bisect_right(self.starts, at) - 1 for at in (begin, found.end() - 1))
         end, depth = first, 0
-        while end < len(self.tokens) and (end <= last or depth):  # until what it opens is closed
+        while end < len(self.tokens) and (end <= last or depth):  # until the opened brackets are closed
             depth += _NESTING.get(self.tokens[end].token_type, 0)
             if depth < 0:
                 break
@@ -199,7 +201,7 @@ class _WordSequence:
 
 
 def _fill_blanks(meant: str, found: re.Match[str]) -> str:
-    """The way out with what was written in it, durations in our units."""
+    """The suggestion with the matched texts in it, durations in our units."""
 
     def blank(name: re.Match[str]) -> str:
         said = found[name[1]].replace("\x01", " ")

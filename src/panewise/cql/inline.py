@@ -13,7 +13,7 @@ from panewise.cql.functions import without_units
 
 
 def inline_columns(sql: str, columns: Mapping[str, str]) -> str:
-    """An expression with the definitions of its columns in their places, for Spark.
+    """An expression with the definitions of its columns inserted, for Spark.
 
     >>> inline_columns("`total` div 2", {"total": "`sent` + `received`"})
     '(`sent` + `received`) DIV 2'

@@ -1,7 +1,7 @@
-"""How much one statement may hold: looked at once, from left to right, before anything is made of it.
+"""Limits on the size of one statement: checked once, from left to right, before it is parsed.
 
-What reads expressions walks trees, again and again and by recursion: a text of a few kilobytes could keep it busy for
-minutes, or exhaust the stack. People do not write such texts, and programs can write several statements.
+Parsing and binding walk trees repeatedly and recursively: a text of a few kilobytes could take minutes, or exhaust the
+stack. People do not write such texts, and programs can write several statements.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_OPERATORS = 250
 
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
-#: What ends an expression, so that another row of operators begins.
+#: Tokens that end an expression, after which another row of operators begins.
 _CLAUSES = (TokenType.SELECT, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING)
 _ENDING = (
     *_CLAUSES,
@@ -39,7 +39,7 @@ _OPERANDS = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.ST
 
 
 def refuse_long(text: str) -> None:
-    """Refuse a query that is not worth being cut into words."""
+    """Refuse a query that is too long to be tokenized."""
     if len(text) > MAX_CHARACTERS:
         raise _refusal(f"the query has more than {MAX_CHARACTERS:,} characters", Place(1, 1))
 

@@ -1,4 +1,4 @@
-"""Literals of Spark SQL: what type each has, and how DuckDB writes it."""
+"""Literals of Spark SQL: the type of each, and its text in DuckDB."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from panewise.cql.functions import TypedSql
 
 
 def literal(node: exp.Expr) -> TypedSql | None:
-    """The literal that a node is; None for whatever has to be computed."""
+    """The literal of a node; None for an expression that must be computed."""
     match node:
         case exp.Literal(is_string=True) | exp.RawString():
             return TypedSql(duckdb_text(node.this), STRING, node.this, quoted_text(node.this))
@@ -40,7 +40,7 @@ def quoted_text(text: str) -> str:
 
 
 def _number(text: str) -> TypedSql:
-    """An INT or what else holds it; with a point a DECIMAL, with an exponent a DOUBLE."""
+    """An INT or a larger type that holds the number; with a point a DECIMAL, with an exponent a DOUBLE."""
     if "e" in text.lower():
         return TypedSql(f"CAST({duckdb_text(text)} AS DOUBLE)", DOUBLE, float(text), text)
     value = Decimal(text)
@@ -48,7 +48,7 @@ def _number(text: str) -> TypedSql:
         whole = int(value)
         if not -(2**31) <= whole < 2**31:
             return TypedSql(f"CAST({whole} AS BIGINT)", BIGINT, whole, text)
-        # A minus sign stands in parentheses, or another one before it would begin a comment.
+        # A minus sign is put in parentheses, since with another one before it a comment would begin.
         return TypedSql(str(whole) if whole >= 0 else f"({whole})", INT, whole, text)
     scale = -int(value.as_tuple().exponent)
     precision = max(len(value.as_tuple().digits), scale)

@@ -1,4 +1,4 @@
-"""Small things that several binders need: names whatever their case, and conditions taken apart."""
+"""Helpers of several binders: names without regard to case, and conditions split into parts."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ def join_key(conjunct: Expr, scope: Scope, left: set[str], right: set[str]) -> t
 
 
 def are_comparable(a: pa.DataType, b: pa.DataType) -> bool:
-    """Whether equal values of both types are equal in any host: then hashing them finds the same pairs."""
+    """Whether equal values of both types are equal in any host, so that hashing them finds the same pairs."""
     return bool(a == b or (pa.types.is_integer(a) and pa.types.is_integer(b)))

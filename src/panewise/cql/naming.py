@@ -15,7 +15,7 @@ from panewise.cql.syntax import QuerySyntax, SetSyntax
 def unique_names(items: Sequence[tuple[str, Scalar]]) -> tuple[tuple[str, Scalar], ...]:
     """Selected columns under different names.
 
-    Columns of several streams that have the same name are called `S.v` and `T.v`; whatever else comes again gets a
+    Columns of several streams that have the same name are called `S.v` and `T.v`; any other repeated name gets a
     number: `v` and `v_2`.
     """
     columns: dict[str, set[str | None]] = {}
@@ -34,7 +34,7 @@ def unique_names(items: Sequence[tuple[str, Scalar]]) -> tuple[tuple[str, Scalar
 
 
 def check_column_names(query: Query, syntax: QuerySyntax) -> Query:
-    """The query, unless somebody gave a column the name of one that its results get anyway."""
+    """The query; refuses a column that was given the name of an added column."""
     body, added = syntax.body, added_columns(query)
     while isinstance(body, SetSyntax):
         body = body.left

@@ -1,4 +1,4 @@
-"""Names and strings as they must be written so that any characters in them survive."""
+"""Names and strings in quotes, so that any characters in them are kept."""
 
 from __future__ import annotations
 

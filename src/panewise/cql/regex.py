@@ -1,7 +1,8 @@
-"""Regular expressions as Java understands them, in the words of RE2, which DuckDB uses.
+"""Regular expressions of Java, translated to RE2, which DuckDB uses.
 
-What both understand alike stays; what can be said otherwise is; what RE2 cannot do, or would do silently in another
-way, is refused. Where the two differ for some texts only, `guard_search` lets these texts fail.
+Parts that mean the same in both stay; parts that can be written in another way are translated; parts that RE2 cannot
+do, or would silently do differently, are refused. Where the two differ for some texts only, `guard_search` makes these
+texts fail.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from panewise.core.errors import BindProblem
 from panewise.cql.data_types import duckdb_text
 from panewise.cql.functions.catalogue import error_call
 
-#: Ends of lines in Java; RE2 knows the first only.
+#: Ends of lines in Java; RE2 has the first only.
 _BREAKS = r"\n\r\x{85}\x{2028}\x{2029}"
 _SPACE = r" \t\n\x0B\f\r"
 #: Escapes that mean the same in both: classes of ASCII, ends of the text, characters by name or number.
@@ -25,7 +26,7 @@ _TOKEN = re.compile(
 
 
 class Regex:
-    """A pattern in RE2's words. One that is `only_matched` may match more than Java's, but not other texts."""
+    """A pattern for RE2. One that is `only_matched` may match more than Java's, but not other texts."""
 
     def __init__(self, java: str, only_matched: bool = False) -> None:
         self.java, self._only_matched = java, only_matched
@@ -40,7 +41,7 @@ class Regex:
         self.text = "".join(parts)
 
     def guard_search(self, text: str, searched: str) -> str:
-        """The search, which fails for texts that RE2 would search otherwise than Java."""
+        """The search, which fails for texts in which RE2 and Java would find different matches."""
         if self._words:
             reason = r"looks for \b in a text that has other letters than a to z"
             searched = _guard(text, r"[^\x00-\x7F]", self._failure_text(reason), searched)
@@ -50,7 +51,7 @@ class Regex:
         return searched
 
     def refuse_empty(self) -> None:
-        """Refuse a pattern that matches nothing at all: where that is found is told differently."""
+        """Refuse a pattern that matches the empty text: hosts differ in where they find it."""
         try:
             empty = re.match(self.java.replace(r"\z", r"\Z"), "")
         except re.error:
@@ -79,7 +80,7 @@ class Regex:
         return self._translate_token(text, found["escape"]), found.end()
 
     def _translate_token(self, text: str, escape: str | None) -> str:
-        """One token outside of classes."""
+        """Translate one token outside classes."""
         if escape is not None:
             return self._translate_escape(escape)
         if text == ".":
@@ -107,7 +108,7 @@ class Regex:
         raise self._refusal(f"\\{letter}")
 
     def _class(self, body: str, place: int) -> tuple[str, int]:
-        """A class in brackets; those within or beside others are Java's alone."""
+        """Translate a class in brackets; nested and intersected classes exist in Java only."""
         end = place + 1 + body.startswith("^", place + 1)
         end += body.startswith("]", end)
         while end < len(body) and body[end] != "]":
@@ -127,7 +128,7 @@ class Regex:
 
 
 def replacement(java: str, groups: int) -> str:
-    """What to put instead, with Java's $1 as RE2's \\1."""
+    """The replacement text, with Java's $1 as RE2's \\1."""
     parts, place = [], 0
     while place < len(java):
         character = java[place]

@@ -1,4 +1,4 @@
-"""Writes syntax back as text: parsing what is written here gives the same syntax again."""
+"""Writes syntax as text: parsing that text gives the same syntax again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names in a SELECT: which column a word means, and what type an expression has."""
+"""Names in a SELECT: the column of each name, and the type of each expression."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from panewise.cql.syntax import Expr, place_of
 
 
 class Describe(Protocol):
-    """The host's judgement of an expression: its type, or an error in one sentence."""
+    """The host's answer for an expression: its type, or an error in one sentence."""
 
     def __call__(self, sql: str, columns: Mapping[str, pa.DataType]) -> pa.DataType: ...
 
 
 @dataclass
 class Scope:
-    """Columns in sight. Names are found whatever their case; `alias.column` is what the algebra calls them."""
+    """The visible columns. Names are found without regard to case; the algebra calls them `alias.column`."""
 
     describe: Describe
     columns: list[Column]
@@ -38,7 +38,7 @@ class Scope:
         self.types = {c.name: c.type for c in self.columns}
 
     def find(self, name: str, table: str | None, place: Place | None, doubly_quoted: bool = False) -> Column:
-        """The one column that a name means."""
+        """The one column of a name."""
         wanted = name.lower()
         found = [c for c in self.columns if _matches(c.name, wanted, table)]
         exact = [c for c in found if plain_name(c.name) == name]
@@ -60,7 +60,7 @@ class Scope:
         raise BindProblem(f"there is no column {shown!r}", fix=fix, place=place)
 
     def has(self, name: str) -> bool:
-        """Whether any column in sight has that name."""
+        """Whether any visible column has that name."""
         return any(_matches(c.name, name.lower(), None) for c in self.columns)
 
     def expand_star(self, table: str | None, place: Place | None) -> list[Column]:
@@ -75,7 +75,7 @@ class Scope:
         return BindProblem(f"there is no {name!r} in FROM", fix=did_you_mean(name, known), place=place)
 
     def bind(self, expr: Expr) -> Scalar:
-        """The expression over the columns in sight, typed by the host."""
+        """The expression over the visible columns, typed by the host."""
         return self.scalar(self.resolve(expr.node, expr.place), expr)
 
     def scalar(self, node: exp.Expr, expr: Expr) -> Scalar:
@@ -107,7 +107,7 @@ class Scope:
         return self.describe(canonical(node), {c.name: self.types[c.name] for c in node.find_all(exp.Column)})
 
     def _check(self, node: exp.Expr, expr: Expr) -> None:
-        """Refuse what hosts convert silently, each in its own way: text as a number, anything as a truth value."""
+        """Refuse implicit conversions in which hosts differ: text as a number, any value as a truth value."""
         for part in node.find_all(exp.Predicate, exp.Connector, exp.Not):
             sides = [v for v in part.args.values() if isinstance(v, exp.Expr)] + list(part.expressions)
             types = [self._type(side) for side in sides if not isinstance(side, exp.Null)]
@@ -140,7 +140,7 @@ class Scope:
         return bound
 
     def resolve(self, node: exp.Expr, place: Place | None) -> exp.Expr:
-        """A copy whose column references carry the algebra's names."""
+        """A copy whose column references have the algebra's names."""
 
         def step(part: exp.Expr) -> exp.Expr:
             if isinstance(part, exp.Column) and not part.meta.get("resolved"):
@@ -150,7 +150,7 @@ class Scope:
         return without_units(node.copy()).transform(step, copy=False)
 
     def _resolve_column(self, part: exp.Column, where: Place | None) -> exp.Expr:
-        """The column that a name with dots means, or the field of a struct in one."""
+        """The column of a name with dots, or the field of a struct column."""
         names = [identifier.name for identifier in part.parts]
         streams = {c.name.partition(".")[0].lower() for c in self.columns if "." in c.name}
         qualified = len(names) > 1 and (alias_name(names[0]).lower() in streams or not self.has(names[0]))
@@ -165,7 +165,7 @@ class Scope:
         return found
 
 
-#: Functions whose answer depends on when or how often they are asked.
+#: Functions whose result depends on when or how often they are called.
 _NONDETERMINISTIC = (
     "CURDATE",
     "CURRENT_DATE",
@@ -194,7 +194,7 @@ def alias_name(name: str) -> str:
 
 
 def plain_name(qualified: str) -> str:
-    """The column's own name: what stands after the alias, or all of it."""
+    """The column's own name: the part after the alias, or all of it."""
     return qualified.partition(".")[2] or qualified
 
 
@@ -211,7 +211,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _incomparable_pair(types: Sequence[pa.DataType]) -> tuple[pa.DataType, pa.DataType] | None:
-    """Two types whose values no host compares alike, if it does at all; some notice only when they meet values."""
+    """Two types whose values hosts compare differently or not at all; some hosts fail only when rows arrive."""
     apart = ((_is_text, is_number), (pa.types.is_temporal, is_number), (pa.types.is_nested, _is_text))
     for one, other in apart:
         found = next(filter(one, types), None), next(filter(other, types), None)

@@ -36,10 +36,10 @@ class NamedQuery:
     name: str
     query: Query
     text: str
-    #: The text with views written out, which can be read without the script.
+    #: The text with views expanded, which can be parsed without the script.
     alone: str
     into: str | None = None
-    #: Where finished panes are logged, and where the script says so.
+    #: The address of the pane log, and the place in the script that names it.
     panes: str | None = None
     panes_place: Place | None = None
 
@@ -51,12 +51,13 @@ class BoundScript:
     streams: dict[str, StreamSchema] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     queries: dict[str, NamedQuery] = field(default_factory=dict)
-    #: Streams whose columns were not declared but found in their files.
+    #: Streams whose columns were not declared but inferred from their files.
     inferred: set[str] = field(default_factory=set)
     boundary: Boundary | None = None
 
     def boundary_or(self, given: str | None) -> Boundary:
-        """Which end of windows is in: what the script says, or else what its user says, who must not contradict it."""
+        """Which end of windows is included: as the script states, or else as its user states, who must not contradict
+        it."""
         said = None if given is None else Boundary.of(given)
         if said and self.boundary and said is not self.boundary:
             raise BindProblem(
@@ -77,7 +78,8 @@ def bind_query(text: str, streams: Mapping[str, StreamSchema], describe: Describ
 
 
 def bind_script(text: str, describe: Describe, infer: Infer | None = None) -> BoundScript:
-    """A script, statement by statement; each sees what stands before it. `infer` finds columns nobody declares."""
+    """Bind a script, statement by statement; each can use those before it. `infer` finds columns that are not
+    declared."""
     found, problems = script_and_problems(text, describe, infer)
     for problem in problems:
         raise problem
@@ -87,7 +89,8 @@ def bind_script(text: str, describe: Describe, infer: Infer | None = None) -> Bo
 def script_and_problems(
     text: str, describe: Describe, infer: Infer | None = None
 ) -> tuple[BoundScript, list[PanewiseError]]:
-    """What can be bound of a script, and why the rest cannot: all wrong queries up to the first wrong declaration."""
+    """The part of a script that can be bound, and the problems of the rest: all wrong queries up to the first wrong
+    declaration."""
     found = BoundScript()
     problems: list[PanewiseError] = []
     views: dict[str, QuerySyntax] = {}
@@ -173,7 +176,7 @@ def _declare(
 
 
 def address_with_kind(source: str) -> str:
-    """An address with its kind, which the name of a file tells where nobody says it.
+    """An address with its kind, which follows from the name of the file if it is not written.
 
     >>> address_with_kind("trips/taxi.csv")
     'csv:trips/taxi.csv'

@@ -1,4 +1,4 @@
-"""Reads a SELECT: takes windows and ISTREAM out of the text, lets sqlglot read the rest, puts them together again."""
+"""Parses a SELECT: takes windows and ISTREAM out of the text, lets sqlglot parse the rest, puts them together again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNSUPPORTED = {
     "sample": ("TABLESAMPLE", "filter with WHERE"),
     "pivots": ("PIVOT", "use CASE WHEN inside aggregates"),
 }
-#: What of sqlglot's queries, tables and joins we read.
+#: The parts of sqlglot's queries, tables and joins that we use.
 _SUPPORTED = {"this", "expression", "expressions", "from_", "joins", "where", "group", "having", "distinct", "alias"}
 _SUPPORTED |= {"db", "catalog"}  # these have a message of their own
 _NOTHING = (",", ")", "FROM", "WHERE", "GROUP BY", "HAVING")
@@ -39,7 +39,7 @@ _CLAUSES = ("SELECT", "FROM", "JOIN", "ON", "USING", "WHERE", "GROUP BY", "HAVIN
 
 
 def parse_select(source: ScriptText, tokens: list[Token]) -> Body:
-    """The body that these tokens, from SELECT to the end of the query, hold."""
+    """Parse the body of a query from its tokens, from SELECT to the end."""
     extras = _Extras(source)
     extras.collect(tokens)
     start, end = tokens[0].start, tokens[-1].end + 1
@@ -49,7 +49,7 @@ def parse_select(source: ScriptText, tokens: list[Token]) -> Body:
 
 @dataclass
 class _Extras:
-    """What sqlglot does not know: windows and ISTREAM, by the offset of the table name or parenthesis they follow."""
+    """What sqlglot cannot parse: windows and ISTREAM, by the offset of the table name or parenthesis they follow."""
 
     source: ScriptText
     windows: dict[int, WindowClause] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class _Extras:
         return ahead in READERS or self._follows_table(tokens, at)
 
     def _follows_table(self, tokens: list[Token], at: int) -> bool:
-        """Whether a bracket stands where a window must, so that a misspelt one is called a window in the message."""
+        """Whether a bracket is at the place of a window, so that a misspelt one is called a window in the message."""
         depth = 0
         for back in range(at - 1, -1, -1):
             depth += {TokenType.R_PAREN: 1, TokenType.L_PAREN: -1}.get(tokens[back].token_type, 0)
@@ -126,7 +126,7 @@ class _Extras:
         return end
 
     def _fill(self, tokens: list[Token], at: int) -> int:
-        """Read a filling, up to the next clause."""
+        """Parse a filling, up to the next clause."""
         end, depth = at + 1, 0
         while end < len(tokens) and depth >= 0 and (depth or word(tokens[end]) not in _AFTER_FILL):
             depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(tokens[end].token_type, 0)
@@ -165,7 +165,7 @@ class _Reader:
         self.source, self.extras, self.start = source, extras, start
         self.place = source.place(start, "SELECT")
         self.used: set[int] = set()
-        # sqlglot keeps no position on a sub-query; both of us meet them in the order of the text.
+        # sqlglot keeps no position of a sub-query; sub-queries are matched by their order in the text.
         self.openings = list(extras.openings)
 
     def body(self, tree: exp.Expr) -> Body:
@@ -210,7 +210,7 @@ class _Reader:
         raise SyntaxProblem("this is not a continuous query", fix="start with SELECT", place=self.place)
 
     def _refuse(self, tree: exp.Expr) -> None:
-        """Refuse clauses that sqlglot reads and we would lose."""
+        """Refuse clauses that sqlglot parses and that our syntax does not have."""
         for key, (name, fix) in _UNSUPPORTED.items():
             if found := tree.args.get(key):
                 place = self._keyword(found, name)
@@ -309,7 +309,7 @@ class _Reader:
         return self.source.place(min(_starts(node), default=self.start), clause)
 
     def _keyword(self, node: exp.Expr | list[exp.Expr], name: str) -> Place:
-        """Where the keyword before a part of the query stands: sqlglot keeps positions of names and literals only."""
+        """The place of the keyword before a part of the query: sqlglot keeps positions of names and literals only."""
         parts = node if isinstance(node, list) else [node]
         first = min((s for part in parts for s in _starts(part)), default=len(self.source.text))
         words = (name, name.split()[0])

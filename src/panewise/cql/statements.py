@@ -1,4 +1,4 @@
-"""Reads statements: CREATE STREAM, VIEW and QUERY, and the words that may stand around a SELECT."""
+"""Parses statements: CREATE STREAM, VIEW and QUERY, and the clauses around a SELECT."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OPEN, _CLOSE = (TokenType.L_PAREN, TokenType.L_BRACKET), (TokenType.R_PAREN, To
 
 
 def parse_query(text: str) -> QuerySyntax:
-    """One SELECT."""
+    """Parse one SELECT."""
     refuse_long(text)
     script = parse_script(text)
     if len(script.statements) != 1 or not isinstance(script.statements[0], QuerySyntax):
@@ -42,7 +42,7 @@ def parse_query(text: str) -> QuerySyntax:
 
 
 def parse_script(text: str) -> ScriptSyntax:
-    """All statements of a `.cql` text; a semicolon ends each, the last one may go without."""
+    """Parse all statements of a `.cql` text; a semicolon ends each, after the last one it may be missing."""
     source = ScriptText(text)
     statements = [_statement(source, tokens) for tokens in _split_statements(source.tokens)]
     if not statements:
@@ -81,7 +81,7 @@ def _statement(source: ScriptText, tokens: list[Token]) -> Statement:
 
 
 def _boundary(cursor: Cursor) -> Boundary | None:
-    """What `WITH BOUNDARY '[)'` or `WINDOWS INCLUDE START` says; None for any other statement."""
+    """The boundary of `WITH BOUNDARY '[)'` or `WINDOWS INCLUDE START`; None for any other statement."""
     found = None
     if cursor.take("WITH", "BOUNDARY"):
         cursor.clause = "BOUNDARY"
@@ -153,7 +153,7 @@ def _column(cursor: Cursor, taken: list[str]) -> tuple[str, str]:
 
 @dataclass
 class _Targets:
-    """Where results and panes go, and where PANES INTO stands."""
+    """The targets of results and panes, and the place of PANES INTO."""
 
     into: str | None = None
     panes: str | None = None
@@ -161,7 +161,7 @@ class _Targets:
 
 
 def _targets(source: ScriptText, tokens: list[Token]) -> tuple[list[Token], _Targets]:
-    """The tokens without INTO and PANES INTO at their end, and what those said."""
+    """The tokens without INTO and PANES INTO at their end, and the targets that these name."""
     said = _Targets()
     cut = next((at for at, depth in _depths(tokens) if not depth and _begins_target(tokens, at)), len(tokens))
     cursor = Cursor(source, tokens[cut:], tokens[-1].end + 1, "INTO")
@@ -207,7 +207,7 @@ def _query(source: ScriptText, tokens: list[Token], place: Place) -> QuerySyntax
 
 @dataclass
 class _Suffixes:
-    """What stands after a SELECT, and where LATE REVISE does."""
+    """The clauses after a SELECT, and the place of LATE REVISE."""
 
     empty: bool = False
     revise: Duration | None = None
@@ -219,7 +219,7 @@ _SUFFIXES = ("EMIT", "LATE", "ALLOW")
 
 
 def _suffixes(source: ScriptText, tokens: list[Token]) -> tuple[list[Token], _Suffixes]:
-    """The tokens without EMIT EMPTY, LATE and ALLOW UNBOUNDED at their end, and what those said."""
+    """The tokens without EMIT EMPTY, LATE and ALLOW UNBOUNDED at their end, and the meaning of these."""
     cut, said = len(tokens), _Suffixes()
     for at, depth in _depths(tokens):
         if depth or word(tokens[at]) not in _SUFFIXES or at == 0:

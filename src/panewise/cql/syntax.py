@@ -1,4 +1,4 @@
-"""What a CQL text says, before anyone asks whether it makes sense. Equal texts give equal syntax.
+"""A CQL text as data, before names and types are resolved. Equal texts give equal syntax.
 
 Places are kept for messages only and never compared. sqlglot nodes stay inside `Expr` and do not leave this package.
 """
@@ -24,14 +24,14 @@ class Expr:
 
 
 def place_of(node: exp.Expr, otherwise: Place | None) -> Place | None:
-    """Where the first word of an expression stands; the parser leaves a place on every name and literal."""
+    """The place of the first word of an expression; the parser stores a place on every name and literal."""
     places = [part.meta["place"] for part in node.walk() if "place" in part.meta]
     return min(places, key=lambda p: (p.line, p.column), default=otherwise)
 
 
 @dataclass(frozen=True)
 class WindowClause:
-    """A window between brackets. `places` says where each duration, instant, count and name in it stands."""
+    """A window between brackets. `places` has the place of each duration, instant, count and name in it."""
 
     place: Place | None = field(default=None, compare=False, repr=False, kw_only=True)
     places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
@@ -150,7 +150,7 @@ Body = SelectSyntax | SetSyntax
 
 @dataclass(frozen=True)
 class QuerySyntax:
-    """A SELECT with what may stand around it."""
+    """A SELECT with the clauses around it."""
 
     body: Body
     emit: str | None = None
@@ -163,7 +163,7 @@ class QuerySyntax:
 
 @dataclass(frozen=True)
 class CreateStream:
-    """A stream; without columns it has those of its files."""
+    """A stream; without declared columns it has those of its files."""
 
     name: str
     columns: tuple[tuple[str, str], ...]
@@ -188,13 +188,13 @@ class CreateQuery:
     into: str | None = None
     panes: str | None = None
     place: Place | None = field(default=None, compare=False, repr=False)
-    #: Where PANES INTO stands.
+    #: The place of PANES INTO.
     panes_place: Place | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
 class SetBoundary:
-    """Which end of windows is in, for all queries of a script."""
+    """Which end of windows is included, for all queries of a script."""
 
     boundary: Boundary
     place: Place | None = field(default=None, compare=False, repr=False)

@@ -1,4 +1,4 @@
-"""A walk over the tokens of a text, with places for messages."""
+"""The tokens of a text, with places for messages, and a cursor over them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from panewise.cql.dialect import CQL, canonical
 from panewise.cql.quoting import string_text
 from panewise.cql.syntax import Expr, place_of
 
-#: Strings, quoted names and comments that end, so that what remains of a text may hold one that does not.
+#: Complete strings, quoted names and comments; what remains of a text may contain one that is not closed.
 _CLOSED = re.compile(r"""'(?:[^'\\]|\\.)*'|"[^"]*"|`[^`]*`|/\*.*?\*/|--[^\n]*""", re.DOTALL)
 
 
@@ -32,7 +32,7 @@ class ScriptText:
             raise self._unclosed_problem() from None
 
     def _unclosed_problem(self) -> SyntaxProblem:
-        """Which quote or comment never ends: the first that opens outside all that do end."""
+        """The error for the first quote or comment that is not closed."""
         rest = _CLOSED.sub(lambda whole: " " * len(whole[0]), self.text)
         opened = re.search(r"'|\"|`|/\*", rest)
         mark, offset = (opened[0], opened.start()) if opened else ("a quote", 0)
@@ -54,7 +54,7 @@ class ScriptText:
         return "".join(c if k or c == "\n" else " " for c, k in zip(self.text, keep, strict=True))
 
     def parse(self, start: int, end: int, blanks: list[tuple[int, int]], clause: str) -> exp.Expr:
-        """What sqlglot makes of a part of the text."""
+        """The tree that sqlglot parses from a part of the text."""
         if not self.text[start:end].strip():
             raise SyntaxProblem("an expression is missing", fix="write one here", place=self.place(start, clause))
         try:
@@ -69,10 +69,10 @@ class ScriptText:
         try:
             return sqlglot.parse_one(self.blank_out(start, end, []), into=exp.Condition, dialect=CQL)
         except (ParseError, RecursionError):
-            return self.parse(start, end, [], clause)  # knows what is wrong
+            return self.parse(start, end, [], clause)  # raises the error
 
     def _parse_problem(self, problem: ParseError, start: int, end: int, clause: str) -> SyntaxProblem:
-        """sqlglot's complaint in our words; it points at the word it stopped at."""
+        """sqlglot's error in our words, with the place of the word at which it stopped."""
         error = problem.errors[0] if problem.errors else {}
         near = str(error.get("highlight") or "").strip()
         line, col = int(error.get("line") or 1), int(error.get("col") or 1)
@@ -89,14 +89,14 @@ class ScriptText:
         )
 
     def _start_of(self, node: exp.Expr, offset: int, clause: str) -> Place:
-        """Where a part of an expression starts: a sub-query with its SELECT, anything else with its first name."""
+        """Where a part of an expression starts: a sub-query at its SELECT, anything else at its first name."""
         first = min((p.meta["start"] for p in node.walk() if "start" in p.meta), default=offset)
         if isinstance(node, exp.Query):
             first = max((t.start for t in self.tokens if t.start <= first and word(t) == "SELECT"), default=first)
         return self.place(first, clause)
 
     def expr(self, node: exp.Expr, clause: str, offset: int) -> Expr:
-        """A scalar expression in which every name and literal knows its place; `offset` is for one without any."""
+        """A scalar expression in which every name and literal has its place; `offset` is for one without any."""
         for part in node.walk():
             for kind, (what, fix) in _FORBIDDEN.items():
                 if isinstance(part, kind):
@@ -121,7 +121,7 @@ _FORBIDDEN: dict[type[exp.Expr], tuple[str, str]] = {
     exp.RespectNulls: ("RESPECT NULLS", "leave it out, aggregates ignore NULLs"),
 }
 
-#: What sqlglot complains about, what we say instead, and what to do about it; the first pattern that fits is used.
+#: Patterns of sqlglot's messages, our sentences instead, and ways out; the first pattern that matches is used.
 _COMPLAINTS = (
     (r"table name", "the name of a stream is missing after {near}", "name a stream"),
     (r"END after CASE|Expecting END", "CASE is never closed, last read was {near}", "write END after its last branch"),
@@ -142,7 +142,7 @@ _COMPLAINTS = (
 
 
 class Cursor:
-    """Reads some of a source's tokens from left to right."""
+    """Reads some tokens of a text from left to right."""
 
     def __init__(self, source: ScriptText, tokens: list[Token], end: int, clause: str) -> None:
         self.source, self.tokens, self.end, self.clause = source, tokens, end, clause
@@ -194,7 +194,7 @@ class Cursor:
         if self.token is not None:
             raise self.problem("nothing more was expected", fix)
 
-    # ---- small things ----------------------------------------------------------------------------------------------
+    # ---- names, numbers---------------------------------------------------------------------------------------------
 
     def name(self, what: str) -> str:
         token = self.next(what, f"write {what}")
@@ -244,7 +244,7 @@ class Cursor:
         return found
 
     def _count(self) -> tuple[str, str | None, int]:
-        """A number and the unit that is written together with it, if any, and where that stands."""
+        """A number with the unit that is written together with it, if any, and its place."""
         fix = "write a number and a unit, such as 5 SECONDS"
         token = self.next("a duration", fix)
         text = token.text if token.token_type is TokenType.STRING else self.source.text[token.start : token.end + 1]
@@ -254,7 +254,7 @@ class Cursor:
                 raise self.problem("expected a duration", self._quote_hint(fix))
             raise SyntaxProblem(f"{_short(text)!r} is not a number", fix=fix, place=self.place())
         while self.token and self.token.start <= token.end:
-            self.at += 1  # sqlglot takes 5d for a number of type DOUBLE, in three tokens at one place
+            self.at += 1  # sqlglot splits 5d, as a number of type DOUBLE, into three tokens at one place
         if len(match["count"]) > 40:
             place = self.source.place(token.start, self.clause)
             raise SyntaxProblem(f"{_short(text)} is too long", fix="use a shorter number", place=place)
@@ -271,7 +271,7 @@ class Cursor:
         return self.integer("an instant", self._quote_hint("write a number, or a timestamp in quotes"))
 
     def _quote_hint(self, fix: str) -> str:
-        """The way out where text is wanted: what stands between double quotes is a name."""
+        """The suggestion where text is expected: double quotes are for names."""
         if self.token is None or self.source.text[self.token.start] != '"':
             return fix
         return f"write {string_text(self.token.text)}, double quotes are for names"
@@ -300,6 +300,6 @@ def _short(text: str) -> str:
 
 
 def word(token: Token) -> str:
-    """The token as a keyword; quoted names and strings are nobody's keyword."""
+    """The token as a keyword; quoted names and strings are never keywords."""
     quoted = token.token_type in (TokenType.IDENTIFIER, TokenType.STRING)
     return "" if quoted else " ".join(token.text.upper().split())

@@ -1,6 +1,7 @@
-"""Scalar expressions in DuckDB's words, with the type that each has in Spark: from the leaves of the tree upwards.
+"""Translates scalar expressions to DuckDB SQL, with the type that each has in Spark: from the leaves of the tree
+upwards.
 
-What is on the list of `functions` is translated; whatever else a tree may hold is refused by name.
+Entries of the list in `functions` are translated; anything else in a tree is refused by name.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ from panewise.cql.functions import FUNCTIONS, INSTEAD, NODES, ScalarFunction, Ty
 from panewise.cql.functions.casts import cast, convert
 from panewise.cql.literals import literal
 
-#: Arguments stand more than once in some translations; a text that has outgrown this is refused.
+#: Arguments occur more than once in some translations; a text that becomes longer than this is refused.
 _MAX_LENGTH = 200_000
 
 
 @lru_cache(maxsize=4096)
 def translate_scalar(sql: str, columns: tuple[tuple[str, pa.DataType], ...]) -> TypedSql:
-    """A CQL scalar in DuckDB's words, with its columns called `_0`, `_1` and so on, and its type.
+    """A CQL scalar as DuckDB SQL, with its columns called `_0`, `_1` and so on, and its type.
 
-    Numbers instead of names, because DuckDB does not keep `K` and `k` apart.
+    Numbers instead of names, because DuckDB does not distinguish `K` and `k`.
 
     >>> found = translate_scalar("`S.a` div 2", (("S.b", pa.string()), ("S.a", pa.int32())))
     >>> found.sql, found.type
@@ -63,7 +64,7 @@ def no_function(name: str) -> BindProblem:
 
 @dataclass(frozen=True)
 class _Translator:
-    """Translates trees over some columns: for each its number and its type."""
+    """Translates trees over some columns, of which each has a number and a type."""
 
     columns: Mapping[str, tuple[int, pa.DataType]]
 
@@ -85,7 +86,7 @@ class _Translator:
         return self.call("NOT", [found], node) if node.args.get("negate") else found
 
     def _special(self, node: exp.Expr) -> TypedSql:
-        """A node that is more than a call of an entry with its parts."""
+        """Translate a node that is more than a call of an entry with its parts."""
         match node:
             case exp.Anonymous():
                 return self._function(node)
@@ -154,7 +155,7 @@ class _Translator:
         )
 
     def _field(self, node: exp.Dot) -> TypedSql:
-        """A field of a struct, found whatever its case."""
+        """A field of a struct, found without regard to case."""
         value, name = self.translate(node.this), node.expression.name
         if not pa.types.is_struct(value.type):
             raise BindProblem(f"{value.text} is {type_name(value.type)} and has no field {name!r}", fix="name a struct")
@@ -172,12 +173,12 @@ _FUNCTION_LIST = "docs/functions.md lists those there are"
 
 
 def _word(node: exp.Expr) -> TypedSql:
-    """A bare word as the text it is."""
+    """A bare word as text."""
     return TypedSql(duckdb_text(node.name), STRING, node.name, node.name)
 
 
 def _fit_arguments(entry: ScalarFunction, arguments: Sequence[TypedSql]) -> list[TypedSql] | None:
-    """Arguments in the types that an entry takes them in, or None where it does not."""
+    """Arguments converted to the types of an entry, or None if they do not fit."""
     if not entry.accepts(len(arguments)):
         return None
     kinds = entry.kinds(len(arguments))
@@ -192,7 +193,7 @@ def _fit_arguments(entry: ScalarFunction, arguments: Sequence[TypedSql]) -> list
 
 
 def _argument_problem(name: str, entries: Sequence[ScalarFunction], arguments: Sequence[TypedSql]) -> BindProblem:
-    """Why no entry of a name takes the arguments: their number, a constant that is none, or their types."""
+    """Why no entry of a name takes the arguments: their number, an argument that must be a literal, or their types."""
     fitting = [entry for entry in entries if entry.accepts(len(arguments))]
     if not fitting:
         counts = sorted({n for entry in entries for n in {entry.least, len(entry.takes)}})

@@ -1,4 +1,4 @@
-"""Queries that stand on their own: views written out where they are used, and how much that may be."""
+"""Queries without views: views are expanded where they are used, within a limit of size."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from panewise.cql.syntax import Body, FromItem, QuerySyntax, SetSyntax
 
 
 def expand_views(query: QuerySyntax, views: Mapping[str, QuerySyntax]) -> QuerySyntax:
-    """The same query without views: each has become a sub-query under its name."""
+    """The same query without views: each becomes a sub-query under its name."""
     return replace(query, body=_body(query.body, views)) if views else query
 
 
@@ -32,15 +32,16 @@ def _expand_item(ref: FromItem, views: Mapping[str, QuerySyntax]) -> FromItem:
 
 
 def _view_named(source: str, views: Mapping[str, QuerySyntax]) -> str | None:
-    """The view that is meant by a name, if one is: cases matter only where views differ in nothing else."""
+    """The view of a name, if there is one: case matters only where names differ in nothing else."""
     by_case = {name.lower(): name for name in views}
     return source if source in views else by_case.get(source.lower())
 
 
 def refuse_wide(query: QuerySyntax, views: Mapping[str, QuerySyntax]) -> None:
-    """Refuse a query that is too large once its views are written out.
+    """Refuse a query that is too large once its views are expanded.
 
-    Views that read each other twice double it each time, so that a script of a few lines could be beyond any memory.
+    A view that reads another one twice doubles the size each time, so that a few lines of script could exceed any
+    memory.
     """
     if _selects(query.body, views, {}) > MAX_SELECTS:
         raise BindProblem(
@@ -51,7 +52,7 @@ def refuse_wide(query: QuerySyntax, views: Mapping[str, QuerySyntax]) -> None:
 
 
 def _selects(body: Body, views: Mapping[str, QuerySyntax], known: dict[str, int]) -> int:
-    """How many SELECTs a body has with views written out; `known` has those of views, so that each is counted once."""
+    """How many SELECTs a body has with views expanded; `known` has those of views, so that each is counted once."""
     if isinstance(body, SetSyntax):
         return _selects(body.left, views, known) + _selects(body.right, views, known)
     return 1 + sum(_selects_below(ref, views, known) for ref in body.sources)

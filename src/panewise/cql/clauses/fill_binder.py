@@ -17,7 +17,7 @@ from panewise.cql.syntax import Expr, FillSyntax
 
 @dataclass(frozen=True)
 class FillBinder:
-    """Binds what fills frames against declared streams."""
+    """Binds FILL WITH clauses against declared streams."""
 
     streams: Mapping[str, StreamSchema]
     describe: Describe
@@ -40,7 +40,7 @@ class FillBinder:
         return Filled(node, rows, pairs, *shifts)
 
     def _filling_pair(self, part: Expr, framed: Framed, rows: Source) -> tuple[str, str]:
-        """A column of the frame's group, and the one of the rows that must agree with it."""
+        """A column of the frame's group, and the column of the filling rows that must be equal to it."""
         groups = [c for c in framed.columns if c.name in framed.frame.partition_by]
         scope = Scope(self.describe, [*framed.columns, *rows.columns])
         pair = join_key(part, scope, {c.name for c in groups}, {c.name for c in rows.columns})
@@ -60,7 +60,7 @@ class FillBinder:
 
 
 def refuse_mixed_fillings(source: Filled, node: Node, place: Place | None) -> None:
-    """Refuse to mix rows of several fillings: each condition and each aggregate is about one of them."""
+    """Refuse to mix rows of several fillings: each condition and each aggregate uses one filling only."""
     if len(source.fillings) == 1:
         return
     group = next((each for each in node.walk() if isinstance(each, Group)), None)

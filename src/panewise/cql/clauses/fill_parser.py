@@ -1,4 +1,4 @@
-"""Reads what stands after FILL WITH: a stream, and which of its rows belong to a frame."""
+"""Parses the text after FILL WITH: a stream, and which of its rows belong to a frame."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ENDS = ("FROM", "TO", "OFFSET")
 
 
 def parse_fill(cursor: Cursor, place: Place) -> FillSyntax:
-    """The clause that a cursor behind FILL WITH holds."""
+    """Parse a FILL WITH clause; the cursor is after FILL WITH."""
     source = cursor.name("the name of a stream")
     alias = cursor.name("an alias") if cursor.take("AS") else None
     on = _condition(cursor) if cursor.take("ON") else None
@@ -33,7 +33,7 @@ def _condition(cursor: Cursor) -> Expr:
 
 
 def _shift(cursor: Cursor, edge: str) -> Duration | None:
-    """How far from an edge of the frame rows still belong to it."""
+    """How far outside the edges of the frame rows still belong to it."""
     cursor.expect(edge)
     if cursor.peek("-"):
         return cursor.duration()

@@ -68,7 +68,8 @@ class FrameBinder:
             raise problem.at(self._contradiction_place(clause) or clause.place) from None
 
     def _contradiction_place(self, clause: FrameClause) -> Place | None:
-        """Where the condition stands without which the others would agree: of several, the last; or else the kind."""
+        """The place of the last condition without which the others do not contradict each other; otherwise that of the
+        kind."""
         said = [key.removeprefix("#") for key in clause.places if key.startswith("#")]
         for name in reversed(said):
             without: dict[str, Any] = {name: None}
@@ -125,7 +126,7 @@ class FrameBinder:
                 predicates = self._predicate(start, "START WHEN"), self._predicate(end, "END WHEN")
                 return BetweenFrames(*predicates, StartPolicy(policy or "CLOSE"))
             case CustomSyntax(name, value):
-                framing_function(name)  # refused here rather than when the first row comes
+                framing_function(name)  # refused here rather than at the first row
                 return CustomFrames(name, self._number(value))
 
     def _comparison(self, expr: Expr, clause: str) -> tuple[Expr, str, float]:
@@ -214,7 +215,7 @@ def _require_positive(name: str, amount: int, shown: object, clause: FrameClause
 
 
 def _literal(node: exp.Expr) -> float | None:
-    """The number that is written out, or None."""
+    """The number if the expression is a literal, or None."""
     sign = 1.0
     while isinstance(node, exp.Neg | exp.Paren):
         sign *= -1.0 if isinstance(node, exp.Neg) else 1.0

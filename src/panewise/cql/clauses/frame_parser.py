@@ -1,4 +1,4 @@
-"""Reads what stands after FRAME: a kind, then conditions in any order."""
+"""Parses the text after FRAME: a kind, then conditions in any order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CHOICES = ("SATURATED", "DRAINED")
 
 
 def parse_frame(cursor: Cursor) -> FrameClause:
-    """The clause that a cursor behind FRAME holds."""
+    """Parse a frame clause; the cursor is after FRAME."""
     cursor.clause = "FRAME"
     kind = _kind(cursor)
     said: dict[str, Any] = {}
@@ -54,7 +54,7 @@ def _kind(cursor: Cursor) -> KindSyntax:
 
 
 def _refuse_misspelt(cursor: Cursor, opening: str) -> None:
-    """What is no kind must be an aggregate, compared with a number."""
+    """Refuse a word that is no kind, unless it is an aggregate that is compared with a number."""
     ahead = cursor.tokens[cursor.at + 1 : cursor.at + 2]
     called = bool(ahead) and ahead[0].token_type is TokenType.L_PAREN
     meant = did_you_mean(opening, _KINDS, "")
@@ -242,7 +242,7 @@ _CONDITIONS: dict[str, Callable[[Cursor], dict[str, Any]]] = {
 }
 
 
-# ---- small things ------------------------------------------------------------------------------------------------
+# ---- lengths, numbers-----------------------------------------------------------------------------------------------
 
 
 def _length(cursor: Cursor) -> LengthSyntax:
@@ -266,7 +266,7 @@ def _one_of(cursor: Cursor, words: tuple[str, ...]) -> str:
 
 
 def _number(cursor: Cursor) -> str:
-    """A number as it was written, so that nothing of it is lost."""
+    """A number as it was written, so that no digit is lost."""
     place, sign = cursor.place(), "-" if cursor.take("-") else ""
     token = cursor.next("a number", "write a number")
     if token.token_type is not TokenType.NUMBER:
@@ -277,16 +277,16 @@ def _number(cursor: Cursor) -> str:
 
 
 _WORDS = (*_CONDITIONS, *SPANS, *SCHEMES, *CHOICES)
-#: Words that end an expression, outside all parentheses.
+#: Words that end an expression outside parentheses.
 _ENDS = {*_WORDS, "WITHIN", "ON", "OF"}
 _NESTING = {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1, TokenType.L_BRACKET: 1, TokenType.R_BRACKET: -1}
-#: Tokens after which an expression may end, so that a plain word behind one is no part of it.
+#: Tokens after which an expression may end, so that a plain word after one does not belong to it.
 _OPERANDS = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN}
 _OPERANDS |= {TokenType.NULL, TokenType.TRUE, TokenType.FALSE, TokenType.R_BRACKET}
 
 
 def _expression(cursor: Cursor) -> Expr:
-    """Everything up to a word that cannot be part of an expression."""
+    """The expression up to a word that cannot be part of it."""
     first, start, depth, cases = cursor.at, cursor.offset, 0, 0
     while cursor.token is not None:
         token, said = cursor.token, word(cursor.token)
@@ -300,7 +300,7 @@ def _expression(cursor: Cursor) -> Expr:
     except SyntaxProblem:
         _refuse_stray(cursor, first)
         raise
-    if isinstance(node, exp.Alias):  # it took a misspelt condition for a name
+    if isinstance(node, exp.Alias):  # sqlglot took a misspelt condition for an alias
         _refuse_stray(cursor, first)
         cursor.at -= 1
         raise _no_condition(cursor)
@@ -308,7 +308,7 @@ def _expression(cursor: Cursor) -> Expr:
 
 
 def _refuse_stray(cursor: Cursor, first: int) -> None:
-    """In a text that is no expression: the first word that cannot continue one was meant as a condition."""
+    """Refuse a text that is no expression: the first word that cannot continue one was meant as a condition."""
     read, depth = cursor.tokens[first : cursor.at], 0
     for place in range(1, len(read)):
         depth += _NESTING.get(read[place - 1].token_type, 0)

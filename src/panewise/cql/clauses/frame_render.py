@@ -1,4 +1,4 @@
-"""Writes a frame clause back as text."""
+"""Writes a frame clause as text."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _kind(kind: KindSyntax) -> str:
 
 
 def _conditions(clause: FrameClause) -> Iterator[str]:
-    """Those that were said, in one order."""
+    """The conditions that were given, in a fixed order."""
     if clause.some:
         yield f"WITH SOME {clause.some.sql}"
     yield from (f"FOR AT LEAST {clause.least}",) if clause.least else ()

@@ -1,4 +1,4 @@
-"""What a `[FRAME ...]` says."""
+"""The syntax of `[FRAME ...]`."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class LengthSyntax:
 
 @dataclass(frozen=True)
 class FrameClause(WindowClause):
-    """FRAME, its kind, and what was said after it."""
+    """FRAME, its kind, and the conditions after it."""
 
     kind: KindSyntax
     partition_by: tuple[str, ...] = ()

@@ -84,7 +84,7 @@ class WindowBinder:
         raise TypeError(f"cannot bind {type(clause).__name__}")
 
     def _levels(self, clause: RangeClause) -> Window:
-        """Checked here in the words of the query; `MultiGranular` would speak of ticks."""
+        """Check the levels here with the query's durations; `MultiGranular` would report ticks."""
         origin = self._instant(clause.start, clause)
         ranges = [self._length("RANGE", size, clause) for size in clause.ranges]
         slides = [self._length("SLIDE", slide, clause) for slide in clause.slides]
@@ -137,7 +137,7 @@ class WindowBinder:
         return bound
 
     def _length(self, name: str, duration: Duration, clause: WindowClause, least: int = 1) -> int:
-        """A duration of at least one tick, or of none where that makes sense."""
+        """A duration of at least one tick, or of zero ticks where that makes sense."""
         ticks = self._ticks(duration, clause)
         if ticks < least:
             message = f"{name} {duration} is {'not positive' if least else 'negative'}"
@@ -156,7 +156,7 @@ class WindowBinder:
 
 @contextmanager
 def _errors_at(place: Place | None) -> Iterator[None]:
-    """Errors from inside, which know no place, are about the text there."""
+    """Give errors without a place this place."""
     try:
         yield
     except PanewiseError as problem:

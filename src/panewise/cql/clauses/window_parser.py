@@ -1,4 +1,4 @@
-"""Reads the window between brackets."""
+"""Parses the window between brackets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from panewise.cql.tokens import Cursor, word
 
 
 def parse_window(cursor: Cursor) -> WindowClause:
-    """The clause that a cursor over the tokens inside the brackets holds."""
+    """Parse a window clause; the cursor has the tokens inside the brackets."""
     opening = word(cursor.token) if cursor.token else ""
     reader = READERS.get(opening)
     if reader is None:

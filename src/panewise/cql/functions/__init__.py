@@ -1,4 +1,4 @@
-"""The list of scalar functions and operators, a module a family; every module of this package adds its own."""
+"""The list of scalar functions and operators, one module for each family; every module adds its own entries."""
 
 from importlib import import_module
 from pkgutil import iter_modules

@@ -1,4 +1,4 @@
-"""What people look for by the names that other systems use, and what to write here instead."""
+"""Functions of other systems that are not on the list, and what to write instead."""
 
 from __future__ import annotations
 

@@ -16,13 +16,13 @@ from panewise.cql.functions.kinds import EXACT_NUMBER, NUMBER, SIGNED, WHOLES
 
 
 def _decimals(a: TypedSql, b: TypedSql) -> bool:
-    """Whether two numbers meet as decimals."""
+    """Whether the common type of two numbers is a decimal."""
     kinds = (a.type, b.type)
     return any(map(pa.types.is_decimal, kinds)) and not any(map(is_fraction, kinds))
 
 
 def _exact(value: TypedSql) -> TypedSql:
-    """An argument as a decimal; an integer that is written out has only its own digits."""
+    """An argument as a decimal; an integer literal has only its own digits."""
     return convert(value, as_decimal(value.type, value.literal))
 
 
@@ -66,7 +66,7 @@ def _product(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
 
 
 def guard_division(symbol: str, a: TypedSql, b: TypedSql, found: str, lenient: bool = False) -> str:
-    """What division gives, or what stands for it where the divisor is zero."""
+    """The quotient, or the replacement where the divisor is zero."""
     if b.literal:
         return found
     bad = "NULL" if lenient else error_call(f"{a.text} {symbol} {b.text} divides by zero", "write NULLIF(divisor, 0)")
@@ -84,7 +84,7 @@ def quotient(arguments: Sequence[TypedSql], kind: pa.DataType, lenient: bool = F
 
 
 def _with_point(digits: str, scale: int) -> str:
-    """A decimal of whole digits, as many of them after the point as its scale says."""
+    """A whole number as a decimal with as many digits after the point as its scale."""
     whole = f"CAST({digits} AS DECIMAL(38, 0))"
     return f"{whole} * CAST('0.{1:0>{scale}}' AS DECIMAL({scale}, {scale}))" if scale else whole
 
@@ -100,15 +100,16 @@ macro(
     """(x // y) + CASE WHEN abs(x % y) >= abs(y) - abs(x % y) THEN CASE WHEN (x < 0) = (y < 0) THEN 1 ELSE -1 END
     ELSE 0 END""",
 )
-#: A whole number and a rest of the same divisor y, rounded half away from zero; they may differ in sign.
+#: A quotient and a remainder of the same divisor y as one rounded number, half away from zero; signs may differ.
 macro(
     "pw_rounded_parts(q, r, y)",
     """q + CASE WHEN 2 * abs(r) > y OR (2 * abs(r) = y AND (q >= 0 AND r > 0 OR q <= 0 AND r < 0))
     THEN CASE WHEN r > 0 THEN 1 ELSE -1 END ELSE 0 END""",
 )
-#: A sum divided by a whole number: each is divided first, since the sum of two with 38 digits has no room.
+#: A sum divided by a whole number: each summand is divided first, since the sum of two numbers with 38 digits may
+#: overflow.
 macro("pw_rounded_sum(a, b, y)", "pw_rounded_parts(a // y + b // y + (a % y + b % y) // y, (a % y + b % y) % y, y)")
-#: A quotient times another number; only what does not divide is multiplied first.
+#: A quotient times another number; only the remainder is multiplied before the division.
 macro("pw_quotient(x, y, shift)", "(x // y) * shift + pw_rounded_quotient((x % y) * shift, y)")
 macro("pw_ten(n)", "CAST('1' || repeat('0', n) AS UHUGEINT)")
 macro("pw_middle(a, b, c, d)", "(a * d + b * c + b * d // pw_ten(19))")
@@ -125,8 +126,8 @@ macro(
     """pw_shifted(a * c + pw_middle(a, b, c, d) // pw_ten(19),
     pw_middle(a, b, c, d) % pw_ten(19) * pw_ten(19) + b * d % pw_ten(19), k)""",
 )
-#: A product of whole numbers without its last k digits, rounded: it may have 76 digits, which no number of DuckDB's
-#: has, so it is made of halves of 19 digits each.
+#: A product of whole numbers without its last k digits, rounded: it may have 76 digits, more than any type of DuckDB
+#: can hold, so it is computed from halves of 19 digits each.
 macro(
     "pw_product(x, y, k)",
     """CAST(pw_halves(CAST(abs(x) AS UHUGEINT) // pw_ten(19), CAST(abs(x) AS UHUGEINT) % pw_ten(19),
@@ -154,14 +155,14 @@ def _remainder(arguments: Sequence[TypedSql], kind: pa.DataType, lenient: bool =
         both = pa.decimal128(38, max(a.type.scale, b.type.scale))
         return guard_division("%", a, b, f"({cast(a, both)} % {cast(b, both)})", lenient)
     if kind in INTEGERS and not b.literal:
-        # DuckDB divides, and the quotient by -1 may not fit; the remainder is zero anyway.
+        # DuckDB divides, and the quotient by -1 may overflow; the remainder is zero anyway.
         rest = f"CASE WHEN {b.sql} = -1 THEN {a.sql} * 0 ELSE {cast(a, kind)} % {cast(b, kind)} END"
         return guard_division("%", a, b, rest, lenient)
     return guard_division("%", a, b, f"({cast(a, kind)} % {cast(b, kind)})", lenient)
 
 
 def _positive_remainder(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
-    """A remainder that is moved by the divisor where it is negative."""
+    """A remainder to which the divisor is added where it is negative."""
     a, b = arguments
     rest = TypedSql(
         f"CAST({_remainder(arguments, kind)} AS {duckdb_type(kind)})", kind, text=f"PMOD({a.text}, {b.text})"
@@ -172,7 +173,7 @@ def _positive_remainder(arguments: Sequence[TypedSql], kind: pa.DataType) -> str
 
 
 def _try_operator(symbol: str, strict: Callable[[Sequence[TypedSql], pa.DataType], str]) -> Translation:
-    """What an operator gives, or NULL where it does not fit."""
+    """The result of an operator, or NULL where it does not fit its type."""
 
     def translate(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
         a, b = arguments

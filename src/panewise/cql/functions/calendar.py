@@ -46,7 +46,7 @@ NODES[exp.Extract] = lambda found: (f"EXTRACT {found.name.upper()}", [found.expr
 # ---- units ---------------------------------------------------------------------------------------------------------
 
 _SECOND = 1_000_000
-#: Units that always last as long, in microseconds, and those that are months.
+#: Units of fixed length, in microseconds, and units that are numbers of months.
 _SPANS = {
     "MICROSECOND": 1,
     "MILLISECOND": 1000,
@@ -92,7 +92,7 @@ function(
     edges=[("?", f"'{unit}'") for unit in (*_MONTHS, "mm")] + [("DATE'2024-02-29'", "'week'")],
 )
 
-# ---- moved ---------------------------------------------------------------------------------------------------------
+# ---- shifted -------------------------------------------------------------------------------------------------------
 
 _SOME_DAYS = [("DATE'2024-01-31'", "1"), ("DATE'2024-02-29'", "-1"), ("DATE'2024-02-29'", "12"), ("NULL", "1")]
 function("DATE_ADD", "DATEADD", takes=[DAY, COUNT], gives=DATE, duckdb="({0} + {1})", made_up=False, edges=_SOME_DAYS)
@@ -103,7 +103,7 @@ _DAYS = ("SUNDAY", "MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATU
 
 
 def _next_day(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
-    """The first day after a date that has that name."""
+    """The first day after a date with the given name."""
     date, said = arguments
     name = str(said.literal).upper()
     fitting = [place for place, day in enumerate(_DAYS) if name in (day, day[:2], day[:3])]
@@ -143,7 +143,7 @@ function(
 # ---- distances -----------------------------------------------------------------------------------------------------
 
 function("DATEDIFF", "DATE_DIFF", takes=[DAY, DAY], gives=INT, duckdb="({0} - {1})")
-#: A month has passed when the day and the time of day have come again.
+#: A month has passed when the day and the time of day are reached again.
 macro(
     "pw_months(a, b)",
     """(year(b) - year(a)) * 12 + month(b) - month(a)
@@ -203,7 +203,7 @@ _UNIX: dict[str, Callable[[int], str]] = {
 }
 for _name, _text in _UNIX.items():
     function(_name, takes=[MOMENT], gives=BIGINT, duckdb=_text(_SECOND))
-#: This one cuts fractions off, also before 1970.
+#: This function truncates fractions, also before 1970.
 function("UNIX_TIMESTAMP", "TO_UNIX_TIMESTAMP", takes=[INSTANT], gives=BIGINT, duckdb=f"epoch_us({{0}}) // {_SECOND}")
 function("UNIX_DATE", takes=[DATE_ONLY], gives=INT, duckdb="({0} - DATE '1970-01-01')")
 _NUMBERS = [("0",), ("-1",), ("1709210096",), ("NULL",)]

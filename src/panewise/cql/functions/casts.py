@@ -1,7 +1,7 @@
-"""CAST, TRY_CAST and the conversions that nobody asked for, as Spark makes them in ANSI mode.
+"""CAST, TRY_CAST and implicit conversions, as Spark makes them in ANSI mode.
 
-A rule is found by the types it leads from and to. Where a value has none in the other type, a cast fails with a
-sentence and a lenient one gives NULL; types that no rule leads to are refused before any value is seen.
+A rule is found by its source type and target type. If a value has no equivalent in the target type, a cast fails with a
+sentence and a lenient cast gives NULL; pairs of types without a rule are refused before any value is read.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from panewise.cql.functions.spelling import date_of_text, double_text, float_tex
 
 
 def convert(value: TypedSql, to: pa.DataType) -> TypedSql:
-    """A value in another type, unasked or by CAST."""
+    """A value in another type, converted implicitly or by CAST."""
     if value.type == to:
         return value
     widened = is_number(value.type) and is_number(to)
@@ -48,7 +48,7 @@ def convert(value: TypedSql, to: pa.DataType) -> TypedSql:
 
 
 def cast(value: TypedSql, to: pa.DataType, lenient: bool = False) -> str:
-    """DuckDB's text for a cast; a lenient one gives NULL for values that have none in the other type."""
+    """DuckDB's text for a cast; a lenient one gives NULL for values without an equivalent in the other type."""
     given = value.type
     if given == to:
         return value.sql
@@ -64,12 +64,12 @@ def cast(value: TypedSql, to: pa.DataType, lenient: bool = False) -> str:
 
 
 def is_castable(given: pa.DataType, to: pa.DataType) -> bool:
-    """Whether there is a rule that leads from a type to another one."""
+    """Whether there is a rule for casts from one type to the other."""
     return bool(given in (to, NULL) or _rule(given, to))
 
 
 _LENIENT = "filter such values out, or use TRY_CAST"
-#: Text of the value, its type, the type it gets, whether NULL is an answer, and what stands for a bad value.
+#: Text of the value, its type, the target type, whether NULL replaces a bad value, and the text for a bad value.
 Rule = Callable[[str, pa.DataType, pa.DataType, bool, str], str]
 
 
@@ -93,7 +93,7 @@ def _simple(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool, otherw
 
 
 def _truncate_fraction(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool, otherwise: str) -> str:
-    """A whole number: what stands after the point is cut off, not rounded."""
+    """A whole number: digits after the point are cut off, not rounded."""
     return _simple(f"trunc({sql})", given, to, lenient, otherwise)
 
 
@@ -104,7 +104,7 @@ def _decimal_to_fraction(sql: str, given: pa.DataType, to: pa.DataType, lenient:
 
 
 def _narrow_fraction(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool, otherwise: str) -> str:
-    """A fraction with fewer digits; what is too large is infinite."""
+    """A fraction with fewer digits; a value that is too large becomes infinite."""
     if to == DOUBLE:
         return _simple(sql, given, to, lenient, otherwise)
     infinite = f"CAST(CASE WHEN {sql} > 0 THEN 'inf' ELSE '-inf' END AS FLOAT)"
@@ -113,9 +113,9 @@ def _narrow_fraction(sql: str, given: pa.DataType, to: pa.DataType, lenient: boo
 
 
 def _through_text(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool, otherwise: str) -> str:
-    """A decimal of the digits that a fraction shows as a DOUBLE, not of all that it has."""
+    """A decimal of the digits that a fraction shows as a DOUBLE, not of its exact value."""
     shown = _simple(f"CAST(CAST({sql} AS DOUBLE) AS VARCHAR)", given, to, lenient, otherwise)
-    # DuckDB reads digits with an exponent into decimals that have no room for them.
+    # DuckDB reads digits with an exponent into decimals that are too small for them.
     large = f"abs({sql}) >= 1e{to.precision - to.scale}"
     return f"CASE WHEN NOT isfinite({sql}) THEN NULL WHEN {large} THEN {otherwise} ELSE {shown} END"
 
@@ -126,7 +126,7 @@ def _fraction_text(sql: str, given: pa.DataType, *_: object) -> str:
 
 def _decimal_text(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool, otherwise: str) -> str:
     if given.precision == given.scale < 38:
-        sql = f"CAST({sql} AS DECIMAL({given.precision + 1}, {given.scale}))"  # or DuckDB leaves out the zero
+        sql = f"CAST({sql} AS DECIMAL({given.precision + 1}, {given.scale}))"  # otherwise DuckDB leaves out the zero
     return f"CAST({sql} AS VARCHAR)"
 
 
@@ -157,7 +157,7 @@ def _truth_of_text(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool,
 
 
 def _each(inner: Rule | None, sql: str, given: pa.DataType, to: pa.DataType, lenient: bool, otherwise: str) -> str:
-    """Every element of an array by the rule for one."""
+    """Every element of an array, cast by the rule for one element."""
     if inner is None:
         return sql
     return f"list_transform({sql}, lambda x: {inner('x', given.value_type, to.value_type, lenient, otherwise)})"

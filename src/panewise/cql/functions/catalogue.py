@@ -1,10 +1,11 @@
-"""What stands on the list: each function and operator with what it takes, what it gives, and how DuckDB says it.
+"""The list of scalar functions and operators: for each its arguments, its result type and its text in DuckDB.
 
-The meaning of an entry is Spark SQL's in ANSI mode. Spark gets the text as it is; the embedded host gets what
-`duckdb` makes of its arguments, which is cast to the type that `gives` tells. `tests/spark/test_scalars.py` compares
-both for every entry, over every type it takes.
+The meaning of an entry is Spark SQL's in ANSI mode. Spark gets the text as it is; the embedded host gets the text that
+`duckdb` makes of its arguments, cast to the type that `gives` returns. `tests/spark/test_scalars.py` compares both for
+every entry, over every type it takes.
 
-A family of entries is a module of this package; it is found by being there. Entries of one name are tried in turn.
+A family of entries is a module of this package and is found without being listed. Entries of one name are tried in
+turn.
 """
 
 from __future__ import annotations
@@ -35,19 +36,19 @@ class TypedSql:
 
 
 Gives: TypeAlias = pa.DataType | Callable[[Sequence[TypedSql]], pa.DataType]
-#: DuckDB's text with {0}, {1} for arguments, or a function that writes it, from arguments as the entry takes them.
+#: DuckDB's text with {0}, {1} for arguments, or a function that writes it from arguments that have been converted.
 Translation = str | Callable[[Sequence[TypedSql], pa.DataType], str]
 
 
 @dataclass(frozen=True)
 class ScalarFunction:
-    """One entry. The last of `takes` may repeat where `rest` says so; those after `least` may be left out.
+    """One entry. The last of `takes` may repeat if `rest` is true; those after `least` may be left out.
 
     `form` is how a call is written, with {0}, {1} for arguments, where it is not NAME(...). `edges` are lists of
-    arguments, as text, that the differential test tries besides those it makes up; with `made_up` false only these.
-    `ulps` is how far a result may be from Spark's, in units of the last place. An entry that is `safe` fails for no
-    value: that is known of few, and said where it saves work. One that is `stricter` fails for some values for
-    which Spark gives numbers: those that have wrapped around, or that took more than 38 digits on the way.
+    arguments, as text, that the differential test tries besides generated ones; with `made_up` false only these. `ulps`
+    is how far a result may be from Spark's, in units of the last place. An entry that is `safe` fails for no value;
+    only entries where this saves work are marked. One that is `stricter` fails for some values for which Spark gives
+    numbers: those that wrapped around, or needed more than 38 digits on the way.
     """
 
     names: tuple[str, ...]
@@ -86,11 +87,11 @@ class ScalarFunction:
 
 #: Entries by name. Operators are called by their symbols.
 FUNCTIONS: dict[str, list[ScalarFunction]] = {}
-#: How nodes of the syntax tree are calls: the name of an entry, and the parts of the node that are its arguments.
+#: Which nodes of the syntax tree are calls: the name of an entry, and the parts of the node that are its arguments.
 NODES: dict[type[exp.Expr], Callable[[Any], tuple[str, Sequence[exp.Expr]]]] = {}
-#: What people look for here and should write instead.
+#: Names that people may look for here, and what to write instead.
 INSTEAD: dict[str, str] = {}
-#: Definitions that DuckDB gets before it evaluates anything, for what would be long to write out each time.
+#: Definitions that DuckDB gets before it evaluates anything, for texts that would be long to repeat.
 MACROS: dict[str, str] = {}
 
 
@@ -108,7 +109,7 @@ def function(
     safe: bool = False,
     stricter: bool = False,
 ) -> None:
-    """Put an entry on the list."""
+    """Add an entry to the list."""
     least = len(takes) if least is None else least
     entry = ScalarFunction(
         names, tuple(takes), gives, duckdb, least, rest, form, tuple(map(tuple, edges)), made_up, ulps, safe, stricter
@@ -127,25 +128,25 @@ def unit_of(call: exp.Anonymous) -> exp.Column | None:
 
 
 def without_units(tree: exp.Expr) -> exp.Expr:
-    """The tree itself, in which units are bare words and no columns any more."""
+    """The tree itself, in which units are bare words and no longer columns."""
     for unit in [found for call in tree.find_all(exp.Anonymous) if (found := unit_of(call)) is not None]:
         unit.replace(exp.var(unit.name))
     return tree
 
 
 def node(kind: type[exp.Expr], name: str, *parts: str) -> None:
-    """Say that nodes of a kind are calls of an entry, with these parts as arguments; by default both sides."""
+    """Declare that nodes of a kind are calls of an entry, with these parts as arguments; by default both sides."""
     wanted = parts or ("this", "expression")
     NODES[kind] = lambda found: (name, [found.args[part] for part in wanted if found.args.get(part) is not None])
 
 
 def suggest_instead(fix: str, *names: str) -> None:
-    """Say what to write instead of functions that are not on the list."""
+    """Register what to write instead of functions that are not on the list."""
     INSTEAD.update(dict.fromkeys(names, fix))
 
 
 def macro(head: str, body: str) -> None:
-    """Let DuckDB know a definition of ours, such as pw_name(x); entries call it by that name."""
+    """Define a macro in DuckDB, such as pw_name(x); entries call it by that name."""
     MACROS[head] = body
 
 
@@ -155,14 +156,14 @@ def same_type(position: int = 0) -> Callable[[Sequence[TypedSql]], pa.DataType]:
 
 
 def duckdb_call(name: str) -> Translation:
-    """A function of DuckDB's that takes the same arguments, however many."""
+    """A function of DuckDB that takes the same arguments, however many."""
     return lambda arguments, kind: f"{name}({', '.join(a.sql for a in arguments)})"
 
 
 def error_call(message: str, fix: str = "") -> str:
-    """DuckDB's text for an error with a sentence of ours, for a branch that only bad values reach."""
+    """DuckDB's text for an error with our sentence, for a branch that only bad values reach."""
     return f"error({duckdb_text(f'{MARK}{message}; {fix}' if fix else f'{MARK}{message}')})"
 
 
-#: How the host knows a sentence of ours among DuckDB's.
+#: The mark by which the host recognises our sentences among DuckDB's.
 MARK = "panewise: "

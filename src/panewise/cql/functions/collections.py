@@ -31,7 +31,7 @@ def _inner(arguments: Sequence[TypedSql]) -> pa.DataType:
 
 
 def _element(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
-    """An element by its number from zero; there must be one."""
+    """An element by its number from zero; an element that does not exist is an error."""
     array, place = arguments
     bad = error_call(f"{array.text}[{place.text}] is beyond the array", "use GET, which gives NULL")
     return (
@@ -42,7 +42,7 @@ def _element(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
 
 
 def _element_at(otherwise: str) -> Translation:
-    """An element by its number from one, or from the end; no element is called 0."""
+    """An element by its number from one, or from the end; the number 0 is an error."""
 
     def translate(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
         array, place = (a.sql for a in arguments)

@@ -46,7 +46,7 @@ def _in_list(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
 
 function("IN", takes=[ALIKE, ALIKE], rest=True, gives=BOOLEAN, duckdb=_in_list, form="({0} IN ({1}))", safe=True)
 NODES[exp.In] = lambda found: ("IN", [found.this, *found.expressions])
-# Each bound meets the value in a type of its own.
+# Each bound has a common type with the value of its own.
 NODES[exp.Between] = lambda found: (
     "AND",
     [
@@ -57,7 +57,7 @@ NODES[exp.Between] = lambda found: (
 
 
 def _lazy(symbol: str, decides: str, decided: str) -> Translation:
-    """AND and OR that leave a side alone where those before it decide, so that these may guard it."""
+    """AND and OR that skip a side if those before it decide, so that these may guard it."""
 
     def translate(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
         sides = [a.sql for a in arguments]

@@ -1,4 +1,4 @@
-"""Functions that choose among values: IF, COALESCE and their kin. CASE is read by the translator."""
+"""Functions that choose among values: IF, COALESCE and similar ones. The translator handles CASE."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from panewise.cql.functions.kinds import ALIKE, ANY, COMPARABLE, CONDITION, FRAC
 
 
 def _null_if(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
-    """The first value, unless both are equal in the type where they meet."""
+    """The first value, unless both are equal in their common type."""
     a, b = arguments
     both = wider_type(a.type, b.type)
     return f"CASE WHEN {cast(a, both)} = {cast(b, both)} THEN NULL ELSE {a.sql} END"
 
 
 def _extreme(name: str) -> Translation:
-    """The greatest or the least. DuckDB takes the sign of a zero that is a FLOAT away, of one that is a DOUBLE not."""
+    """The greatest or the least. DuckDB removes the sign of a zero of type FLOAT, but not of type DOUBLE."""
 
     def translate(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
         return f"{name}({', '.join(cast(a, DOUBLE) if kind == FLOAT else a.sql for a in arguments)})"

@@ -1,4 +1,4 @@
-"""Dates and times written out by a pattern, which is a literal, and read from text."""
+"""Dates and times formatted by a pattern, which is a literal, and parsed from text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from panewise.cql.functions.catalogue import TypedSql, function, suggest_instead
 from panewise.cql.functions.kinds import CONSTANT, DAY, INSTANT, LONG
 
 _PIECE = re.compile(r"'(?:[^']|'')*'|([A-Za-z])\1*|.", re.DOTALL)
-#: Letters of a pattern, and DuckDB's text for what they mean of {0}.
+#: Letters of a pattern, and DuckDB's text for them, with {0} for the value.
 _MEANINGS = {
     "yyyy": "lpad(CAST(year({0}) AS VARCHAR), 4, '0')",
     "yy": "lpad(CAST(year({0}) % 100 AS VARCHAR), 2, '0')",
@@ -44,7 +44,7 @@ _MEANINGS = {
 
 
 def _format_moment(moment: str, pattern: str) -> str:
-    """DuckDB's text for a moment, written by a pattern."""
+    """DuckDB's text for a moment, formatted by a pattern."""
     pieces = []
     for found in _PIECE.finditer(pattern):
         text = found[0]

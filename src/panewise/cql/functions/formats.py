@@ -1,4 +1,4 @@
-"""Numbers and other values written out by a format, which is a literal."""
+"""Numbers and other values formatted by a format, which is a literal."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ function(
 # ---- FORMAT_STRING -------------------------------------------------------------------------------------------------
 
 _DIRECTIVE = re.compile(r"%(?P<flags>[-+ 0,(#]*)(?P<width>\d+)?(?:\.(?P<places>\d+))?(?P<letter>[a-zA-Z%])")
-#: Digits of a fraction as Java writes them: of its shortest decimal number, halves upwards.
+#: Digits of a fraction as Java writes them: those of its shortest decimal number, rounded half up.
 macro("pw_fixed(x)", "CAST(CAST(abs(x) AS VARCHAR) AS DECIMAL(38, 17))")
 #: Java counts a letter beyond the first 65,536 twice.
 macro("pw_width(s)", r"length(s) + length(regexp_replace(s, '[\x{0}-\x{FFFF}]', '', 'g'))")
@@ -56,7 +56,7 @@ macro("pw_width(s)", r"length(s) + length(regexp_replace(s, '[\x{0}-\x{FFFF}]', 
 
 @dataclass(frozen=True)
 class _Directive:
-    """One place of a format that a value goes to."""
+    """One place of a format that is replaced by a value."""
 
     flags: str
     width: int
@@ -64,7 +64,7 @@ class _Directive:
     letter: str
 
     def format_value(self, value: TypedSql) -> str:
-        """The text of a value, as wide as it must be."""
+        """The text of a value, padded to its width."""
         wanted = {"s": (STRING, BOOLEAN, FLOAT, DOUBLE, *INTEGERS), "d": INTEGERS, "f": (FLOAT, DOUBLE)}
         if value.type not in wanted[self.letter]:
             raise BindProblem(f"%{self.letter} does not take {type_name(value.type)}", fix="cast it to STRING, use %s")
@@ -104,7 +104,7 @@ class _Directive:
 
 
 def _parts(text: str) -> Iterator[str | _Directive]:
-    """What stands in a format, piece by piece."""
+    """The parts of a format."""
     place = 0
     for found in _DIRECTIVE.finditer(text):
         yield _text_between(text, place, found.start())
@@ -140,7 +140,7 @@ def _format_string(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
     return " || ".join(pieces) or "''"
 
 
-#: Whatever a format can say something about; each directive looks at its own value.
+#: Any type that a format can contain; each directive checks its own value.
 _VALUE = ArgumentKind("a value", lambda given: given, (STRING,))
 function(
     "FORMAT_STRING",

@@ -1,4 +1,4 @@
-"""Digests, and other spellings of bytes and text."""
+"""Digests, and other encodings of bytes and text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ function("BASE64", takes=[TEXT_ONLY], gives=STRING, duckdb="pw_base64(encode({0}
 function(
     "UNBASE64", takes=[TEXT_ONLY], gives=BINARY, duckdb="from_base64({0})", made_up=False, edges=[("'YWJj'",), ("''",)]
 )
-#: Java writes a space as a plus, leaves stars alone and spells tildes.
+#: Java writes a space as a plus, keeps stars and encodes tildes.
 function(
     "URL_ENCODE",
     takes=[TEXT],

@@ -1,4 +1,4 @@
-"""Kinds of arguments: which types an entry takes in a place, and what type a value is brought to there."""
+"""Kinds of arguments: which types an entry takes in a place, and to which type a value is converted there."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ DECIMALS = (pa.decimal128(4, 2), pa.decimal128(20, 5), pa.decimal128(38, 18))
 
 @dataclass(frozen=True)
 class ArgumentKind:
-    """`fit` gives the type a value of another type is brought to, or None; `samples` are what tests try.
+    """`fit` gives the type to which a value of another type is converted, or None; `samples` are the types that tests
+    try.
 
-    Arguments of kinds that are `alike` are brought to one common type, or `kept` as they are if only there is one. A
-    `constant` must be a literal.
+    Arguments of kinds that are `alike` are converted to one common type, or `kept` as they are if a common type exists.
+    A `constant` must be a literal.
     """
 
     name: str
@@ -61,7 +62,7 @@ def _atom(kind: pa.DataType) -> bool:
 def _kind(
     name: str, to: pa.DataType, *samples: pa.DataType, from_: Callable[[pa.DataType], bool] = lambda _: False
 ) -> ArgumentKind:
-    """Values of one type, and of others that Spark turns into it unasked."""
+    """Values of one type, and of others that Spark converts to it implicitly."""
     return ArgumentKind(name, lambda given: to if given in (to, NULL) or from_(given) else None, samples or (to,))
 
 
@@ -81,14 +82,14 @@ WHOLE = _kind("a whole number", INT, INT, BIGINT, from_=_whole)
 COUNT = _kind("a whole number that is no BIGINT", INT, INT, SMALLINT, from_=lambda k: k in (TINYINT, SMALLINT))
 LONG = _kind("a whole number", BIGINT, INT, BIGINT, from_=_whole)
 REAL = _kind("a number", DOUBLE, *NUMBERS, from_=is_number)
-#: Text; whatever is one value becomes text as CAST makes it.
+#: Text; any single value becomes text as by CAST.
 TEXT = _kind("text", STRING, STRING, BIGINT, DOUBLE, BOOLEAN, DATE, from_=_atom)
-#: Text that is text already.
+#: Text only; other types are not converted.
 TEXT_ONLY = _kind("text", STRING)
 BYTES = _kind("bytes", BINARY)
 DAY = _kind("a date", DATE, DATE, TIMESTAMP, TIMESTAMP_NTZ, STRING, from_=lambda k: is_moment(k) or k == STRING)
 MOMENT = _any_of("a timestamp", is_moment, TIMESTAMP, TIMESTAMP, TIMESTAMP_NTZ)
-#: A moment as Spark's TIMESTAMP, whatever it was.
+#: A moment as Spark's TIMESTAMP, whatever its type was.
 DATE_ONLY = _kind("a date", DATE)
 DAY_SPAN = _kind("an interval of days", DAYS)
 TIME_SPAN = _kind("an interval", SPAN, from_=lambda k: k == DAYS)
@@ -108,11 +109,11 @@ ARRAY = _any_of("an array", is_array, pa.list_(INT), pa.list_(INT), pa.list_(STR
 MAP = _any_of("a map", lambda k: bool(pa.types.is_map(k)), pa.map_(STRING, INT), pa.map_(STRING, INT))
 STRUCT = _any_of("a struct", lambda k: bool(pa.types.is_struct(k)), NULL, pa.struct([("a", INT), ("b", STRING)]))
 
-#: Arguments that are brought to the type in which all of them meet.
+#: Arguments that are converted to their common type.
 ALIKE = ArgumentKind("a value", lambda given: given, (*ATOMS, BINARY), alike=True)
 #: Arguments that can be compared.
 COMPARABLE = replace(ALIKE, kept=True)
-#: Arguments that meet in a type without text being read.
+#: Arguments that have a common type without parsing text.
 NOT_TEXT = replace(
     ALIKE,
     fit=lambda given: given if given != STRING else None,
@@ -127,7 +128,7 @@ FRACTIONS_ALIKE = ArgumentKind(
     (FLOAT, DOUBLE),
     alike=True,
 )
-#: A format, a unit or a pattern that must be known before any row is.
+#: A format, a unit or a pattern that must be known before any row.
 CONSTANT = ArgumentKind("a text in quotes", lambda given: STRING if given == STRING else None, (STRING,), constant=True)
 CONSTANT_WHOLE = ArgumentKind(
     "a whole number that is written out", lambda given: INT if given in (INT, NULL) else None, (INT,), constant=True

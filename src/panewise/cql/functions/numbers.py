@@ -1,4 +1,4 @@
-"""Functions of numbers. What mathematics leaves undefined is NULL for logarithms and NaN elsewhere."""
+"""Functions of numbers. Where a function is undefined, logarithms give NULL and the others NaN."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ macro("pw_log(b, x)", "CASE WHEN b = 1 AND x = 1 THEN CAST('NaN' AS DOUBLE) ELSE
 function("LOG", takes=[REAL, REAL], gives=DOUBLE, duckdb="pw_log({0}, {1})", ulps=_NEAR)
 function("LOG2", takes=[REAL], gives=DOUBLE, duckdb="CASE WHEN {0} > 0 THEN log2({0}) END", ulps=_NEAR)
 function("LOG10", takes=[REAL], gives=DOUBLE, duckdb="CASE WHEN {0} > 0 THEN log10({0}) END", ulps=_NEAR)
-#: 1 + x loses digits of x, but it loses the same ones twice.
+#: 1 + x loses digits of x, but the same ones twice.
 macro(
     "pw_log1p(x)",
     "CASE WHEN x <= -1 THEN NULL WHEN 1 + x = 1 OR isinf(x) THEN x ELSE ln(1 + x) * (x / ((1 + x) - 1)) END",
@@ -39,7 +39,7 @@ function("LOG1P", takes=[REAL], gives=DOUBLE, duckdb="pw_log1p({0})", ulps=4)
 
 function("SQRT", takes=[REAL], gives=DOUBLE, duckdb="CASE WHEN {0} < 0 THEN CAST('NaN' AS DOUBLE) ELSE sqrt({0}) END")
 function("CBRT", takes=[REAL], gives=DOUBLE, duckdb="cbrt({0})", ulps=_NEAR)
-#: C says that 1 to any power is 1, Java that nothing is known of 1 to an infinite power.
+#: In C 1 to any power is 1; in Java 1 to an infinite power is NaN.
 macro(
     "pw_power(x, y)",
     """CASE WHEN x IS NULL OR y IS NULL THEN NULL
@@ -68,7 +68,7 @@ for _name in ("ASIN", "ACOS"):
     function(_name, takes=[REAL], gives=DOUBLE, duckdb=_inside, ulps=_NEAR)
 for _name, _other in {"COT": "tan", "SEC": "cos", "CSC": "sin"}.items():
     function(_name, takes=[REAL], gives=DOUBLE, duckdb=f"1 / {_other}({{0}})", ulps=_NEAR)
-#: The sign of a zero does not count.
+#: The sign of a zero is ignored.
 macro("pw_atan2(y, x)", "atan2(CASE WHEN y = 0 THEN 0 ELSE y END, CASE WHEN x = 0 THEN 0 ELSE x END)")
 function("ATAN2", takes=[REAL, REAL], gives=DOUBLE, duckdb="pw_atan2({0}, {1})", ulps=_NEAR)
 

@@ -1,4 +1,5 @@
-"""LIKE and regular expressions. A regular expression is a literal, so that what it means is known before any row is."""
+"""LIKE and regular expressions. A regular expression is a literal, so that it can be translated before any row is
+read."""
 
 from __future__ import annotations
 
@@ -67,7 +68,7 @@ NODES[exp.Escape] = lambda found: (
 
 
 def _search(template: str) -> Translation:
-    """A search that only asks whether or what: {0} is the text, {p} the pattern, {g} the group."""
+    """A search that returns whether there is a match or its text: {0} is the text, {p} the pattern, {g} the group."""
 
     def translate(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
         text, pattern, *group = arguments
@@ -140,7 +141,7 @@ def _register_regex(
 
 #: A group that took no part in a match is empty.
 _EACH = "list_transform(regexp_extract_all({0}, {p}, {g}), lambda found: coalesce(found, ''))"
-#: Words end elsewhere in Java where letters are not those of ASCII; such texts fail.
+#: In Java words end at other places around letters beyond ASCII; such texts fail.
 _WORD = ("'  padded  pad'", r"r'\bpad\b'")
 
 

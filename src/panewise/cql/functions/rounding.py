@@ -35,12 +35,12 @@ function("RINT", takes=[REAL], gives=DOUBLE, duckdb="round_even({0}, 0)")
 
 
 def _digits(arguments: Sequence[TypedSql]) -> int:
-    """How many digits after the point are left; before it, where it is negative."""
+    """How many digits after the point remain; before the point, if negative."""
     return int(arguments[1].literal) if len(arguments) > 1 else 0
 
 
 def _type(arguments: Sequence[TypedSql]) -> pa.DataType:
-    """A decimal may get one more digit before the point, and has no more after it than it had."""
+    """The result type: a decimal may get one more digit before the point, and has no more after it than before."""
     kind, digits = arguments[0].type, _digits(arguments)
     if not pa.types.is_decimal(kind):
         return kind
@@ -49,8 +49,8 @@ def _type(arguments: Sequence[TypedSql]) -> pa.DataType:
     return pa.decimal128(min(whole + scale, 38), scale)
 
 
-#: Decimals that were rounded half away from zero, made even where they were half way; a unit is what the last digit is
-#: worth.
+#: Makes decimals that were rounded half away from zero even if they were half way; a unit is the value of the last
+#: digit.
 macro(
     "pw_even(x, rounded, unit)",
     """CASE WHEN abs(rounded - x) * 2 = unit AND rounded % (2 * unit) <> 0 THEN rounded - sign(x) * unit
@@ -72,7 +72,7 @@ def _round(even: bool) -> Translation:
             return a.sql if digits >= 0 else exact(f"CAST({a.sql} AS DECIMAL(38, 0))", max(digits, -37))
         if pa.types.is_decimal(kind):
             return a.sql if digits >= a.type.scale else exact(a.sql, max(digits, -37))
-        # Not the number itself is rounded but the digits that show it: 2.675 is less than it seems.
+        # The digits that are shown are rounded, not the exact number: 2.675 is stored as slightly less.
         shown = f"CAST(CAST({a.sql} AS DOUBLE) AS VARCHAR)"
         fine, coarse = f"CAST({shown} AS DECIMAL(38, 22))", f"CAST({shown} AS DECIMAL(38, 0))"
         small = f"CAST(CAST({exact(fine, digits)} AS VARCHAR) AS DOUBLE)"

@@ -1,4 +1,4 @@
-"""Values as text and text as values, the way Java and Spark spell them, in DuckDB's words."""
+"""Values as text and text as values, in the spelling of Java and Spark, as DuckDB SQL."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pyarrow as pa
 from panewise.cql.data_types import INTEGERS, TIMESTAMP, duckdb_type, is_fraction
 from panewise.cql.functions.catalogue import macro
 
-#: What Spark trims before it reads a value: blanks and control characters.
+#: The characters that Spark trims before it reads a value: blanks and control characters.
 _BLANKS = "[\\x00-\\x20\\x7f]*"
 _WHOLE = "[+-]?[0-9]+"
 _POINT = "[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?"
@@ -28,7 +28,7 @@ def float_text(sql: str) -> str:
 def double_text(sql: str, digits: str = "") -> str:
     """A DOUBLE as Java shows it: 1.5E10, 0.001, NaN, -Infinity.
 
-    DuckDB's digits are the shortest that mean the number; where the point stands is what differs.
+    DuckDB also gives the shortest digits of the number; only the place of the point differs.
     """
     shown = f"CAST({sql} AS VARCHAR)"
     size = f"abs({sql})"
@@ -40,7 +40,7 @@ def double_text(sql: str, digits: str = "") -> str:
 
 
 def number_of_text(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool, otherwise: str) -> str:
-    """A number that a text spells; whole numbers have no point and no exponent."""
+    """The number that a text contains; whole numbers have no point and no exponent."""
     trimmed = f"regexp_replace({sql}, '^{_BLANKS}|{_BLANKS}$', '', 'g')"
     name = f"{'TRY_' if lenient else ''}CAST"
     if is_fraction(to):
@@ -52,7 +52,7 @@ def number_of_text(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool,
     else:
         form, large = _WHOLE, "FALSE"
         if to not in INTEGERS:
-            # DuckDB reads digits with an exponent into decimals that have no room for them.
+            # DuckDB reads digits with an exponent into decimals that are too small for them.
             form = _POINT
             large = (
                 f"CASE WHEN contains(lower({trimmed}), 'e') THEN abs(TRY_CAST({trimmed} AS DOUBLE)) >= "
@@ -64,15 +64,16 @@ def number_of_text(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool,
 
 
 def date_of_text(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool, otherwise: str) -> str:
-    """A date: a year, a month and a day, of which the end may be left out; what follows a T or a blank is not read."""
+    """A date: a year, a month and a day, of which the last parts may be missing; text after a T or a blank is
+    ignored."""
     parts = f"regexp_extract({sql}, '^{_BLANKS}{_YEAR_MONTH_DAY}(?:[ T].*)?)?)?{_BLANKS}$', ['y', 'm', 'd'])"
     return f"pw_date({sql}, {parts}, {otherwise})"
 
 
 def moment_of_text(sql: str, given: pa.DataType, to: pa.DataType, lenient: bool, otherwise: str) -> str:
-    """A timestamp: a date, a clock of which the end may be left out, and an offset; in UTC where there is none.
+    """A timestamp: a date, a time of which the last parts may be missing, and an offset; without an offset in UTC.
 
-    Without a zone, a timestamp is what the clock shows, wherever that is.
+    A timestamp without a zone is local time in an unknown place.
     """
     names = "['y', 'm', 'd', 'h', 'n', 's', 'f', 'sign', 'zh', 'zm']"
     parts = f"regexp_extract({sql}, '^{_BLANKS}{_YEAR_MONTH_DAY}{_CLOCK}[ ]?{_ZONE})?)?{_BLANKS}$', {names})"

@@ -11,7 +11,7 @@ from panewise.cql.data_types import BOOLEAN, INT, STRING
 from panewise.cql.functions.catalogue import NODES, TypedSql, error_call, function, macro, node, suggest_instead
 from panewise.cql.functions.kinds import BYTES, LONG, TEXT, WHOLE
 
-#: Letters that become several in upper case, which DuckDB leaves as they are.
+#: Letters that become several letters in upper case; DuckDB does not change them.
 _WIDE = "ßŉǰΐΰևẖẗẘẙẚὐὒὔὖᾀᾁᾂᾃᾄᾅᾆᾇᾈᾉᾊᾋᾌᾍᾎᾏᾐᾑᾒᾓᾔᾕᾖᾗᾘᾙᾚᾛᾜᾝᾞᾟᾠᾡᾢᾣᾤᾥᾦᾧᾨᾩᾪᾫᾬᾭᾮᾯᾲᾳᾴᾶᾷᾼῂῃῄῆῇῌῒΐῖῗῢΰῤῦῧῲῳῴῶῷῼﬀﬁﬂﬃﬄﬅﬆﬓﬔﬕﬖﬗ"
 
 
@@ -22,13 +22,13 @@ def _expand_letters(text: str) -> str:
 
 
 macro("pw_upper(s)", f"CASE WHEN regexp_matches(s, '[{_WIDE}]') THEN upper({_expand_letters('s')}) ELSE upper(s) END")
-#: A capital sigma that ends a word has a small letter of its own, and one letter becomes two.
+#: A capital sigma at the end of a word has its own small letter, and one letter becomes two.
 macro(
     "pw_lower(s)",
     r"""CASE WHEN regexp_matches(s, '[Σİ]')
     THEN lower(regexp_replace(replace(s, 'İ', 'i̇'), '(\pL)Σ(\PL|$)', '\1ς\2', 'g')) ELSE lower(s) END""",
 )
-#: A first letter is not always as in upper case: some letters are two in one.
+#: The title case of a letter is not always its upper case: some characters are two letters in one.
 _TITLES = " ".join(f"WHEN '{letter}' THEN '{letter.title()}'" for letter in f"{_WIDE}ǆǉǌǳ")
 macro("pw_title(c)", f"CASE c {_TITLES} ELSE upper(c) END")
 _CASES = [("'ŉ ﬁ ß İ ΑΣ Σ ΣΑ'",)]
@@ -54,7 +54,7 @@ node(exp.DPipe, "||")
 
 
 def _concat_with_separator(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
-    """Texts that are there, with the first one between them."""
+    """The texts that are not NULL, with the first one between them."""
     separator, *texts = (a.sql for a in arguments)
     return f"CASE WHEN {separator} IS NOT NULL THEN concat_ws({', '.join([separator, *texts])}) END"
 
@@ -63,7 +63,7 @@ function("CONCAT_WS", takes=[TEXT, TEXT], rest=True, gives=STRING, duckdb=_conca
 
 # ---- parts of a text -----------------------------------------------------------------------------------------------
 
-#: The place before which a part begins; one before the text begins takes part of the length.
+#: The place before which a part begins; if it is before the start of the text, the length is reduced.
 _BEFORE = "CASE WHEN p > 0 THEN p - 1 WHEN p < 0 THEN length(s) + p ELSE 0 END"
 macro(
     "pw_substring(s, p, n)",
@@ -117,7 +117,7 @@ NODES[exp.Trim] = lambda found: (
 )
 
 macro("pw_joined(parts, between)", "list_reduce(parts, lambda done, part: done || between || part)")
-#: What stands before the n-th separator, or after the n-th from the end.
+#: The text before the n-th separator, or after the n-th from the end.
 function(
     "SUBSTRING_INDEX",
     takes=[TEXT, TEXT, WHOLE],
