@@ -173,3 +173,10 @@ def test_places_of_states_are_rows() -> None:
     words = columns.identity(4)
     put(words, np.array([2]), states_at(state(columns, (pa.int64(), pa.int64()), [(1, 1), (3, 2)]), np.array([1])))
     assert columns.lower(words).to_pylist() == [None, None, 2.0, None]
+
+
+def test_the_line_through_zero_and_a_far_point_goes_through_zero() -> None:
+    """The squares of x are beyond 2**117 here."""
+    columns = RegrIntercept(pa.int64(), pa.int64()).state_arrays()
+    words = state(columns, (pa.int64(), pa.int64()), [(0, 0), (1, 576460752303418384)])
+    assert abs(columns.lower(words)[1].as_py()) < 2.0**-96

@@ -37,7 +37,9 @@ KINDS: dict[str, pa.Array] = {
 
 def gathered(aggregate: Any, values: pa.Array, slots: list[int] | None = None, size: int = 1) -> Any:
     none = np.zeros(len(values), np.int64)
-    return aggregate.columns().gather(none if slots is None else np.array(slots), Items((values,), none, none), size)
+    return aggregate.state_arrays().gather(
+        none if slots is None else np.array(slots), Items((values,), none, none), size
+    )
 
 
 def estimate(numbers: Any, lg_k: int = 12) -> int:

@@ -151,8 +151,8 @@ def test_what_another_process_asks_for_may_be_refused(live: Live) -> None:
     assert "is no checkpoint of a pipeline" in done.stderr
     # What slips through is refused by the pipeline itself, which goes on.
     identity = live.pipeline._checkpoint.control.request("register", name="sums", text=WIDE, start="backfill")
-    until(lambda: live.pipeline._checkpoint.control.fate(identity) is not None)
-    assert "is taken" in str(live.pipeline._checkpoint.control.fate(identity))
+    until(lambda: live.pipeline._checkpoint.control.request_status(identity) is not None)
+    assert "is taken" in str(live.pipeline._checkpoint.control.request_status(identity))
 
 
 @pytest.mark.slow
@@ -164,8 +164,8 @@ def test_requests_and_commands_that_make_no_sense_stop_nobody(live: Live, caplog
     (control.requests / "00000003.json").write_text('{"id"')
     (control.commands / "1x.json").write_text('{"number": 9, "commands": [{"op": "register"}]}')
     asked = [control.request("dance"), control.request("register", name="q"), control.request("revoke", name=["sums"])]
-    until(lambda: all(control.fate(identity) is not None for identity in asked))
-    told = [str(control.fate(identity)) for identity in asked]
+    until(lambda: all(control.request_status(identity) is not None for identity in asked))
+    told = [str(control.request_status(identity)) for identity in asked]
     assert "op 'dance' is unknown" in told[0]
     assert told[1:] == ["register needs text and start, as text", "revoke needs name, as text"]
     assert "00000001.json' is passed over" in caplog.text

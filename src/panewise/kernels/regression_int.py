@@ -208,7 +208,10 @@ def _less(whole: Pair, a: Pair, b: Pair) -> Pair:
 @register_jitable
 def _exact(near: Pair, wrapped: int) -> Pair:
     """The number that wraps to an int64 and is near a pair."""
-    rounds = np.floor((near[0] + near[1] - np.float64(wrapped)) / _SQUARE + 0.5)
+    apart = plus(near, minus(_to_pair(wrapped)))
+    # Beyond 2**117 the larger half of the pair is only known to 2**64, so the smaller one decides.
+    whole = np.floor(apart[0] / _SQUARE)
+    rounds = whole + np.floor(apart[0] / _SQUARE - whole + apart[1] / _SQUARE + 0.5)
     return _to_pair(wrapped) if rounds == 0 else plus((rounds * _SQUARE, 0.0), _to_pair(wrapped))
 
 

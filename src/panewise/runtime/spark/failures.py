@@ -115,7 +115,7 @@ def _message_text(problem: Exception) -> str:
 def explain_failure(problem: Exception) -> PanewiseError:
     """Spark's reason in our words; Spark's exception stays as the cause."""
     text = _message_text(problem)
-    if ours := re.search(r"panewise\.errors\.(\w*Problem): ([^\n]*)", text):
+    if ours := re.search(r"panewise\.core\.errors\.(\w*Problem): ([^\n]*)", text):
         kind: type[PanewiseError] = getattr(errors, ours[1])
         return kind(ours[2])
     for cause in _CAUSES:

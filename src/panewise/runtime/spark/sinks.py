@@ -147,7 +147,7 @@ class FunctionSink(Sink):
 
 
 #: Results that cannot be computed, and batches that are stopped, are not faults of the sink.
-_NOT_SINK_ERRORS = re.compile(r"panewise\.errors\.|cancelled|Interrupt")
+_NOT_SINK_ERRORS = re.compile(r"panewise\.core\.errors\.|cancelled|Interrupt")
 
 
 @dataclass(frozen=True)
