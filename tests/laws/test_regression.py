@@ -175,8 +175,9 @@ def test_places_of_states_are_rows() -> None:
     assert columns.lower(words).to_pylist() == [None, None, 2.0, None]
 
 
-def test_the_line_through_zero_and_a_far_point_goes_through_zero() -> None:
+@pytest.mark.parametrize("far", [576460752303418384, 576460752303428496])
+def test_the_line_through_zero_and_a_far_point_goes_through_zero(far: int) -> None:
     """The squares of x are beyond 2**117 here."""
     columns = RegrIntercept(pa.int64(), pa.int64()).state_arrays()
-    words = state(columns, (pa.int64(), pa.int64()), [(0, 0), (1, 576460752303418384)])
+    words = state(columns, (pa.int64(), pa.int64()), [(0, 0), (1, far)])
     assert abs(columns.lower(words)[1].as_py()) < 2.0**-96

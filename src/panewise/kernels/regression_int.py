@@ -209,10 +209,10 @@ def _less(whole: Pair, a: Pair, b: Pair) -> Pair:
 def _exact(near: Pair, wrapped: int) -> Pair:
     """The number that wraps to an int64 and is near a pair."""
     apart = plus(near, minus(_to_pair(wrapped)))
-    # Beyond 2**117 the larger half of the pair is only known to 2**64, so the smaller one decides.
-    whole = np.floor(apart[0] / _SQUARE)
-    rounds = whole + np.floor(apart[0] / _SQUARE - whole + apart[1] / _SQUARE + 0.5)
-    return _to_pair(wrapped) if rounds == 0 else plus((rounds * _SQUARE, 0.0), _to_pair(wrapped))
+    # Beyond 2**117 one double cannot count the multiples of 2**64: the smaller half of the pair has its share of them.
+    most = np.floor(apart[0] / _SQUARE)
+    rest = np.floor(apart[0] / _SQUARE - most + apart[1] / _SQUARE + 0.5)
+    return plus(two_sum(most * _SQUARE, rest * _SQUARE), _to_pair(wrapped))
 
 
 @register_jitable
