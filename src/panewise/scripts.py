@@ -33,6 +33,9 @@ class Script:
     bound: BoundScript
     base: Path
 
+    def __repr__(self) -> str:
+        return f"Script(streams={list(self.bound.streams)}, queries={list(self.bound.queries)})"
+
     @property
     def streams(self) -> dict[str, StreamSchema]:
         """The streams that the script declares, by name."""
@@ -105,8 +108,8 @@ def script(source: str | Path, *, base: str | Path | None = None) -> Script:
     ...     CREATE STREAM trades (t BIGINT, symbol STRING, price DOUBLE) TIME t FROM 'csv:trades.csv';
     ...     CREATE QUERY highs AS SELECT symbol, MAX(price) AS high FROM trades [RANGE 60 SLIDE 10] GROUP BY symbol;
     ... ''')
-    >>> list(app.streams), list(app.queries)
-    (['trades'], ['highs'])
+    >>> app
+    Script(streams=['trades'], queries=['highs'])
     """
     path = _path_of(source)
     text = str(source) if path is None else read_text(path)
