@@ -23,6 +23,8 @@ apt = { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install --yes --no-inst
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | column -t -s "$$(printf '\t')"
 
+# The lock has every package that any other needs, so that pip is not asked to find them: it would look at newer releases
+# than the locked ones, and refuse a package with an extra as soon as there is one.
 setup: .venv/ready ## Create .venv with the pinned dependencies and this package
 
 .venv/ready: requirements.lock pyproject.toml
@@ -30,7 +32,7 @@ setup: .venv/ready ## Create .venv with the pinned dependencies and this package
 		|| { echo "Panewise needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
 	@$(PYTHON) -m venv .venv \
 		|| { echo "Python has no venv module: run 'apt-get install python3-venv' as root, then make again"; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
