@@ -114,7 +114,7 @@ def script(source: str | Path, *, base: str | Path | None = None) -> Script:
     path = _path_of(source)
     text = str(source) if path is None else read_text(path)
     folder = Path(base) if base is not None else path.parent if path is not None else Path()
-    return Script(bind(text, folder, HOST), folder)
+    return Script(bind(text, folder), folder)
 
 
 def _path_of(source: str | Path) -> Path | None:

@@ -9,7 +9,7 @@ import pytest
 
 import panewise as pw
 from panewise.core.errors import BindProblem
-from panewise.runtime.local import HOST
+from panewise.cql import bind_query
 
 ROWS = pa.table({"t": [1, 2, 3], "k": [1, 1, 2], "v": [10, 20, 1], "n": [5, 5, 5]})
 
@@ -28,7 +28,9 @@ def test_an_alias_stands_for_what_is_selected() -> None:
 
 def test_an_alias_is_as_good_as_what_it_stands_for() -> None:
     query = "SELECT k, COUNT(*) AS m FROM S [RANGE 4 SLIDE 4] GROUP BY k HAVING {} > 1"
-    one, other = (HOST.read(query.format(said), {"S": pw.StreamSchema(ROWS.schema, "t")}) for said in ("m", "COUNT(*)"))
+    one, other = (
+        bind_query(query.format(said), {"S": pw.StreamSchema(ROWS.schema, "t")}) for said in ("m", "COUNT(*)")
+    )
     assert one == other
 
 

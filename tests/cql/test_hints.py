@@ -10,7 +10,6 @@ import pytest
 import panewise as pw
 from panewise.core.errors import PanewiseWarning
 from panewise.cql import bind_script
-from panewise.runtime.local import HOST
 
 EVENTS = pa.table({"ts": pa.array([0, 60_000_000, 7_200_000_000], pa.timestamp("us", "UTC")), "k": ["a", "b", "a"]})
 HOURLY = "SELECT date_trunc('hour', ts) AS h, COUNT(*) AS n FROM S GROUP BY date_trunc('hour', ts)"
@@ -33,7 +32,7 @@ def test_pools_and_scripts_tell_it_too() -> None:
     with pytest.warns(PanewiseWarning, match="query 'q': DATE_TRUNC"):
         pw.Pool({"S": pw.StreamSchema(EVENTS.schema, "ts", "0 s")}).register("q", HOURLY + " ALLOW UNBOUNDED")
     with pytest.warns(PanewiseWarning, match="query 'query_1': DATE_TRUNC"):
-        bind_script(f"CREATE STREAM S (ts TIMESTAMP) TIME ts; {HOURLY}", HOST.describe)
+        bind_script(f"CREATE STREAM S (ts TIMESTAMP) TIME ts; {HOURLY}")
 
 
 @pytest.mark.parametrize(

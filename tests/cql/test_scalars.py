@@ -16,6 +16,7 @@ import pytest
 
 import panewise as pw
 from panewise.core.scalar import Scalar
+from panewise.cql import scalar_type
 from panewise.cql.functions import FUNCTIONS, INSTEAD
 from panewise.runtime.local import HOST
 from tests.meaning.examples import S
@@ -40,7 +41,7 @@ DIGITS = Context(prec=38)
 
 def value(text: str) -> tuple[Any, pa.DataType]:
     """A scalar without columns, and its type."""
-    kind = HOST.describe(text, {})
+    kind = scalar_type(text, {})
     (found,) = HOST.evaluate([Scalar(text, (), kind)], pa.table({"row": [0]}))
     return found[0].as_py(), kind
 

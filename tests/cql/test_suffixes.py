@@ -7,7 +7,6 @@ import pytest
 import panewise as pw
 from panewise.core.errors import SyntaxProblem
 from panewise.cql import bind_script, parse_query
-from panewise.runtime.local import HOST
 
 
 def test_istream_on_one_side_of_a_union_is_refused() -> None:
@@ -21,4 +20,4 @@ def test_a_suffix_in_a_view_is_not_dropped_silently() -> None:
       CREATE VIEW tally AS SELECT COUNT(*) AS n FROM S [RANGE 1 SLIDE 1] EMIT EMPTY;
       SELECT n FROM tally"""
     with pytest.raises(pw.PanewiseError, match="EMIT EMPTY cannot stand in a view"):
-        bind_script(script, HOST.describe)
+        bind_script(script)

@@ -12,7 +12,6 @@ import panewise as pw
 from panewise.core.errors import PanewiseError
 from panewise.cql import bind_query, bind_script, parse_query, parse_script
 from panewise.cql.limits import MAX_CHARACTERS, MAX_DEPTH, MAX_OPERATORS, MAX_SELECTS, MAX_WORDS
-from panewise.runtime.local import HOST
 
 STREAMS = {"S": pw.StreamSchema(pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64())]), "t", 0)}
 FROM = "FROM S [RANGE 20 SLIDE 5] GROUP BY k"
@@ -42,7 +41,7 @@ def test_ten_thousand_of_anything_are_refused_at_once(text: Callable[[int], str]
     written = text(10_001)
     start = time.process_time()
     with pytest.raises(PanewiseError) as caught:
-        bind_query(written, STREAMS, HOST.describe)
+        bind_query(written, STREAMS)
     assert time.process_time() - start < 2
     assert caught.value.fix
     assert caught.value.place is not None
@@ -62,7 +61,7 @@ def test_ten_thousand_of_anything_are_refused_at_once(text: Callable[[int], str]
 )
 def test_a_statement_beyond_a_bound_is_refused_by_it(message: str, text: str) -> None:
     with pytest.raises(PanewiseError, match=message):
-        bind_query(text, STREAMS, HOST.describe)
+        bind_query(text, STREAMS)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +75,7 @@ def test_a_statement_beyond_a_bound_is_refused_by_it(message: str, text: str) ->
     ],
 )
 def test_a_statement_within_the_bounds_is_read(kind: str, count: int) -> None:
-    bind_query(TEXTS[kind](count), STREAMS, HOST.describe)
+    bind_query(TEXTS[kind](count), STREAMS)
 
 
 def test_a_long_list_and_many_statements_are_no_long_row() -> None:
@@ -105,11 +104,11 @@ def test_views_that_read_each_other_are_refused_before_they_are_written_out(view
     with pytest.raises(
         PanewiseError, match=f"views written out the query has more than {MAX_SELECTS} SELECTs"
     ) as caught:
-        bind_script(views_over(view, 150), HOST.describe)
+        bind_script(views_over(view, 150))
     assert time.process_time() - start < 10
     assert caught.value.place is not None
 
 
 def test_views_within_the_bounds_are_read() -> None:
     script = views_over(DOUBLED, 5) + "CREATE QUERY q AS SELECT v FROM V4;"
-    assert bind_script(script, HOST.describe).queries["q"].alone.count("SELECT") == 32
+    assert bind_script(script).queries["q"].alone.count("SELECT") == 32

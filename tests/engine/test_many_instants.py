@@ -10,8 +10,8 @@ import pytest
 
 import panewise as pw
 from panewise import window
-from panewise.algebra import Windowed, default_host
-from panewise.reference import bind_inputs
+from panewise.algebra import Windowed
+from panewise.cql import bind_inputs
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
 FAR = 10**10
@@ -96,7 +96,7 @@ def test_nobody_waits_for_billions_of_instants_of_a_standing_query(kind: str, wa
 
 
 def test_every_window_is_among_the_kinds() -> None:
-    bound = [bind_inputs(query, {"S": rows(0)}, "t", default_host())[0] for query in KINDS.values()]
+    bound = [bind_inputs(query, {"S": rows(0)}, "t")[0] for query in KINDS.values()]
     met = {type(node.window) for query in bound for node in query.root.walk() if isinstance(node, Windowed)}
     kinds = {each for each in vars(window).values() if isinstance(each, type) and issubclass(each, window.Window)}
     assert {kind for kind in kinds if not kind.__abstractmethods__} <= met

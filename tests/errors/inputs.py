@@ -10,7 +10,6 @@ import panewise as pw
 from panewise import window
 from panewise.core.time import Domain, Duration, Instant
 from panewise.cql import bind_query
-from panewise.runtime.local import HOST
 
 #: Integer time.
 S = pa.table(
@@ -43,7 +42,7 @@ NAMES: dict[str, Any] = {
     "Duration": Duration,
     "E": E,
     "Instant": Instant,
-    "QUERY": bind_query(COUNT, {"S": STREAMS["S"].schema}, HOST.describe),
+    "QUERY": bind_query(COUNT, {"S": STREAMS["S"].schema}),
     "S": S,
     "STREAMS": STREAMS,
     "T": T,

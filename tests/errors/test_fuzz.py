@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from panewise.core.errors import PanewiseError
 from panewise.cql import bind_query, bind_script
-from panewise.runtime.local import HOST, run
+from panewise.runtime.local import run
 from tests.errors.inputs import STREAMS
 
 #: Warnings are words of our own, too.
@@ -103,7 +103,7 @@ def check(problem: PanewiseError) -> None:
 @given(mutated(QUERIES))
 def test_a_query_is_bound_or_refused(text: str) -> None:
     try:
-        bind_query(text, SCHEMAS, HOST.describe)
+        bind_query(text, SCHEMAS)
     except PanewiseError as problem:
         check(problem)
 
@@ -122,7 +122,7 @@ def test_a_query_is_answered_or_refused(text: str) -> None:
 @given(mutated((SCRIPT,)))
 def test_a_script_is_bound_or_refused(text: str) -> None:
     try:
-        bind_script(text, HOST.describe)
+        bind_script(text)
     except PanewiseError as problem:
         check(problem)
 
@@ -131,6 +131,6 @@ def test_a_script_is_bound_or_refused(text: str) -> None:
 @given(st.text(max_size=40) | st.lists(noise, max_size=12).map(" ".join))
 def test_noise_is_refused(text: str) -> None:
     try:
-        bind_script(text, HOST.describe)
+        bind_script(text)
     except PanewiseError as problem:
         check(problem)

@@ -21,7 +21,7 @@ import pytest
 from panewise.core.errors import PanewiseError
 from panewise.cql import bind_script
 from panewise.engine import Pool
-from panewise.runtime.local import HOST, run
+from panewise.runtime.local import run
 from tests.errors.inputs import NAMES, STREAMS
 
 CASES = Path(__file__).parent / "cases"
@@ -29,7 +29,7 @@ CASE = re.compile(r"^### (?P<name>[^\n]+)\n(?P<input>.*?)\n---\n(?P<message>[^\n
 RUN: dict[str, Callable[[str], object]] = {
     "query": lambda text: run(text, STREAMS),
     "pool": lambda text: Pool({name: stream.schema for name, stream in STREAMS.items()}).register("q", text),
-    "script": lambda text: bind_script(text, HOST.describe),
+    "script": lambda text: bind_script(text),
     "python": lambda text: eval(text, dict(NAMES)),
 }
 #: Words of our own machinery, which no user has heard of.

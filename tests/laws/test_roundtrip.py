@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
-from panewise.algebra import default_host
 from panewise.core.time import UNITS, Boundary, Duration
-from panewise.cql import parse_query, parse_script, render
+from panewise.cql import bind_query, parse_query, parse_script, render
 from panewise.cql.clauses.frame_parser import CHOICES, SCHEMES, SPANS
 from panewise.cql.clauses.frame_syntax import (
     BetweenSyntax,
@@ -322,7 +321,7 @@ def test_written_queries_survive(text: str) -> None:
     again = render(query)
     assert parse_query(again) == query
     assert render(parse_query(again)) == again
-    assert default_host().read(again, STREAMS) == default_host().read(text, STREAMS)
+    assert bind_query(again, STREAMS) == bind_query(text, STREAMS)
 
 
 @pytest.mark.parametrize(
@@ -345,10 +344,10 @@ def test_a_comparison_that_says_from_precedes_no_window(text: str) -> None:
 @pytest.mark.parametrize("text", [text for text in PAPERS if "[FRAME" in text])
 def test_bound_frames_say_what_they_are(text: str) -> None:
     """The clause that a spec writes is read as the same spec."""
-    bound = default_host().read(text, STREAMS)
+    bound = bind_query(text, STREAMS)
     assert bound.framed_node is not None
     shown = bound.framed_node.frame.text(bound.domain).replace("S.", "")
-    again = default_host().read(f"SELECT * FROM S [{shown}]", STREAMS)
+    again = bind_query(f"SELECT * FROM S [{shown}]", STREAMS)
     assert again.framed_node == bound.framed_node
 
 
@@ -356,12 +355,12 @@ def test_bound_frames_say_what_they_are(text: str) -> None:
 @given(WINDOWS, st.sampled_from(["i", "k", "v + 1", "COUNT(*)", "SUM(v) - MIN(v)"]))
 def test_bound_queries_survive(window: Spec, item: str) -> None:
     text = f"SELECT {item} FROM S {window.cql}"
-    bound = default_host().read(text, STREAMS)
-    assert default_host().read(render(parse_query(text)), STREAMS) == bound
+    bound = bind_query(text, STREAMS)
+    assert bind_query(render(parse_query(text)), STREAMS) == bound
     (windowed,) = bound.windows
     shown = f"SELECT {item} FROM S [{windowed.window.text(bound.domain)}]"
     if "`" not in shown:
-        assert default_host().read(shown, STREAMS) == bound
+        assert bind_query(shown, STREAMS) == bound
 
 
 def test_a_script_survives() -> None:

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
-from panewise.algebra import default_host, pattern
+from panewise.algebra import pattern
 from panewise.core.schema import StreamSchema
 from panewise.core.time import Boundary
+from panewise.cql import bind_query
 from panewise.window import Pattern
 
 SCHEMA = pa.schema([("t", pa.int64()), ("i", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
@@ -51,7 +52,7 @@ CLAUSES = [(variant, clause) for variant, clauses in VARIANTS.items() for clause
 
 def declared(operator: str, left: str, right: str | None = None) -> Pattern:
     text = OPERATORS[operator].format(emit="", left=left, right=right or left)
-    return pattern(default_host().read(text, STREAMS).root)
+    return pattern(bind_query(text, STREAMS).root)
 
 
 def expected(variant: str, operator: str) -> Pattern:
@@ -73,7 +74,7 @@ def test_table_1(variant: str, clause: str, operator: str) -> None:
 @pytest.mark.parametrize(("variant", "clause"), CLAUSES)
 def test_proposition_6_neutral_operators_inherit_the_pattern_of_their_window(variant: str, clause: str) -> None:
     """Section 4.1, proposition 6."""
-    own = pattern(default_host().read(f"SELECT * FROM S [{clause}]", STREAMS).windows[0])
+    own = pattern(bind_query(f"SELECT * FROM S [{clause}]", STREAMS).windows[0])
     assert {declared(operator, clause) for operator in NEUTRAL} == {own}
 
 
@@ -91,7 +92,7 @@ def test_proposition_9_the_stronger_window_dominates(left: str, right: str) -> N
 def test_proposition_9_query_3_is_weak() -> None:
     """Section 4.4: a join of a landmark and a sliding window, then aggregated, is weak non-monotonic."""
     text = "SELECT S.k, MAX(S.v) FROM S [UNBOUNDED], T [RANGE 6 SLIDE 1] WHERE S.k = T.k GROUP BY S.k"
-    assert pattern(default_host().read(text, STREAMS).root) is WEAK
+    assert pattern(bind_query(text, STREAMS).root) is WEAK
 
 
 # ---- what results do ------------------------------------------------------------------------------------------------
@@ -225,7 +226,7 @@ def test_distinct_values_delete_when_their_youngest_appearance_expires(
     a change of the answer, so the value may stay longer than it was announced.
     """
     came, went = came_and_went("distinct", clause, streams)
-    window = default_host().read(f"SELECT * FROM S [{clause}]", STREAMS).windows[0].window
+    window = bind_query(f"SELECT * FROM S [{clause}]", STREAMS).windows[0].window
     times: dict[tuple[Any, ...], list[int]] = {}
     for item in streams["S"].to_pylist():
         times.setdefault((item["k"], item["v"]), []).append(item["t"])

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
-from panewise.algebra import default_host, pattern
+from panewise.algebra import pattern
 from panewise.core.schema import StreamSchema
+from panewise.cql import bind_query
 from panewise.window import Pattern
 
 Row = dict[str, Any]
@@ -75,7 +76,7 @@ def test_query_2_without_a_window_is_append_only() -> None:
     assert [{name: row[name] for name in READINGS[0]} for row in found.to_pylist()] == warm
     assert set(found.column("sign").to_pylist()) == {1}
     schema = {"Readings": StreamSchema(table(READINGS).schema, "at")}
-    assert pattern(default_host().read(query, schema).root) is Pattern.MONOTONIC
+    assert pattern(bind_query(query, schema).root) is Pattern.MONOTONIC
 
 
 def test_query_2_with_a_window_forgets_after_an_hour() -> None:
@@ -88,7 +89,7 @@ def test_query_2_with_a_window_forgets_after_an_hour() -> None:
         shown = [{name: row[name] for name in READINGS[0]} for row in found if row["w_end"] == end]
         assert sorted(shown, key=str) == sorted(held, key=str)
     schema = {"Readings": StreamSchema(streams["Readings"].schema, "at")}
-    assert pattern(default_host().read(query, schema).root) is Pattern.WEAKEST
+    assert pattern(bind_query(query, schema).root) is Pattern.WEAKEST
     gone = pw.run(query.replace("SELECT", "SELECT DSTREAM"), streams, time="at").column("at").to_pylist()
     assert gone == sorted(gone)
 

@@ -28,12 +28,12 @@ from panewise.algebra import (
     Source,
     Union,
     Windowed,
-    default_host,
 )
 from panewise.algebra.tree import Column
 from panewise.core.scalar import Scalar, column
 from panewise.core.schema import StreamSchema
 from panewise.core.time import Domain, Instant
+from panewise.cql import bind_query
 from panewise.window import NOW, Cumulate, Landmark, Predicate, Rows, Sliding, Window, tumbling
 
 SCHEMA = pa.schema([("t", pa.int64()), ("i", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
@@ -309,5 +309,5 @@ def everywhere(node: Node, apply: Callable[[Node], Node | None]) -> Node:
 @pytest.mark.parametrize("text", QUERIES)
 def test_rewrites_inside_whole_queries_change_nothing(name: str, text: str) -> None:
     """Section 5: an equivalence may be used anywhere in a query."""
-    query = default_host().read(text, {stream: StreamSchema(SCHEMA, "t") for stream in "STU"})
+    query = bind_query(text, {stream: StreamSchema(SCHEMA, "t") for stream in "STU"})
     assert equal(query.root, everywhere(query.root, NAMED[name]))

@@ -23,7 +23,6 @@ from panewise.algebra import Query
 from panewise.core.errors import AggregateProblem, WindowProblem
 from panewise.core.time import Boundary
 from panewise.cql import bind_script
-from panewise.runtime.local import HOST
 from panewise.window import Contents, historical, historical_rows
 
 some = settings(max_examples=60, deadline=None, derandomize=True)
@@ -285,7 +284,7 @@ def test_example_1_2_stocks_whose_volume_passes_a_threshold(minutes: int, thresh
 
 # ---- 1.1.2: the two queries of the Traderbot site -------------------------------------------------------------------
 
-PIPELINE = bind_script((EXAMPLES / "traderbot.cql").read_text(encoding="utf-8"), HOST.describe)
+PIPELINE = bind_script((EXAMPLES / "traderbot.cql").read_text(encoding="utf-8"))
 
 
 def market(seed: int) -> list[Row]:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from panewise.cql import bind_script
 from panewise.plan import explain
-from panewise.runtime.local import HOST
 
 GOLDEN = Path(__file__).parent / "explain.txt"
 OPERATORS = """
@@ -45,7 +44,7 @@ def test_explain_of_frames() -> None:
     """When a frame is known, when it is certain, and what must be waited for."""
     demo = files("panewise.cli").joinpath("demo.cql").read_text(encoding="utf-8")
     declared = demo[: demo.index(";") + 1]
-    queries = bind_script(declared + FRAMES, HOST.describe).queries.values()
+    queries = bind_script(declared + FRAMES).queries.values()
     said = "\n\n".join(explain(q.name, q.query) for q in queries) + "\n"
     golden = GOLDEN.with_name("explain_frames.txt")
     if os.environ.get("REGENERATE"):
@@ -55,7 +54,7 @@ def test_explain_of_frames() -> None:
 
 def test_explain_says_what_it_said() -> None:
     script = files("panewise.cli").joinpath("demo.cql").read_text(encoding="utf-8") + OPERATORS
-    queries = bind_script(script, HOST.describe).queries.values()
+    queries = bind_script(script).queries.values()
     said = "\n\n".join(explain(q.name, q.query) for q in queries) + "\n"
     if os.environ.get("REGENERATE"):
         GOLDEN.write_text(said, encoding="utf-8")

@@ -18,7 +18,6 @@ import pytest
 import panewise as pw
 from panewise.core.decoding import decode_table
 from panewise.cql import bind_script
-from panewise.runtime.local import HOST
 from panewise.runtime.local.files import read
 
 COLUMNS: dict[str, list[Any]] = {"t": [1, 2, 4], "k": ["a", "b", None], "v": [1.5, None, 4.0]}
@@ -225,7 +224,7 @@ def test_an_added_column_gives_way_to_a_selected_one_aloud() -> None:
         pool.register("q", "SELECT * FROM S [ROWS 1]")
     pw.Engine.restore(pw.Engine(pool).snapshot())  # has been said once
     with pytest.warns(pw.PanewiseWarning, match="query 'all': selected columns"):
-        bind_script("CREATE STREAM S (ts BIGINT) TIME ts; CREATE QUERY all AS SELECT * FROM S [ROWS 1]", HOST.describe)
+        bind_script("CREATE STREAM S (ts BIGINT) TIME ts; CREATE QUERY all AS SELECT * FROM S [ROWS 1]")
     assert pw.run("SELECT ts AS at FROM S [ROWS 1]", {"S": table}, time="ts").column_names[:2] == ["at", "ts"]
 
 

@@ -11,7 +11,6 @@ from panewise.core.errors import SourceProblem, StateProblem
 from panewise.cql import BoundScript
 from panewise.engine import Pool
 from panewise.runtime.checkpoint import Checkpoint
-from panewise.runtime.local import HOST
 from panewise.runtime.local.script import load
 
 STREAM = "CREATE STREAM S (t BIGINT, v BIGINT) TIME t FROM '{}';"
@@ -21,7 +20,7 @@ QUERY = "CREATE QUERY q AS SELECT SUM(v) AS s FROM S [RANGE 4 SLIDE 2] INTO '{}'
 def script(folder: Path, source: str = "parquet:in", target: str = "parquet:out") -> BoundScript:
     path = folder / "app.cql"
     path.write_text(STREAM.format(source) + QUERY.format(target))
-    return load(path, HOST)
+    return load(path)
 
 
 @pytest.fixture(autouse=True)

@@ -33,7 +33,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def answers(folder: Path, text: str, **said: Any) -> Any:
-    script = load(written(folder, text), HOST)
+    script = load(written(folder, text))
     return [each.outcome.table.to_pylist() for each in answer(script, folder, HOST, **said)]
 
 
@@ -57,14 +57,14 @@ def test_columns_that_are_not_declared_are_those_of_the_files(trips: Path, sourc
 
 
 def test_inferred_columns_are_told(trips: Path) -> None:
-    script = load(written(trips, f"CREATE STREAM trips TIME ts DELAY 1min FROM 'trips.parquet'; {COUNTED}"), HOST)
+    script = load(written(trips, f"CREATE STREAM trips TIME ts DELAY 1min FROM 'trips.parquet'; {COUNTED}"))
     told = "stream trips: ts TIMESTAMP, fare DOUBLE, riders INT, zone STRING, as in 'parquet:trips.parquet'"
     assert describe_inferred_columns(script) == [told]
     assert script.streams["trips"].delay_ticks == 60_000_000
 
 
 def test_json_is_inferred_and_text_without_a_zone_is_utc(trips: Path) -> None:
-    script = load(written(trips, "CREATE STREAM trips TIME ts FROM 'trips.json'; SELECT fare FROM trips"), HOST)
+    script = load(written(trips, "CREATE STREAM trips TIME ts FROM 'trips.json'; SELECT fare FROM trips"))
     assert script.streams["trips"].schema == pa.schema([("ts", pa.timestamp("us", "UTC")), ("fare", pa.float64())])
 
 
@@ -89,7 +89,7 @@ def test_a_folder_is_inferred_from_its_first_file(trips: Path) -> None:
 )
 def test_inferred_types_are_such_as_can_be_declared(tmp_path: Path, kind: pa.DataType, plain: pa.DataType) -> None:
     pa.parquet.write_table(pa.table({"t": [1], "v": pa.nulls(1, kind)}), tmp_path / "s.parquet")
-    script = load(written(tmp_path, "CREATE STREAM s TIME t FROM 's.parquet'; SELECT COUNT(*) FROM s [ROWS 1]"), HOST)
+    script = load(written(tmp_path, "CREATE STREAM s TIME t FROM 's.parquet'; SELECT COUNT(*) FROM s [ROWS 1]"))
     assert script.streams["s"].schema.field("v").type == plain
     assert len(answer(script, tmp_path, HOST)) == 1
 
@@ -108,13 +108,13 @@ def test_inferred_types_are_such_as_can_be_declared(tmp_path: Path, kind: pa.Dat
 def test_columns_that_cannot_be_inferred_must_be_declared(trips: Path, source: str, message: str) -> None:
     (trips / "empty").mkdir()
     with pytest.raises(PanewiseError) as told:
-        load(written(trips, f"CREATE STREAM trips TIME ts FROM '{source}'; {COUNTED}"), HOST)
+        load(written(trips, f"CREATE STREAM trips TIME ts FROM '{source}'; {COUNTED}"))
     assert message in str(told.value)
 
 
 def test_an_inferred_stream_needs_its_time_column(trips: Path) -> None:
     with pytest.raises(PanewiseError, match="column 26, in CREATE STREAM: there is no time column 'at'"):
-        load(written(trips, f"CREATE STREAM trips TIME at FROM 'trips.csv'; {COUNTED}"), HOST)
+        load(written(trips, f"CREATE STREAM trips TIME at FROM 'trips.csv'; {COUNTED}"))
 
 
 @pytest.mark.parametrize("address", ["kafka:host:9092/trips", "delta:trips", "rate:5"])
@@ -130,7 +130,7 @@ def test_a_script_says_which_end_of_windows_is_in(trips: Path, said: str) -> Non
     wanted = answers(trips, text, boundary="[)")
     assert answers(trips, f"{said}; {text}") == wanted != answers(trips, text)
     assert answers(trips, f"{said}; {text}", boundary="[)") == wanted
-    assert shared_pool(load(written(trips, f"{said}; {text}"), HOST), HOST).boundary.value == "[)"
+    assert shared_pool(load(written(trips, f"{said}; {text}")), HOST).boundary.value == "[)"
 
 
 def test_the_usual_boundary_can_be_said_too(trips: Path) -> None:

@@ -94,7 +94,7 @@ def test_what_has_no_panes_is_refused_at_its_place(tmp_path: Path, text: str, re
         f"CREATE STREAM S (t BIGINT, k STRING, v BIGINT) TIME t FROM 'parquet:in.parquet';\nCREATE QUERY q AS {text}"
     )
     with pytest.raises(BindProblem, match=reason) as problem:
-        answer(bind_script(f"{script}\n  PANES INTO 'parquet:panes'", HOST.describe), tmp_path, HOST)
+        answer(bind_script(f"{script}\n  PANES INTO 'parquet:panes'"), tmp_path, HOST)
     assert str(problem.value).startswith("line 3, column 3, in PANES INTO: query 'q' has no panes to log")
     assert not (tmp_path / "panes").exists()
 
@@ -137,7 +137,7 @@ def test_a_script_in_one_process_logs_its_panes(tmp_path: Path) -> None:
     for last in (20, 60):
         table = rows(0, last)
         pa.parquet.write_table(table, tmp_path / "in.parquet")
-        answer(bind_script(script, HOST.describe), tmp_path, HOST)
+        answer(bind_script(script), tmp_path, HOST)
         log = PaneLog(tmp_path / "panes/q")
         header = log.header()
         assert header is not None

@@ -13,6 +13,7 @@ import pyarrow as pa
 import panewise as pw
 from panewise.core.accounting import Accounting
 from panewise.core.scalar import Scalar
+from panewise.cql import scalar_type
 from panewise.engine.state.sealed import unseal_table
 from panewise.runtime.local import HOST
 from panewise.runtime.spark.run_context import Channel, RunContext, result_schemas
@@ -120,7 +121,7 @@ class Shards:
         if crossing is None:
             return
         types = dict(zip(rows.column_names, rows.schema.types, strict=True))
-        asked = [Scalar(sql, tuple(rows.column_names), HOST.describe(sql, types)) for _, sql in crossing.select]
+        asked = [Scalar(sql, tuple(rows.column_names), scalar_type(sql, types)) for _, sql in crossing.select]
         names = [name for name, _ in crossing.select]
         found = pa.table(HOST.evaluate(asked, rows), names)
         slicing = SlicingStage(self.course.layout, crossing, tuple(range(self.count)))

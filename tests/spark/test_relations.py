@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 
 import panewise as pw
 from panewise.cql import bind_script
-from panewise.runtime.local import HOST
 from panewise.runtime.spark.script import script_pool
 
 from .streams import parts, plain, reader, stream, written
@@ -48,7 +47,6 @@ def check(name: str, found: pa.Table) -> None:
 def test_an_endless_query_of_a_script_is_refused_where_it_stands() -> None:
     script = bind_script(
         "CREATE STREAM S (t BIGINT, k STRING) TIME t DELAY 0;\nCREATE QUERY q AS\n  SELECT DISTINCT k FROM S;",
-        HOST.describe,
     )
     with pytest.raises(pw.PanewiseError, match=r"^line 2, column 1: .* grows for ever: DISTINCT .* ALLOW UNBOUNDED$"):
         script_pool(script)

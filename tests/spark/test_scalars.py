@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from panewise.core.errors import PanewiseError
 from panewise.core.scalar import Scalar
-from panewise.cql import inline_columns
+from panewise.cql import inline_columns, scalar_type
 from panewise.cql.data_types import exchange_type
 from panewise.runtime.local import HOST
 
@@ -78,7 +78,7 @@ class Answers:
         self.errors: dict[int, str] = {}
         columns = {f"a{n}": kind for n, kind in enumerate(case.types)}
         try:
-            self.kind = HOST.describe(case.text, columns)
+            self.kind = scalar_type(case.text, columns)
         except PanewiseError as problem:
             self.refused = str(problem)
             return

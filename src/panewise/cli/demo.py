@@ -44,7 +44,7 @@ def demo(console: Console, rows: int, seed: int, embedded: bool) -> None:
         (folder / "demo.cql").write_text(text, encoding="utf-8")
         console.print("[bold]2. A script[/bold] of standing queries:")
         console.print(text, style="dim", markup=False)
-        script = load(folder / "demo.cql", HOST)
+        script = load(folder / "demo.cql")
         console.print("[bold]3. What they share[/bold]:")
         console.print(shared_pool(script, HOST).explain(), markup=False, highlight=False, soft_wrap=True)
         if embedded or find_spec("pyspark") is None:

@@ -19,7 +19,6 @@ from panewise.cli.show import result_table, show_result
 from panewise.cli.watching import NewResults, log_to_console, show_start, watch
 from panewise.core.errors import BindProblem, StateProblem
 from panewise.cql import BoundScript
-from panewise.runtime.local import HOST
 from panewise.runtime.local.script import load
 
 
@@ -40,7 +39,7 @@ def run_on_spark(
     from panewise import spark
     from panewise.runtime.spark import start_script
 
-    script = load(path, HOST)
+    script = load(path)
     printed = [name for name, each in script.queries.items() if not each.into]
     names = choose_queries(printed, printed, query, output)
     told = console if output is Output.TABLE else errors

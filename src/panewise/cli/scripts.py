@@ -12,8 +12,7 @@ from panewise.cli.show import show_account, show_answer
 from panewise.core.errors import PanewiseError
 from panewise.cql import BoundScript
 from panewise.engine import Pool
-from panewise.engine.pool import plan_or_refusal
-from panewise.plan import explain
+from panewise.plan import Refusal, explain, plan_query
 from panewise.runtime.local import HOST
 from panewise.runtime.local.script import (
     answer,
@@ -38,7 +37,7 @@ def run_locally(
     """Answer every query of a script and show the results."""
     told = console if output is Output.TABLE else errors
     with told.status("reading the script") as status:
-        script = load(path, HOST)
+        script = load(path)
         printed = [name for name, each in script.queries.items() if output is Output.TABLE or not each.into]
         names = choose_queries(list(script.queries), printed, query, output)
         answers = answer(script, path.parent, HOST, boundary=boundary, until=until, progress=status.update)
@@ -56,7 +55,7 @@ def run_locally(
 
 def explain_script(console: Console, path: Path, svg: Path | None, boundary: str | None = None) -> None:
     """Print how each query of a script is understood, then what they share."""
-    script = load(path, HOST)
+    script = load(path)
     for line in describe_inferred_columns(script):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     for query in script.queries.values():
@@ -73,7 +72,7 @@ def explain_script(console: Console, path: Path, svg: Path | None, boundary: str
 def check_script(console: Console, errors: Console, path: Path) -> bool:
     """Bind and plan every query of a script without reading its sources; returns whether all is well, and prints
     problems."""
-    script, problems = load_with_problems(path, HOST)
+    script, problems = load_with_problems(path)
     problems += _planning_problems(script)
     for problem in problems:
         errors.print(f"{escape(f'{path}: {problem}')}", highlight=False, soft_wrap=True)
@@ -89,9 +88,10 @@ def _planning_problems(script: BoundScript) -> list[PanewiseError]:
     problems: list[PanewiseError] = []
     pool = Pool(script.streams, script.boundary_or(None), host=HOST, bounded=True)
     for query in script.queries.values():
-        if not isinstance(plan_or_refusal(query.query), str):
+        plan = plan_query(query.query)
+        if not isinstance(plan, Refusal):
             try:
-                pool.register(query.name, query.query)
+                pool.prepare_query(query.name, plan)
             except PanewiseError as problem:
                 problems.append(problem)
     return problems

@@ -37,7 +37,7 @@ from panewise.cql.clauses.window_binder import WindowBinder
 from panewise.cql.group_by import GroupByBinder, aggregate_calls
 from panewise.cql.matching import conjuncts, find_ignoring_case, join_key, source_node
 from panewise.cql.naming import unique_names
-from panewise.cql.scope import Describe, Scope, alias_name, plain_name
+from panewise.cql.scope import Scope, alias_name, plain_name
 from panewise.cql.syntax import Body, Expr, FromItem, QuerySyntax, SelectSyntax, SetSyntax, WindowClause, place_of
 from panewise.frame.frame import Frame
 from panewise.window import Landmark, MultiGranular, Session, Window
@@ -52,7 +52,6 @@ class Binder:
 
     streams: Mapping[str, StreamSchema]
     views: Mapping[str, QuerySyntax]
-    describe: Describe
 
     def query(self, syntax: QuerySyntax) -> Query:
         root = self._body(syntax.body)
@@ -149,7 +148,7 @@ class Binder:
 
     def _select(self, body: SelectSyntax) -> Node:
         sources = self._sources(body.sources)
-        scope = Scope(self.describe, [c for node in sources.values() for c in node.columns])
+        scope = Scope([c for node in sources.values() for c in node.columns])
         node = self._join_and_filter(body, sources, scope)
         if framed := next((source for source in sources.values() if isinstance(source, Framed | Filled)), None):
             return self._frames(body, framed, node, scope)
@@ -191,7 +190,7 @@ class Binder:
         domains = [self.streams[n].domain for n in sorted(node.streams)]
         grouping = GroupByBinder(scope, times, domains[0] if domains else Domain.INTEGER)
         node = grouping.build(node, body, anyway)
-        above = Scope(self.describe, list(node.columns))
+        above = Scope(list(node.columns))
         if body.having:
             having = grouping.expand_having(body.having, body)
             node = Select(node, above.require_boolean(grouping.bind(having, above), having, "HAVING"))
@@ -227,7 +226,7 @@ class Binder:
                 raise BindProblem(f"{alias!r} stands twice in FROM", fix="give one an alias", place=ref.place)
             found[alias] = self._source(ref, alias)
             for fill in ref.fills:
-                found[alias] = FillBinder(self.streams, self.describe).bind(found[alias], fill)
+                found[alias] = FillBinder(self.streams).bind(found[alias], fill)
         return found
 
     def _source(self, ref: FromItem, alias: str) -> Node:
@@ -269,7 +268,7 @@ class Binder:
         return Windowed(stream, self._window(node, clause))
 
     def _frame(self, node: Node, clause: FrameClause) -> Frame:
-        scope = Scope(self.describe, list(node.columns))
+        scope = Scope(list(node.columns))
         domain = self.streams[min(node.streams)].domain
         return FrameBinder(scope, domain).bind(clause)
 
@@ -280,7 +279,7 @@ class Binder:
         schema = self.streams[min(node.streams)]
         kind = schema.schema.field(schema.time).type
         time_type = pa.int64() if schema.domain is Domain.INTEGER else pa.timestamp("us", kind.tz)
-        scope, now = Scope(self.describe, list(node.columns)), Scope(self.describe, [Column("now", time_type)])
+        scope, now = Scope(list(node.columns)), Scope([Column("now", time_type)])
         binder = WindowBinder(
             schema.domain,
             time_type,

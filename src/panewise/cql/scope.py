@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import pyarrow as pa
 from sqlglot import exp
@@ -18,19 +17,13 @@ from panewise.cql.functions import without_units
 from panewise.cql.habits import added_column_hint
 from panewise.cql.quoting import string_text
 from panewise.cql.syntax import Expr, place_of
-
-
-class Describe(Protocol):
-    """The host's answer for an expression: its type, or an error in one sentence."""
-
-    def __call__(self, sql: str, columns: Mapping[str, pa.DataType]) -> pa.DataType: ...
+from panewise.cql.translate import scalar_type
 
 
 @dataclass
 class Scope:
     """The visible columns. Names are found without regard to case; the algebra calls them `alias.column`."""
 
-    describe: Describe
     columns: list[Column]
     types: dict[str, pa.DataType] = field(init=False)
 
@@ -75,7 +68,7 @@ class Scope:
         return BindProblem(f"there is no {name!r} in FROM", fix=did_you_mean(name, known), place=place)
 
     def bind(self, expr: Expr) -> Scalar:
-        """The expression over the visible columns, typed by the host."""
+        """The expression over the visible columns, with its type."""
         return self.scalar(self.resolve(expr.node, expr.place), expr)
 
     def scalar(self, node: exp.Expr, expr: Expr) -> Scalar:
@@ -104,7 +97,8 @@ class Scope:
         return Scalar(sql, inputs, kind)
 
     def _type(self, node: exp.Expr) -> pa.DataType:
-        return self.describe(canonical(node), {c.name: self.types[c.name] for c in node.find_all(exp.Column)})
+        columns = dict.fromkeys(c.name for c in node.find_all(exp.Column))
+        return scalar_type(canonical(node), {name: self.types[name] for name in columns})
 
     def _check(self, node: exp.Expr, expr: Expr) -> None:
         """Refuse implicit conversions in which hosts differ: text as a number, any value as a truth value."""

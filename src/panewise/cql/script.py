@@ -17,7 +17,6 @@ from panewise.cql.bind import Binder
 from panewise.cql.data_types import data_type
 from panewise.cql.naming import check_column_names
 from panewise.cql.render import render
-from panewise.cql.scope import Describe
 from panewise.cql.statements import parse_query, parse_script
 from panewise.cql.syntax import CreateQuery, CreateStream, CreateView, QuerySyntax, SetBoundary
 from panewise.cql.views import expand_views, refuse_wide
@@ -71,24 +70,22 @@ def standalone_text(query: QuerySyntax, views: Mapping[str, QuerySyntax]) -> str
     return render(expand_views(query, views))
 
 
-def bind_query(text: str, streams: Mapping[str, StreamSchema], describe: Describe) -> Query:
+def bind_query(text: str, streams: Mapping[str, StreamSchema]) -> Query:
     """One SELECT over declared streams."""
     syntax = parse_query(text)
-    return check_column_names(Binder(streams, {}, describe).query(syntax), syntax)
+    return check_column_names(Binder(streams, {}).query(syntax), syntax)
 
 
-def bind_script(text: str, describe: Describe, infer: Infer | None = None) -> BoundScript:
+def bind_script(text: str, infer: Infer | None = None) -> BoundScript:
     """Bind a script, statement by statement; each can use those before it. `infer` finds columns that are not
     declared."""
-    found, problems = script_and_problems(text, describe, infer)
+    found, problems = script_and_problems(text, infer)
     for problem in problems:
         raise problem
     return found
 
 
-def script_and_problems(
-    text: str, describe: Describe, infer: Infer | None = None
-) -> tuple[BoundScript, list[PanewiseError]]:
+def script_and_problems(text: str, infer: Infer | None = None) -> tuple[BoundScript, list[PanewiseError]]:
     """The part of a script that can be bound, and the problems of the rest: all wrong queries up to the first wrong
     declaration."""
     found = BoundScript()
@@ -105,11 +102,11 @@ def script_and_problems(
                     found.boundary = boundary
                 case CreateView(name, query):
                     _refuse_taken_name(name, found, views)
-                    _bind(query, found, views, describe)
+                    _bind(query, found, views)
                     views[name] = query
                 case CreateQuery(name, query):
                     _refuse_taken_name(name, found, views)
-                    bound = check_column_names(_bind(query, found, views, describe), query)
+                    bound = check_column_names(_bind(query, found, views), query)
                     _warn(name, bound)
                     found.queries[name] = NamedQuery(
                         name,
@@ -122,7 +119,7 @@ def script_and_problems(
                     )
                 case QuerySyntax():
                     name = f"query_{len(found.queries) + 1}"
-                    bound = check_column_names(_bind(statement, found, views, describe), statement)
+                    bound = check_column_names(_bind(statement, found, views), statement)
                     _warn(name, bound)
                     found.queries[name] = NamedQuery(name, bound, render(statement), standalone_text(statement, views))
         except PanewiseError as problem:
@@ -137,9 +134,9 @@ def _warn(name: str, query: Query) -> None:
         warnings.warn(f"query {name!r}: {hint}", PanewiseWarning, stacklevel=3)
 
 
-def _bind(query: QuerySyntax, found: BoundScript, views: Mapping[str, QuerySyntax], describe: Describe) -> Query:
+def _bind(query: QuerySyntax, found: BoundScript, views: Mapping[str, QuerySyntax]) -> Query:
     refuse_wide(query, views)
-    return Binder(found.streams, views, describe).query(query)
+    return Binder(found.streams, views).query(query)
 
 
 def _refuse_taken_name(name: str, found: BoundScript, views: Mapping[str, QuerySyntax]) -> None:

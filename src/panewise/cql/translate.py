@@ -56,6 +56,11 @@ def translate_scalar(sql: str, columns: tuple[tuple[str, pa.DataType], ...]) -> 
     return TypedSql(found.sql, result_type(found.type), found.literal, found.text)
 
 
+def scalar_type(sql: str, columns: Mapping[str, pa.DataType]) -> pa.DataType:
+    """The type that an expression over these columns has in Spark."""
+    return translate_scalar(sql, tuple(columns.items())).type
+
+
 def no_function(name: str) -> BindProblem:
     """The refusal of a function that is neither on the list nor an aggregate."""
     fix = INSTEAD.get(name) or did_you_mean(name, (*FUNCTIONS, *AGGREGATES), _FUNCTION_LIST)

@@ -15,19 +15,20 @@ from panewise.algebra.hints import hints
 from panewise.core.errors import BindProblem, PanewiseError, PanewiseWarning, SchemaProblem, StateProblem, did_you_mean
 from panewise.core.schema import StreamSchema
 from panewise.core.time import Boundary
+from panewise.cql import bind_query
 from panewise.engine.purge import Purge
 from panewise.plan import (
     FamilyPlan,
     FramePlan,
     PanePlan,
+    QueryPlan,
+    Refusal,
     RowPlan,
     WindowPlan,
     explain_pool,
     picture,
     plan_families,
-    plan_frames,
-    plan_panes,
-    plan_rows,
+    plan_query,
 )
 from panewise.plan.rules.bound_state import unbounded_keys_reason, unbounded_state_reason
 from panewise.plan.rules.group_windows import GroupingPolicy, WindowGroup, WindowManager
@@ -41,7 +42,7 @@ class RegisteredQuery:
 
     name: str
     text: str
-    plan: PanePlan | RowPlan | FramePlan
+    plan: QueryPlan
     #: Items up to this tick do not count; None for a query that sees the panes that are kept already.
     since: int | None = None
 
@@ -109,9 +110,9 @@ class Pool:
             warnings.warn(f"query {name!r}: {hint}", PanewiseWarning, stacklevel=2)
         self.add_query(standing)
 
-    def prepare_query(self, name: str, query: str | Query, since: int | None = None) -> RegisteredQuery:
+    def prepare_query(self, name: str, query: str | Query | QueryPlan, since: int | None = None) -> RegisteredQuery:
         """A query as this pool would register it; refuses what the engine cannot answer."""
-        plan = self.plan(query)
+        plan = self.plan(query) if isinstance(query, str | Query) else query
         self._refuse_growth(plan)
         if since is not None and isinstance(plan, RowPlan | FramePlan):
             raise BindProblem("a query over rows always starts with what comes", fix="leave START NOW out")
@@ -200,12 +201,14 @@ class Pool:
             pool.add_query(pool.prepare_query(name, text, since))
         return pool
 
-    def plan(self, query: str | Query) -> PanePlan | RowPlan | FramePlan:
+    def plan(self, query: str | Query) -> QueryPlan:
         """How the engine answers a query, for a lookup or as a registered query."""
-        bound = self.host.read(query, self.streams) if isinstance(query, str) else query
-        plan = plan_or_refusal(bound)
-        if isinstance(plan, str):
-            raise BindProblem(f"the engine does not answer this query: {plan}", fix="use pw.run", place=bound.place)
+        bound = bind_query(query, self.streams) if isinstance(query, str) else query
+        plan = plan_query(bound)
+        if isinstance(plan, Refusal):
+            raise BindProblem(
+                f"the engine does not answer this query: {plan.reason}", fix="use pw.run", place=bound.place
+            )
         if isinstance(plan, FramePlan) and plan.frame.known_at_end and not self.bounded:
             raise BindProblem(
                 "which frame is the longest of all is not known before the stream ends",
@@ -214,7 +217,7 @@ class Pool:
             )
         return plan
 
-    def _refuse_growth(self, plan: PanePlan | RowPlan | FramePlan) -> None:
+    def _refuse_growth(self, plan: QueryPlan) -> None:
         """Refuse a query whose state would grow without bound, unless the query allows it."""
         query = plan.query
         reason = unbounded_keys_reason(query) or (unbounded_state_reason(query) if isinstance(plan, RowPlan) else None)
@@ -224,17 +227,6 @@ class Pool:
                 fix="use another window, or ALLOW UNBOUNDED",
                 place=query.place,
             )
-
-
-def plan_or_refusal(query: Query) -> PanePlan | RowPlan | FramePlan | str:
-    """How the engine answers a query, from panes or else from rows; or why it does not."""
-    if query.framed_node:
-        return plan_frames(query)
-    panes = plan_panes(query)
-    if not isinstance(panes, str):
-        return panes
-    rows = plan_rows(query)
-    return panes if isinstance(rows, str) and len(query.windows) == 1 else rows
 
 
 E = TypeVar("E", bound=Enum)

@@ -4,9 +4,11 @@ from panewise.plan.explain.picture import picture
 from panewise.plan.explain.pool import explain_pool
 from panewise.plan.explain.query import explain
 from panewise.plan.explain.storage import row_store, storage
-from panewise.plan.frame_plan import FramePlan, plan_frames
-from panewise.plan.pane_plan import PanePlan, RowStep, plan_panes, time_span
-from panewise.plan.row_plan import RowPlan, plan_rows
+from panewise.plan.frame_plan import FramePlan
+from panewise.plan.pane_plan import PanePlan, RowStep, time_span
+from panewise.plan.plan import QueryPlan, plan_query
+from panewise.plan.refusal import Refusal
+from panewise.plan.row_plan import RowPlan
 from panewise.plan.rules.choose_store import StoreChoice, choose_store
 from panewise.plan.rules.share_panes import (
     FamilyPlan,
@@ -24,6 +26,8 @@ __all__ = [
     "FamilyPlan",
     "FramePlan",
     "PanePlan",
+    "QueryPlan",
+    "Refusal",
     "RowPlan",
     "RowStep",
     "StoreChoice",
@@ -34,9 +38,7 @@ __all__ = [
     "picture",
     "plan_edges",
     "plan_families",
-    "plan_frames",
-    "plan_panes",
-    "plan_rows",
+    "plan_query",
     "row_store",
     "shape_of",
     "slicing_refusal",

@@ -10,6 +10,7 @@ from panewise.algebra import Filled, Framed, Group, Project, Query, Select, Sour
 from panewise.algebra.tree import inputs_of
 from panewise.frame.frame import CustomFrames, DensityFrames, Frame, ReachFrames
 from panewise.plan.pane_plan import RowStep, split_row_steps
+from panewise.plan.refusal import Refusal
 from panewise.plan.row_plan import ShardKey, columns_read
 
 #: Aggregates whose frames need no more than a few numbers.
@@ -121,7 +122,7 @@ class FramePlan:
         return {self.source: tuple(columns_read(self.source, self.before, own)), **fillings}
 
 
-def plan_frames(query: Query) -> FramePlan | str:
+def plan_frames(query: Query) -> FramePlan | Refusal:
     """The query taken apart, or the reason why the engine cannot report its frames."""
     after, node = split_row_steps(query.root)
     group = node if isinstance(node, Group) else None
@@ -131,12 +132,12 @@ def plan_frames(query: Query) -> FramePlan | str:
     assert isinstance(framed, Framed)
     before, source = split_row_steps(framed.child)
     if not isinstance(source, Source):
-        return f"a {type(source).__name__.lower()} stands below the frames"
+        return Refusal(f"a {type(source).__name__.lower()} stands below the frames")
     asked = FrameAggregation(between, group)
     fillings = tuple(_plan_filling(filled, each, asked) for each in filled.fillings) if filled else ()
     plan = FramePlan(query, source, before, framed, fillings, asked, after if group else ())
     if plan.keeps_items and plan.frame.fragments:
-        return "frames that are followed item by item are reported at their end"
+        return Refusal("frames that are followed item by item are reported at their end")
     return plan
 
 

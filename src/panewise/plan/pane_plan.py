@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from panewise.algebra import Emit, Group, Node, Project, Query, Select, Source, Windowed
 from panewise.algebra.positional import Views, positional_calls, views
 from panewise.core.time import MAX_TICK, MIN_TICK, Instant
+from panewise.plan.refusal import Refusal
 from panewise.window import Cumulate, Landmark, MultiGranular, Predicate, Rows, Session, Sliding, Varying, Window
 
 #: Operators that look at one row at a time; the host evaluates them.
@@ -110,20 +111,20 @@ def time_span(window: Window) -> tuple[int, int]:
     return MIN_TICK, MAX_TICK
 
 
-def plan_panes(query: Query) -> PanePlan | str:
+def plan_panes(query: Query) -> PanePlan | Refusal:
     """The query taken apart, or the reason why the engine cannot answer it from panes."""
     after, node = split_row_steps(query.root)
     if not isinstance(node, Group):
-        return f"{_operator_name(node)} is not a grouped aggregate"
+        return Refusal(f"{_operator_name(node)} is not a grouped aggregate")
     between, windowed = split_row_steps(node.child)
     if not isinstance(windowed, Windowed):
-        return f"{_operator_name(windowed)} stands between the window and the aggregate"
+        return Refusal(f"{_operator_name(windowed)} stands between the window and the aggregate")
     before, source = split_row_steps(windowed.child)
     if not isinstance(source, Source):
-        return f"{_operator_name(source)} stands below the window"
+        return Refusal(f"{_operator_name(source)} stands below the window")
     window = windowed.window
     if reason := _refusal(query, window, any(isinstance(step, Select) for step in between)):
-        return reason
+        return Refusal(reason)
     if isinstance(window, Predicate):
         before, window = (*before, Select(windowed.child, window.condition)), Landmark()
     return PanePlan(query, source, before, window, between, node, after)

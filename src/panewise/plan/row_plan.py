@@ -24,6 +24,7 @@ from panewise.algebra import (
 )
 from panewise.core.scalar import column
 from panewise.plan.pane_plan import RowStep
+from panewise.plan.refusal import Refusal
 from panewise.plan.rules.route_shards import routes
 from panewise.plan.rules.sink_selections import OnRewrite, SunkSelect, rewrite_query
 from panewise.window import MultiGranular, Predicate, Varying
@@ -104,18 +105,18 @@ def columns_read(source: Source, steps: tuple[RowStep, ...], above: Sequence[str
     return [column.name.removeprefix(prefix) for column in source.columns]
 
 
-def plan_rows(query: Query) -> RowPlan | str:
+def plan_rows(query: Query) -> RowPlan | Refusal:
     """The query as the engine answers it, or the reason why it cannot."""
     if query.revise is not None:
-        return "LATE REVISE revises grouped aggregates of one window only"
+        return Refusal("LATE REVISE revises grouped aggregates of one window only")
     if query.empty:
-        return "EMIT EMPTY reports grouped aggregates of one window only"
+        return Refusal("EMIT EMPTY reports grouped aggregates of one window only")
     for each in [query, *(node.query for node in _all_nodes(query) if isinstance(node, Derived))]:
         if len({w.window for w in each.windows if isinstance(w.window, MultiGranular)}) > 1:
-            return "two different multi-granular windows meet in one query"
+            return Refusal("two different multi-granular windows meet in one query")
     for node in _all_nodes(query):
         if reason := _refusal(node):
-            return reason
+            return Refusal(reason)
     fired: dict[str, None] = {}
     found = split_levels(query, fired.setdefault)
     return RowPlan(query, found, tuple(fired))

@@ -16,9 +16,10 @@ import pyarrow as pa
 
 from panewise.algebra import Derived, Host, Query, Source, Windowed, default_host
 from panewise.core.accounting import Accounting, Outcome
-from panewise.core.errors import BindProblem, SchemaProblem
-from panewise.core.schema import Stream, StreamSchema, as_stream
+from panewise.core.errors import BindProblem
+from panewise.core.schema import StreamSchema
 from panewise.core.time import Boundary, Instant
+from panewise.cql import bind_inputs
 from panewise.reference.account import AnsweredQuery, account_stream
 from panewise.reference.emit import Progress, Result, emit_results, time_type, to_table
 from panewise.reference.evaluate import Evaluation, view_function
@@ -28,7 +29,7 @@ from panewise.reference.lookup import lookup_table
 from panewise.reference.moments import Moment, moments, replace_windows, split_levels
 from panewise.window import Contents, Window
 
-__all__ = ["Accounting", "Outcome", "bind_inputs", "execute", "lookup", "run"]
+__all__ = ["Accounting", "Outcome", "execute", "lookup", "run"]
 
 
 def run(
@@ -59,7 +60,7 @@ def execute(
     """
     host = host or default_host()
     boundary = Boundary.of(boundary)
-    bound, given = bind_inputs(query, streams, time, host)
+    bound, given = bind_inputs(query, streams, time)
     arrivals = {name: read_arrivals(given[name]) for name in sorted(bound.root.streams)}
     session = _Run(arrivals, boundary, host, _tick(until, bound), progress)
     table = session.table(bound)
@@ -78,7 +79,7 @@ def lookup(
 ) -> pa.Table:
     """The state of one SELECT at an instant, or at several, from all rows of the streams; none of them is late."""
     host = host or default_host()
-    bound, given = bind_inputs(query, streams, time, host)
+    bound, given = bind_inputs(query, streams, time)
     instants = at if isinstance(at, Sequence) and not isinstance(at, str) else [_tick(at, bound)]
     used = {name: given[name] for name in sorted(bound.root.streams)}
     return lookup_table(bound, used, [tick for tick in instants if tick is not None], Boundary.of(boundary), host)
@@ -155,42 +156,6 @@ class _Run:
     def _time_type(self, name: str) -> pa.DataType:
         schema: StreamSchema = self.arrivals[name].stream.schema
         return schema.schema.field(schema.time).type
-
-
-def bind_inputs(
-    query: str | Query, streams: Mapping[str, Any], time: str | None, host: Host
-) -> tuple[Query, dict[str, Stream]]:
-    """A query and streams as users give them, bound and checked."""
-    if not isinstance(streams, Mapping):
-        raise SchemaProblem(
-            f"a {type(streams).__name__} is not a set of streams", fix='pass a dict such as {"S": table}'
-        )
-    if not isinstance(query, str | Query):
-        raise BindProblem(f"{query!r} is not a query", fix="pass CQL text or a bound Query")
-    given = {name: as_stream(name, source, time) for name, source in streams.items()}
-    bound = host.read(query, {n: s.schema for n, s in given.items()}) if isinstance(query, str) else query
-    _check_streams(bound, given)
-    return bound, given
-
-
-def _check_streams(query: Query, given: Mapping[str, Stream]) -> None:
-    """A bound tree may be older than the streams it now meets: they must have the columns it was bound to."""
-    for node in query.root.walk():
-        if isinstance(node, Derived):
-            _check_streams(node.query, given)
-        elif isinstance(node, Source):
-            if node.stream not in given:
-                raise BindProblem(
-                    f"the query reads stream {node.stream!r}, which is not given",
-                    fix=f"add {node.stream!r} to the streams",
-                )
-            found = {f"{node.alias}.{f.name}": f.type for f in given[node.stream].arrow.schema}
-            wanted = {c.name: c.type for c in node.columns}
-            if list(found.items()) != list(wanted.items()):
-                raise BindProblem(
-                    f"stream {node.stream!r} does not have the columns the query was bound to",
-                    fix="bind the query again",
-                )
 
 
 def _as_history(results: list[Result]) -> History:

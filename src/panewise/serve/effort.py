@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic
 
 import pyarrow as pa
 
-from panewise.algebra import Host, Query
+from panewise.algebra import Host
 from panewise.core.errors import LimitExceeded
 from panewise.core.scalar import Scalar
-from panewise.core.schema import StreamSchema
 from panewise.runtime.local.sandbox import Sandbox
 
 
@@ -59,9 +58,6 @@ class _BudgetedSandbox:
 
     def __init__(self, effort: RequestBudget, sandbox: Sandbox) -> None:
         self._effort, self._sandbox = effort, sandbox
-
-    def read(self, text: str, streams: Mapping[str, StreamSchema]) -> Query:
-        return self._sandbox.read(text, streams)
 
     def evaluate(self, scalars: Sequence[Scalar], table: pa.Table) -> list[pa.ChunkedArray]:
         self._effort.check()

@@ -11,7 +11,7 @@ from panewise.core.errors import BindProblem, PanewiseError, Place, did_you_mean
 from panewise.core.schema import StreamSchema
 from panewise.core.time import Domain, Duration
 from panewise.cql.matching import conjuncts, find_ignoring_case, join_key, source_node
-from panewise.cql.scope import Describe, Scope, alias_name
+from panewise.cql.scope import Scope, alias_name
 from panewise.cql.syntax import Expr, FillSyntax
 
 
@@ -20,7 +20,6 @@ class FillBinder:
     """Binds FILL WITH clauses against declared streams."""
 
     streams: Mapping[str, StreamSchema]
-    describe: Describe
 
     def bind(self, node: Node, fill: FillSyntax) -> Filled:
         if not isinstance(node, Framed | Filled):
@@ -42,7 +41,7 @@ class FillBinder:
     def _filling_pair(self, part: Expr, framed: Framed, rows: Source) -> tuple[str, str]:
         """A column of the frame's group, and the column of the filling rows that must be equal to it."""
         groups = [c for c in framed.columns if c.name in framed.frame.partition_by]
-        scope = Scope(self.describe, [*framed.columns, *rows.columns])
+        scope = Scope([*framed.columns, *rows.columns])
         pair = join_key(part, scope, {c.name for c in groups}, {c.name for c in rows.columns})
         if pair is None:
             raise BindProblem(

@@ -28,6 +28,7 @@ from panewise.plan.explain.frames import frame_facts
 from panewise.plan.explain.storage import Storage, storage
 from panewise.plan.frame_plan import plan_frames
 from panewise.plan.pane_plan import plan_panes
+from panewise.plan.refusal import Refusal
 from panewise.plan.row_plan import plan_rows
 from panewise.window import Pattern, Rows
 
@@ -98,15 +99,15 @@ def _call(call: Call, query: Query) -> str:
 
 def _window_storage(call: Call, query: Query) -> Storage:
     plan = plan_panes(query)
-    if isinstance(plan, str) and not isinstance(plan_rows(query), str):
+    if isinstance(plan, Refusal) and not isinstance(plan_rows(query), Refusal):
         return Storage("rows", "a group that changes is computed anew from the rows it has")
     return storage(call, plan)
 
 
 def _frame_storage(query: Query) -> Storage:
     plan = plan_frames(query)
-    if isinstance(plan, str):
-        return Storage("recompute", f"answered by its meaning, because {plan}")
+    if isinstance(plan, Refusal):
+        return Storage("recompute", f"answered by its meaning, because {plan.reason}")
     return Storage("running total", "a frame only grows")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from panewise.aggregate.states.positional import PositionalStates
 from panewise.algebra import Call
 from panewise.plan.pane_plan import PanePlan
+from panewise.plan.refusal import Refusal
 from panewise.plan.rules.choose_store import StoreChoice, choose_store
 from panewise.window import Cumulate, Landmark, Rows, Session, Varying
 
@@ -19,10 +20,10 @@ class Storage:
     reason: str
 
 
-def storage(call: Call, plan: PanePlan | str) -> Storage:
+def storage(call: Call, plan: PanePlan | Refusal) -> Storage:
     """What keeps the states of a call."""
-    if isinstance(plan, str):
-        return Storage("recompute", f"answered by its meaning, because {plan}")
+    if isinstance(plan, Refusal):
+        return Storage("recompute", f"answered by its meaning, because {plan.reason}")
     name = call.aggregate.names[0]
     match plan.window:
         case _ if plan.query.revise is not None:

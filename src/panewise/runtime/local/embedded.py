@@ -16,8 +16,9 @@ from panewise.core.accounting import Outcome, loss_report
 from panewise.core.errors import PanewiseWarning, QueryProblem
 from panewise.core.schema import Stream
 from panewise.core.time import Boundary
+from panewise.cql import bind_inputs
 from panewise.engine import Engine, Pool
-from panewise.engine.pool import plan_or_refusal
+from panewise.plan import QueryPlan, Refusal, plan_query
 
 #: Rows fed at once: enough to be fast, few enough to report progress.
 FEED_ROWS = 1_000_000
@@ -44,7 +45,7 @@ def run(
     >>> pw.run("SELECT SUM(v) AS total FROM S [RANGE 3 SLIDE 2]", {"S": s}, time="t", until=4).to_pylist()
     [{'total': 30, 'w_start': -1, 'w_end': 2}, {'total': 60, 'w_start': 1, 'w_end': 4}]
     """
-    bound, given = reference.bind_inputs(query, streams, time, default_host())
+    bound, given = bind_inputs(query, streams, time)
     outcome = execute(bound, given, boundary=boundary, until=until)
     for hint in hints(bound) if isinstance(query, str) else ():
         warnings.warn(hint, PanewiseWarning, stacklevel=2)
@@ -69,27 +70,28 @@ def execute(
     The engine answers nearly all queries; the reference answers the few others.
     """
     host = host or default_host()
-    bound, given = reference.bind_inputs(query, streams, time, host)
-    if isinstance(plan_or_refusal(bound), str):
+    bound, given = bind_inputs(query, streams, time)
+    plan = plan_query(bound)
+    if isinstance(plan, Refusal):
         return reference.execute(bound, given, boundary=boundary, until=until, host=host, progress=progress)
     try:
-        return _run_engine(bound, given, Boundary.of(boundary), until, host, progress)
+        return _run_engine(plan, given, Boundary.of(boundary), until, host, progress)
     except QueryProblem as found:
         # There is only one query, and it has no name.
         raise found.failures[0].problem from None
 
 
 def _run_engine(
-    query: Query,
+    plan: QueryPlan,
     streams: Mapping[str, Stream],
     boundary: Boundary,
     until: int | str | datetime | None,
     host: Host,
     progress: Callable[[int, int], None],
 ) -> Outcome:
-    read = {name: streams[name] for name in sorted(query.root.streams)}
+    read = {name: streams[name] for name in sorted(plan.query.root.streams)}
     pool = Pool({name: stream.schema for name, stream in read.items()}, boundary, host=host, bounded=True)
-    pool.register("query", query)
+    pool.add_query(pool.prepare_query("query", plan))
     engine = Engine(pool)
     total, before = sum(stream.arrow.num_rows for stream in read.values()), 0
     for name, stream in read.items():

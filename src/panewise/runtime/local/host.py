@@ -5,18 +5,16 @@ from __future__ import annotations
 import atexit
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from panewise.algebra import Query
 from panewise.core.errors import BindProblem, LimitExceeded
 from panewise.core.scalar import Scalar
-from panewise.core.schema import StreamSchema
-from panewise.cql import bind_query, translate_scalar
+from panewise.cql import translate_scalar
 from panewise.cql.data_types import MONTHS, exchange_type, spark_type
 from panewise.cql.functions import MACROS, MARK, TypedSql
 from panewise.runtime.local.database import MEMORY_VARIABLE, open_database
@@ -49,9 +47,6 @@ class DuckDBHost:
             self._opened.close()
             self._opened = None
 
-    def read(self, text: str, streams: Mapping[str, StreamSchema]) -> Query:
-        return bind_query(text, streams, self.describe)
-
     def evaluate(self, scalars: Sequence[Scalar], table: pa.Table) -> list[pa.ChunkedArray]:
         columns = tuple(zip(table.column_names, table.schema.types, strict=True))
         found = [translate_scalar(scalar.sql, columns) for scalar in scalars]
@@ -64,10 +59,6 @@ class DuckDBHost:
         except import_module("duckdb").Error as problem:
             raise _explain_error(problem, self._failing_expression(found, table)) from None
         return [_to_declared_type(result.column(i), scalar.type) for i, scalar in enumerate(scalars)]
-
-    def describe(self, sql: str, columns: Mapping[str, pa.DataType]) -> pa.DataType:
-        """The type that an expression over these columns has in Spark; DuckDB is not asked."""
-        return translate_scalar(sql, tuple(columns.items())).type
 
     def _select(self, expressions: Sequence[TypedSql], table: pa.Table) -> pa.Table:
         listed = ", ".join(f"{_result_sql(found)} AS c{i}" for i, found in enumerate(expressions))

@@ -14,16 +14,14 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO, Any
 
 import pyarrow as pa
 
-from panewise.algebra import Query
 from panewise.core.errors import BindProblem, LimitExceeded, PanewiseError
 from panewise.core.scalar import Scalar
-from panewise.core.schema import StreamSchema
 from panewise.engine.state.sealed import table_buffer
 
 _LENGTH = struct.Struct(">Q")
@@ -71,9 +69,6 @@ class Sandbox:
             process.kill()
             if not self._busy:
                 _close(process)  # a thread that uses it closes it itself, so that nothing waits here
-
-    def read(self, text: str, streams: Mapping[str, StreamSchema]) -> Query:
-        raise BindProblem("texts are not read in a sandbox", fix="read them before")
 
     def evaluate(self, scalars: Sequence[Scalar], table: pa.Table, seconds: float = 10.0) -> list[pa.ChunkedArray]:
         """Each expression for every row, within some seconds."""

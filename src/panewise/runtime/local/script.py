@@ -9,14 +9,15 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
+from panewise import reference
 from panewise.core.accounting import Outcome
 from panewise.core.errors import BindProblem, PanewiseError, SourceProblem
 from panewise.core.schema import Stream, type_name
 from panewise.cql import BoundScript, NamedQuery, bind_script, script_and_problems
 from panewise.engine import Engine, Pool
-from panewise.engine.pool import plan_or_refusal
 from panewise.engine.state.pane_log import PaneCollector
-from panewise.runtime.local.embedded import execute, feed_in_parts
+from panewise.plan import Refusal, plan_query
+from panewise.runtime.local.embedded import feed_in_parts
 from panewise.runtime.local.files import infer_schema, read, write
 from panewise.runtime.local.host import DuckDBHost
 from panewise.runtime.pane_log import Header, PaneLog, log_of, refuse_log
@@ -31,19 +32,19 @@ class QueryAnswer:
     written: Path | None
 
 
-def load(path: Path, host: DuckDBHost) -> BoundScript:
+def load(path: Path) -> BoundScript:
     """The bound script of a file."""
-    return bind(read_text(path), path.parent, host)
+    return bind(read_text(path), path.parent)
 
 
-def bind(text: str, base: Path, host: DuckDBHost) -> BoundScript:
+def bind(text: str, base: Path) -> BoundScript:
     """A script whose addresses are relative to a folder."""
-    return bind_script(text, host.describe, lambda address: infer_schema(address, base))
+    return bind_script(text, lambda address: infer_schema(address, base))
 
 
-def load_with_problems(path: Path, host: DuckDBHost) -> tuple[BoundScript, list[PanewiseError]]:
+def load_with_problems(path: Path) -> tuple[BoundScript, list[PanewiseError]]:
     """The part of a script that can be bound, and the problems of the rest."""
-    return script_and_problems(read_text(path), host.describe, lambda address: infer_schema(address, path.parent))
+    return script_and_problems(read_text(path), lambda address: infer_schema(address, path.parent))
 
 
 def read_text(path: Path) -> str:
@@ -68,8 +69,9 @@ def shared_pool(pipeline: BoundScript, host: DuckDBHost, boundary: str | None = 
     """The queries of a script that the engine answers together."""
     pool = Pool(pipeline.streams, pipeline.boundary_or(boundary), host=host, bounded=True)
     for query in pipeline.queries.values():
-        if not isinstance(plan_or_refusal(query.query), str):
-            pool.register(query.name, query.query)
+        plan = plan_query(query.query)
+        if not isinstance(plan, Refusal):
+            pool.add_query(pool.prepare_query(query.name, plan))
     return pool
 
 
@@ -94,7 +96,7 @@ def answer(
     found = []
     for query in pipeline.queries.values():
         heard = partial(_report_percent, progress, query.name)
-        outcome = outcomes.get(query.name) or execute(
+        outcome = outcomes.get(query.name) or reference.execute(
             query.query, streams, boundary=pipeline.boundary_or(boundary), until=until, host=host, progress=heard
         )
         written = write(outcome.table, query.into, query.name, base) if query.into else None
