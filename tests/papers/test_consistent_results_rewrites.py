@@ -107,7 +107,10 @@ PHYSICAL: list[Window] = [Rows(3), Rows(3, lag=2), Rows(2, partition_by=("S.k",)
 
 
 def test_all_rewrites_are_covered_here() -> None:
-    """Section 5 lists four commutations with windows and four properties of joins."""
+    """Section 5 lists four commutations with windows and four properties of joins.
+
+    Two more follow from these: selections pass each other, and columns that no operator reads are left out everywhere.
+    """
     assert set(NAMED) == {
         "projection under window",
         "selection under window",
@@ -115,8 +118,10 @@ def test_all_rewrites_are_covered_here() -> None:
         "distinct under window",
         "join commutes",
         "join associates",
+        "selections commute",
         "selection into join",
         "projection into join",
+        "unread columns left out",
     }
     assert all(rewrite.condition for rewrite in REWRITES)
 
@@ -176,6 +181,26 @@ def test_union_needs_equal_windows() -> None:
     tree = Union(Windowed(source("S"), Sliding(5)), Windowed(source("T"), Sliding(3)))
     assert NAMED["union under window"](tree) is None
     assert not equal(tree, Windowed(Union(source("S"), source("T")), Sliding(5)))
+
+
+def test_union_needs_windows_without_a_time_of_day() -> None:
+    """The day of a window that starts at a time of day is that of the first item, and each stream has its own."""
+    daily = Landmark(lower=Instant(7 * 3_600_000_000, of_day=True))
+    assert NAMED["union under window"](Union(Windowed(source("S"), daily), Windowed(source("T"), daily))) is None
+
+
+def test_selections_pass_each_other() -> None:
+    tree = Select(Select(Windowed(source("S"), Sliding(5)), large("S.v")), large("S.i"))
+    assert equal(tree, applied("selections commute", tree))
+
+
+@pytest.mark.parametrize("window", [*LOGICAL, *PHYSICAL], ids=str)
+def test_unread_columns_are_left_out_below_every_window(window: Window) -> None:
+    tree = kept(Select(Windowed(source("S"), window), large("S.v")), "S.t")
+    narrow = applied("unread columns left out", tree)
+    (windowed,) = (node for node in narrow.walk() if isinstance(node, Windowed))
+    assert {c.name for c in windowed.columns} == {"S.t", "S.v", *window.partition_by}
+    assert equal(tree, narrow)
 
 
 # ---- duplicate elimination and windows ------------------------------------------------------------------------------
@@ -260,13 +285,17 @@ def test_join_associates_only_where_the_outer_keys_are_at_hand() -> None:
 def test_selection_distributes_over_join_of_logical_windows(windows: Windows, side: str) -> None:
     """Section 5, joins: a condition on one side may be checked before the window of that side."""
     tree = Select(joined(windows), large(side))
-    assert equal(tree, applied("selection into join", tree))
+    below = applied("selection into join", tree)
+    assert equal(tree, below)
+    assert equal(tree, everywhere(below, NAMED["selection under window"]))
 
 
 def test_selection_does_not_distribute_over_join_of_physical_windows() -> None:
     """Section 5, joins: the distributive property for selection holds for logical windows only."""
     tree = Select(joined((Rows(3), Rows(3), NOW)), large("S.v"))
-    assert NAMED["selection into join"](tree) is None
+    beside = applied("selection into join", tree)
+    assert equal(tree, beside), "beside the window, where the same tuples are counted"
+    assert all(NAMED["selection under window"](node) is None for node in beside.walk())
     below = Windowed(Select(source("S"), large("S.v")), Rows(3))
     assert not equal(tree, replace(joined((Rows(3), Rows(3), NOW)), left=below))
 

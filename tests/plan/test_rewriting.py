@@ -40,7 +40,7 @@ JOIN = "SELECT A.k FROM S [{}] A, T [{}] B WHERE A.k = B.k AND A.v > 1 AND B.v <
 def test_selections_sink_to_the_stream_they_speak_of() -> None:
     query = JOIN.format("RANGE 5", "RANGE 9")
     assert conditions(query) == ({"`A.v` < `B.v`"}, {"`A.v` > 1", "`B.v` < 3"})
-    assert plan(query).rewrites == ("selection into join", "selection under window", "projection under window")
+    assert plan(query).rewrites == ("selection into join", "selection under window", "unread columns left out")
 
 
 def test_they_stop_above_windows_that_count() -> None:
@@ -60,11 +60,26 @@ def test_they_pass_joins_of_joins() -> None:
     [
         "SELECT RSTREAM A.k FROM S [RANGE 5] A, T [RANGE 5] B WHERE A.k = B.k AND A.v > 1",
         "SELECT A.k FROM S [RANGE 5 SLIDE 2] A, T [ROWS 5] B WHERE A.k = B.k AND A.v > 1",
-        "SELECT k FROM S [RANGE 5 SLIDE 2] WHERE v > 1 EXCEPT ALL SELECT k FROM T [RANGE 4 SLIDE 2]",
+        "SELECT k FROM S [RANGE 5 SLIDE 2] WHERE v > 1 EXCEPT ALL SELECT k FROM T [RANGE 4 SLIDE 3]",
+        "SELECT k FROM S [RANGE 5 SLIDE 2] WHERE v > 1 UNION ALL SELECT k FROM T [RANGE 5 SLIDE 2 START AT 1]",
     ],
 )
 def test_they_stay_where_every_item_of_a_window_makes_the_query_speak(query: str) -> None:
     assert conditions(query) == ({"`A.v` > 1"} if " A," in query else {"`S.v` > 1"}, set())
+
+
+@pytest.mark.parametrize("combined", ["UNION ALL", "EXCEPT ALL"])
+def test_they_sink_below_windows_with_the_same_instants(combined: str) -> None:
+    query = f"SELECT k FROM S [RANGE 5 SLIDE 2] WHERE v > 1 {combined} SELECT k FROM T [RANGE 4 SLIDE 2]"
+    assert conditions(query) == (set(), {"`S.v` > 1"})
+
+
+def test_equal_windows_below_a_union_become_one() -> None:
+    query = "SELECT k FROM S [RANGE 5 SLIDE 2] WHERE v > 1 UNION ALL SELECT upper(k) FROM T [RANGE 5 SLIDE 2]"
+    ((_, level),) = plan(query).levels
+    assert [w.window.text(level.domain) for w in level.windows] == ["RANGE 5 SLIDE 2"]
+    assert plan(query).rewrites == ("selection under window", "union under window")
+    assert len(plan(query.replace("SLIDE 2", "SLIDE 3", 1)).levels[0][1].windows) == 2
 
 
 def test_late_rows_are_counted_before_a_selection_that_sank() -> None:
@@ -84,18 +99,18 @@ def test_explain_says_what_was_rewritten_and_what_is_shared() -> None:
         told
         == """\
 q0: answered from rows that know when they are there
-  rewritten: projection under window
+  rewritten: unread columns left out
   on shards: A by k, B by k
 q1: answered from rows that know when they are there
-  rewritten: projection under window
+  rewritten: unread columns left out
   on shards: A by k, B by k
 q2: answered from rows that know when they are there
   negative tuples, by number: distinct: a row stays until the last of its equals has left
-  rewritten: selection under window, projection under window
+  rewritten: selection under window, unread columns left out
   on shards: S by k
 q3: answered from rows that know when they are there
   negative tuples, by number: distinct: a row stays until the last of its equals has left
-  rewritten: selection under window, projection under window
+  rewritten: selection under window, unread columns left out
   on shards: S by k
 shared join on A.k = B.k: 2 sets of windows, each pair is found once
   [RANGE 5] with [RANGE 9] of q0

@@ -1,7 +1,9 @@
 """The syntactic equivalences of "Consistent results" section 5, as named rewrites with their conditions.
 
 A rewrite takes a tree whose root it fits and returns an equal tree, or None where it does not apply. Physical
-windows commute with projection only: selecting or merging first changes which tuples are counted.
+windows commute with projection only: selecting or merging first changes which tuples are counted. The planner applies
+these functions and no others (`plan/rules/sink_selections.py`, `merge_unions.py`, `prune_columns.py`); it has no use
+for another order of joins, and answers no DISTINCT below a window.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from panewise.algebra.tree import Distinct, Join, Node, Project, Select, Union, Windowed
+from panewise.algebra.tree import Distinct, Group, Join, Node, Project, Select, Union, Windowed
 from panewise.core.scalar import Scalar, column
 from panewise.window import Landmark, Predicate, Sliding, Window
 
@@ -23,6 +25,11 @@ class Rewrite:
     apply: Callable[[Node], Node | None]
 
 
+@dataclass(frozen=True)
+class SunkSelect(Select):
+    """A selection that stood above the window that is above it now: late items are counted before it."""
+
+
 def projection_under_window(node: Node) -> Node | None:
     match node:
         case Project(Windowed(child, window), items) if _window_columns(window) <= _copied_names(items):
@@ -33,14 +40,16 @@ def projection_under_window(node: Node) -> Node | None:
 def selection_under_window(node: Node) -> Node | None:
     match node:
         case Select(Windowed(child, window), predicate) if window.logical:
-            return Windowed(Select(child, predicate), window)
+            return Windowed(SunkSelect(child, predicate), window)
     return None
 
 
 def union_under_window(node: Node) -> Node | None:
     match node:
         case Union(Windowed(left, window), Windowed(right, other)) if window == other and window.logical:
-            return Windowed(Union(left, right), window)
+            # A time of day is on the day of the first item, which may differ between the two streams.
+            if window.anchor_to(0) == window.anchor_to(86_400_000_000):
+                return Windowed(Union(left, right), window)
     return None
 
 
@@ -66,13 +75,20 @@ def join_associates(node: Node) -> Node | None:
     return None
 
 
+def selections_commute(node: Node) -> Node | None:
+    match node:
+        case Select(Select(child, below), above):
+            return Select(Select(child, above), below)
+    return None
+
+
 def selection_into_join(node: Node) -> Node | None:
     match node:
-        case Select(Join(Windowed(left, window) as side, right) as join, predicate):
-            if window.logical and set(predicate.inputs) <= _names(side):
-                return replace(join, left=Windowed(Select(left, predicate), window))
-            if isinstance(right, Windowed) and right.window.logical and set(predicate.inputs) <= _names(right):
-                return replace(join, right=Windowed(Select(right.child, predicate), right.window))
+        case Select(Join(left, right) as join, predicate):
+            if set(predicate.inputs) <= _names(left):
+                return replace(join, left=Select(left, predicate))
+            if set(predicate.inputs) <= _names(right):
+                return replace(join, right=Select(right, predicate))
     return None
 
 
@@ -93,15 +109,61 @@ def reaches_now(window: Window) -> bool:
     return False
 
 
+def without_unread_columns(root: Node) -> Node | None:
+    narrow = _prune(root, _names(root))
+    return None if narrow == root else narrow
+
+
+def _prune(node: Node, needed: set[str]) -> Node:
+    """The tree, whose result may lack all columns but the needed ones."""
+    match node:
+        case Windowed(child, window):
+            wanted = [c for c in node.columns if c.name in needed | _window_columns(window)]
+            if len(wanted) == len(node.columns) or not wanted:
+                return node
+            return replace(node, child=Project(child, tuple((c.name, column(c.name, c.type)) for c in wanted)))
+        case Select(child, predicate):
+            return replace(node, child=_prune(child, needed | set(predicate.inputs)))
+        case Project(child, items):
+            kept = tuple(item for item in items if item[0] in needed) or items[:1]
+            return Project(_prune(child, {name for _, scalar in kept for name in scalar.inputs}), kept)
+        case Group(child, keys, calls):
+            return replace(node, child=_prune(child, {*keys, *(a for call in calls for a in call.arguments)}))
+        case Join(left, right, on, residual):
+            read = needed | {name for pair in on for name in pair} | set(residual.inputs if residual else ())
+            return replace(node, left=_prune(left, read), right=_prune(right, read))
+    # Equal rows are equal in all their columns.
+    return node.with_children(*(_prune(child, _names(child)) for child in node.children))
+
+
+PROJECTION_UNDER_WINDOW = Rewrite(
+    "projection under window", "the projection keeps the columns the window looks at", projection_under_window
+)
+SELECTION_UNDER_WINDOW = Rewrite("selection under window", "the window is logical", selection_under_window)
+UNION_UNDER_WINDOW = Rewrite(
+    "union under window", "both windows are the same logical one, and have no time of day", union_under_window
+)
+DISTINCT_UNDER_WINDOW = Rewrite(
+    "distinct under window", "the window is logical and reaches the present", distinct_under_window
+)
+JOIN_COMMUTES = Rewrite("join commutes", "always", join_commutes)
+JOIN_ASSOCIATES = Rewrite("join associates", "the outer keys belong to the inner right side", join_associates)
+SELECTIONS_COMMUTE = Rewrite("selections commute", "always", selections_commute)
+SELECTION_INTO_JOIN = Rewrite("selection into join", "the predicate needs one side only", selection_into_join)
+PROJECTION_INTO_JOIN = Rewrite("projection into join", "join columns are kept below", projection_into_join)
+UNREAD_COLUMNS = Rewrite("unread columns left out", "rows are compared in none of them", without_unread_columns)
+
 REWRITES: tuple[Rewrite, ...] = (
-    Rewrite("projection under window", "the projection keeps the columns the window looks at", projection_under_window),
-    Rewrite("selection under window", "the window is logical", selection_under_window),
-    Rewrite("union under window", "both windows are the same logical one", union_under_window),
-    Rewrite("distinct under window", "the window is logical and reaches the present", distinct_under_window),
-    Rewrite("join commutes", "always", join_commutes),
-    Rewrite("join associates", "the outer keys belong to the inner right side", join_associates),
-    Rewrite("selection into join", "the predicate needs one side, whose window is logical", selection_into_join),
-    Rewrite("projection into join", "join columns are kept below", projection_into_join),
+    PROJECTION_UNDER_WINDOW,
+    SELECTION_UNDER_WINDOW,
+    UNION_UNDER_WINDOW,
+    DISTINCT_UNDER_WINDOW,
+    JOIN_COMMUTES,
+    JOIN_ASSOCIATES,
+    SELECTIONS_COMMUTE,
+    SELECTION_INTO_JOIN,
+    PROJECTION_INTO_JOIN,
+    UNREAD_COLUMNS,
 )
 
 

@@ -22,11 +22,12 @@ from panewise.algebra import (
     Union,
     Windowed,
 )
+from panewise.algebra.rewrites import SunkSelect
 from panewise.core.scalar import column
 from panewise.plan.pane_plan import RowStep
 from panewise.plan.refusal import Refusal
-from panewise.plan.rules.route_shards import routes
-from panewise.plan.rules.sink_selections import OnRewrite, SunkSelect, rewrite_query
+from panewise.plan.rules import merge_unions, prune_columns, route_shards, sink_selections
+from panewise.plan.rules.rule import OnRewrite, RewriteRule, RulesOff
 from panewise.window import MultiGranular, Predicate, Varying
 
 
@@ -54,8 +55,9 @@ class RowPlan:
 
     query: Query
     levels: tuple[tuple[int | None, Query], ...]
-    #: The names of the rewrites that fired.
+    #: The names of the equivalences by which it was rewritten.
     rewrites: tuple[str, ...]
+    rules_off: RulesOff = frozenset()
 
     @cached_property
     def streams(self) -> frozenset[str]:
@@ -64,7 +66,12 @@ class RowPlan:
     @cached_property
     def routes(self) -> dict[Source, str | None]:
         """The column by which the rows of each stream are spread over shards."""
-        return routes(self.levels[0][1])
+        found = route_shards.routes(self.levels[0][1])
+        return dict.fromkeys(found) if route_shards.RULE in self.rules_off else found
+
+    def levels_of(self, query: Query) -> tuple[tuple[int | None, Query], ...]:
+        """The levels of a query below this one, whose results are a stream."""
+        return split_levels(query, self.rules_off)
 
     @property
     def shard_key(self) -> ShardKey:
@@ -105,7 +112,7 @@ def columns_read(source: Source, steps: tuple[RowStep, ...], above: Sequence[str
     return [column.name.removeprefix(prefix) for column in source.columns]
 
 
-def plan_rows(query: Query) -> RowPlan | Refusal:
+def plan_rows(query: Query, rules_off: RulesOff = frozenset()) -> RowPlan | Refusal:
     """The query as the engine answers it, or the reason why it cannot."""
     if query.revise is not None:
         return Refusal("LATE REVISE revises grouped aggregates of one window only")
@@ -118,15 +125,21 @@ def plan_rows(query: Query) -> RowPlan | Refusal:
         if reason := _refusal(node):
             return Refusal(reason)
     fired: dict[str, None] = {}
-    found = split_levels(query, fired.setdefault)
-    return RowPlan(query, found, tuple(fired))
+    found = split_levels(query, rules_off, fired.setdefault)
+    return RowPlan(query, found, tuple(fired), rules_off)
 
 
-def split_levels(query: Query, fired: OnRewrite = lambda name: None) -> tuple[tuple[int | None, Query], ...]:
-    """The query once for each level of its multi-granular window, or once; rewritten, with the columns it needs."""
+#: In the order in which they are applied: merged windows need selections below them, and pruned ones need both.
+REWRITE_RULES: tuple[RewriteRule, ...] = (sink_selections.RULE, merge_unions.RULE, prune_columns.RULE)
+
+
+def split_levels(
+    query: Query, rules_off: RulesOff, on_rewrite: OnRewrite = lambda name: None
+) -> tuple[tuple[int | None, Query], ...]:
+    """The query once for each level of its multi-granular window, or once; rewritten by rules."""
     depth = next((len(w.window.levels) for w in query.windows if isinstance(w.window, MultiGranular)), None)
     numbers: list[int | None] = [None] if depth is None else [*range(depth)]
-    return tuple((number, _at_level(query, number, fired)) for number in numbers)
+    return tuple((number, _at_level(query, number, rules_off, on_rewrite)) for number in numbers)
 
 
 def _all_nodes(query: Query) -> list[Node]:
@@ -146,12 +159,12 @@ def _refusal(node: Node) -> str | None:
     return None
 
 
-def _at_level(query: Query, number: int | None, fired: OnRewrite) -> Query:
-    level = rewrite_query(replace(query, root=_pick_level(query.root, number)), fired)
-    narrow = prune_columns(level.root)
-    if narrow != level.root:
-        fired("projection under window")
-    return replace(level, root=narrow)
+def _at_level(query: Query, number: int | None, rules_off: RulesOff, on_rewrite: OnRewrite) -> Query:
+    level = replace(query, root=_pick_level(query.root, number))
+    for rule in REWRITE_RULES:
+        if rule not in rules_off:
+            level = rule.rewrite(level, on_rewrite)
+    return level
 
 
 def _pick_level(node: Node, number: int | None) -> Node:
@@ -183,33 +196,3 @@ def _rename_columns(inlet: StreamInput, right: Node, left: Node) -> StreamInput:
     """The columns of a union have the names of its left side."""
     items = tuple((a.name, column(b.name, b.type)) for a, b in zip(left.columns, right.columns, strict=True))
     return StreamInput(inlet.source, (*inlet.steps, Project(right, items)))
-
-
-# ---- only the columns that are needed ----------------------------------------------------------------------------
-
-
-def prune_columns(root: Node) -> Node:
-    """The tree with only those columns in its windows that some operator reads."""
-    return _prune(root, {c.name for c in root.columns})
-
-
-def _prune(node: Node, needed: set[str]) -> Node:
-    match node:
-        case Windowed(child, window):
-            looked_at = {*window.partition_by, *(window.condition.inputs if isinstance(window, Predicate) else ())}
-            wanted = [c for c in node.columns if c.name in needed | looked_at]
-            if len(wanted) == len(node.columns) or not wanted:
-                return node
-            return replace(node, child=Project(child, tuple((c.name, column(c.name, c.type)) for c in wanted)))
-        case Select(child, predicate):
-            return replace(node, child=_prune(child, needed | set(predicate.inputs)))
-        case Project(child, items):
-            kept = tuple(item for item in items if item[0] in needed) or items[:1]
-            return Project(_prune(child, {name for _, scalar in kept for name in scalar.inputs}), kept)
-        case Group(child, keys, calls):
-            return replace(node, child=_prune(child, {*keys, *(a for call in calls for a in call.arguments)}))
-        case Join(left, right, on, residual):
-            wanted_names = needed | {name for pair in on for name in pair} | set(residual.inputs if residual else ())
-            return replace(node, left=_prune(left, wanted_names), right=_prune(right, wanted_names))
-    # Equal rows are equal in all their columns.
-    return node.with_children(*(_prune(child, {c.name for c in child.columns}) for child in node.children))

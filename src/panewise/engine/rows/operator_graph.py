@@ -39,7 +39,7 @@ from panewise.engine.rows.snapshot_emitter import SnapshotEmitter
 from panewise.engine.rows.spans import RelationDelta
 from panewise.engine.rows.variants import OperatorKey, OperatorVariant
 from panewise.engine.state.snapshot import Tree
-from panewise.plan.row_plan import RowPlan, ShardKey, split_levels
+from panewise.plan.row_plan import RowPlan, ShardKey
 from panewise.plan.rules.share_operators import OperatorPlace, SharedOperators, find_shared_operators, shared_operators
 from panewise.window import Rows, Session, Window
 
@@ -178,7 +178,9 @@ class OperatorGraph:
         for inlet in leaf.inlets:
             if isinstance(inlet.source, Derived) and inlet.source.query not in self.inner:
                 query = inlet.source.query
-                self.inner[query] = [self._new_emitter(level) for _, level in split_levels(query)]
+                # All queries of a pool are planned by the same rules.
+                levels = next(iter(self.plans.values())).levels_of(query)
+                self.inner[query] = [self._new_emitter(level) for _, level in levels]
 
     def _new_input(self, node: Windowed, manner: OperatorVariant) -> WindowInput:
         match node.window:

@@ -24,7 +24,10 @@ from panewise.algebra import (
     Union,
     Windowed,
 )
+from panewise.plan.rules.rule import Rule
 from panewise.window import Landmark, LogicalWindow, Predicate, Rows, Session
+
+RULE = Rule("route_shards", "rows that never meet are spread over shards")
 
 #: More ways than this are not looked at.
 MAX_ROUTES = 64

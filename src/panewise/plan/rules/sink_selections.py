@@ -1,72 +1,57 @@
-"""Rewrites that the planner applies, and which of them fired.
-
-Selections are moved down to where they remove the most rows: into the side of a join whose columns they use, and below
-windows that time alone decides. Columns that no operator reads are left out below windows.
-"""
+"""Selections are moved down to where they remove the most rows: into one side of a join, and below logical windows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 
-from panewise.algebra import Emit, Except, Join, Node, Query, Select, Union, Windowed
+from panewise.algebra import Emit, Except, Node, Query, Union, Windowed
+from panewise.algebra.rewrites import SELECTION_INTO_JOIN, SELECTION_UNDER_WINDOW, SELECTIONS_COMMUTE
+from panewise.plan.rules.rule import OnRewrite, RewriteRule
 from panewise.window import Landmark, Predicate, Rows
 
-#: Called with the name of each rewrite that is applied.
-OnRewrite = Callable[[str], object]
 
-
-@dataclass(frozen=True)
-class SunkSelect(Select):
-    """A selection that stood above the window it is below now: late items are counted before it."""
-
-
-def rewrite_query(query: Query, fired: OnRewrite) -> Query:
-    """An equal query that keeps less."""
-    return replace(query, root=_rewrite(query.root, fired)) if _may_sink(query) else query
+def sink_selections(query: Query, on_rewrite: OnRewrite) -> Query:
+    """The query with every selection as far down as it goes."""
+    return replace(query, root=_sink_all(query.root, on_rewrite)) if _may_sink(query) else query
 
 
 def _may_sink(query: Query) -> bool:
-    """Whether items that a selection removes do not make the query report more often."""
+    """Whether rows that a selection removes do not make the query report more often.
+
+    Results that are repeated at instants are repeated at the instants of all windows that have items. A row of the
+    result is there because its own items are, and so are the instants of their windows. Where UNION or EXCEPT combine
+    rows of windows with different instants, a row of one window is also repeated at the instants of the other.
+    """
     if query.emit is not Emit.RSTREAM:
         return True
-    lasting = any(isinstance(w.window, Landmark | Predicate | Rows) for w in query.windows)
-    return query.periodic and not lasting and not any(isinstance(n, Union | Except) for n in query.root.walk())
+    windows = [node.window for node in query.windows]
+    if not query.periodic or any(isinstance(window, Landmark | Predicate | Rows) for window in windows):
+        return False
+    combined = any(isinstance(node, Union | Except) for node in query.root.walk())
+    fixed = all(window.grid and window.anchor_to(0) == window.anchor_to(86_400_000_000) for window in windows)
+    return not combined or (fixed and len({window.grid for window in windows}) == 1)
 
 
-def _rewrite(node: Node, fired: OnRewrite) -> Node:
+def _sink_all(node: Node, on_rewrite: OnRewrite) -> Node:
     if isinstance(node, Windowed):
         return node
-    node = node.with_children(*(_rewrite(child, fired) for child in node.children))
-    return _sink(node, fired) or node if isinstance(node, Select) else node
+    node = node.with_children(*(_sink_all(child, on_rewrite) for child in node.children))
+    return _sink(node, on_rewrite) or node
 
 
-def _sink(node: Select, fired: OnRewrite) -> Node | None:
-    """The selection further down; None where it stays."""
-    below = partial(_sink_into, node, fired)
-    match node.child:
-        case Select(child, _) as other:
-            lower = _sink(replace(node, child=child), fired)
-            return lower and replace(other, child=lower)
-        case Join(left, right) as join:
-            if _reads_only(node, left):
-                fired("selection into join")
-                return replace(join, left=below(left))
-            if _reads_only(node, right):
-                fired("selection into join")
-                return replace(join, right=below(right))
-        case Windowed(child, window) as windowed if window.logical:
-            fired("selection under window")
-            return replace(windowed, child=SunkSelect(child, node.predicate))
+def _sink(node: Node, on_rewrite: OnRewrite) -> Node | None:
+    """The tree with the selection at its root further down; None where it stays."""
+    if (joined := SELECTION_INTO_JOIN.apply(node)) is not None:
+        on_rewrite(SELECTION_INTO_JOIN.name)
+        return joined.with_children(*(_sink(child, on_rewrite) or child for child in joined.children))
+    if (windowed := SELECTION_UNDER_WINDOW.apply(node)) is not None:
+        on_rewrite(SELECTION_UNDER_WINDOW.name)
+        return windowed
+    if (swapped := SELECTIONS_COMMUTE.apply(node)) is not None:
+        (below,) = swapped.children
+        lower = _sink(below, on_rewrite)
+        return None if lower is None else swapped.with_children(lower)
     return None
 
 
-def _sink_into(node: Select, fired: OnRewrite, child: Node) -> Node:
-    """The selection over another input, as far down as it goes."""
-    select = replace(node, child=child)
-    return _sink(select, fired) or select
-
-
-def _reads_only(node: Select, side: Node) -> bool:
-    return set(node.predicate.inputs) <= {column.name for column in side.columns}
+RULE = RewriteRule("sink_selections", "rows that a selection removes are not kept in windows", sink_selections)
