@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, TypeVar
@@ -30,7 +30,9 @@ from panewise.plan import (
     plan_families,
     plan_query,
 )
+from panewise.plan.rules import group_windows
 from panewise.plan.rules.bound_state import unbounded_keys_reason, unbounded_state_reason
+from panewise.plan.rules.catalogue import rules_named
 from panewise.plan.rules.group_windows import GroupingPolicy, WindowGroup, WindowManager
 from panewise.plan.rules.share_operators import SharedOperators, shared_operators
 from panewise.window import Rows
@@ -77,6 +79,7 @@ class Pool:
     `boundary` is `"(]"` as in the papers or `"[)"` as in Spark. `policy` says how windows are grouped: by cost, or
     exactly as the paper's Algorithm 1 does. If streams are `bounded`, so is the state of queries over them.
     `purge` says when joins and groups drop rows that have expired: `"lazy"`, many together, or `"eager"`, at once.
+    `rules_off` names rules of the planner that are switched off, to see what they are good for: results stay the same.
     """
 
     def __init__(
@@ -87,12 +90,16 @@ class Pool:
         host: Host | None = None,
         bounded: bool = False,
         purge: str | Purge = Purge.LAZY,
+        rules_off: Collection[str] = (),
     ) -> None:
         if not isinstance(streams, Mapping) or not all(isinstance(s, StreamSchema) for s in streams.values()):
             raise SchemaProblem("streams are not declared", fix='pass {"S": pw.StreamSchema(schema, time="t")}')
         self.streams = dict(streams)
         self.boundary = Boundary.of(boundary)
+        self.rules_off = rules_named(rules_off)
         self.policy = _enum_value(GroupingPolicy, "policy", policy)
+        if group_windows.RULE in self.rules_off:
+            self.policy = GroupingPolicy.ALONE
         self.purge = _enum_value(Purge, "purge", purge)
         self.host = host or default_host()
         self.bounded = bounded
@@ -171,7 +178,8 @@ class Pool:
 
     def without_queries(self, streams: Mapping[str, StreamSchema] | None = None) -> Pool:
         """A pool with the same settings and no queries, over the same streams or others."""
-        return Pool(streams or self.streams, self.boundary, self.policy, self.host, self.bounded, self.purge)
+        off = [rule.name for rule in self.rules_off]
+        return Pool(streams or self.streams, self.boundary, self.policy, self.host, self.bounded, self.purge, off)
 
     def declaration(self) -> dict[str, Any]:
         """Streams and queries as plain values."""
@@ -186,6 +194,7 @@ class Pool:
             "policy": self.policy.value,
             "purge": self.purge.value,
             "bounded": self.bounded,
+            "rules_off": sorted(rule.name for rule in self.rules_off),
             "queries": queries,
         }
 
@@ -196,7 +205,7 @@ class Pool:
             name: StreamSchema(pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(schema))), time, delay)
             for name, (schema, time, delay) in plan["streams"].items()
         }
-        pool = cls(streams, plan["boundary"], plan["policy"], host, plan["bounded"], plan["purge"])
+        pool = cls(streams, plan["boundary"], plan["policy"], host, plan["bounded"], plan["purge"], plan["rules_off"])
         for name, text, since in plan["queries"]:
             pool.add_query(pool.prepare_query(name, text, since))
         return pool
@@ -204,7 +213,7 @@ class Pool:
     def plan(self, query: str | Query) -> QueryPlan:
         """How the engine answers a query, for a lookup or as a registered query."""
         bound = bind_query(query, self.streams) if isinstance(query, str) else query
-        plan = plan_query(bound)
+        plan = plan_query(bound, self.rules_off)
         if isinstance(plan, Refusal):
             raise BindProblem(
                 f"the engine does not answer this query: {plan.reason}", fix="use pw.run", place=bound.place

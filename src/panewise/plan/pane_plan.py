@@ -8,7 +8,8 @@ from panewise.algebra import Emit, Group, Node, Project, Query, Select, Source, 
 from panewise.algebra.positional import Views, positional_calls, views
 from panewise.core.time import MAX_TICK, MIN_TICK, Instant
 from panewise.plan.refusal import Refusal
-from panewise.window import Cumulate, Landmark, MultiGranular, Predicate, Rows, Session, Sliding, Varying, Window
+from panewise.plan.rules.rule import RulesOff
+from panewise.window import Cumulate, Landmark, MultiGranular, Predicate, Sliding, Varying, Window
 
 #: Operators that look at one row at a time; the host evaluates them.
 RowStep = Select | Project
@@ -25,6 +26,7 @@ class PanePlan:
     between: tuple[RowStep, ...]
     group: Group
     after: tuple[RowStep, ...]
+    rules_off: RulesOff = frozenset()
 
     @property
     def levels(self) -> tuple[tuple[int | None, Window], ...]:
@@ -75,29 +77,6 @@ class PanePlan:
         """The same query with times of day resolved against the stream's first item."""
         return replace(self, window=self.window.anchor_to(first))
 
-    @property
-    def family_key(self) -> tuple[object, ...]:
-        """Queries with equal families share panes: same stream, filters, grouping, aggregates and span of time.
-
-        Queries that report at every change need all groups in one place, so that they are a family of their own. So are
-        queries with positional aggregates over the same window, because tiers are not shared with other windows.
-        """
-        bare = replace(self.group, child=self.source)
-        before, between = (tuple(replace(s, child=self.source) for s in steps) for steps in (self.before, self.between))
-        kind: object = type(self.window) if isinstance(self.window, Rows | Session) else None
-        if self.positional:
-            kind = self.window
-        return (
-            self.source,
-            before,
-            between,
-            bare,
-            time_span(self.window),
-            kind,
-            self.window.partition_by,
-            self.repeats_on_change,
-        )
-
 
 def time_span(window: Window) -> tuple[int, int]:
     """First and last tick that count at all: a window that starts or ends somewhere is a filter on time."""
@@ -111,7 +90,7 @@ def time_span(window: Window) -> tuple[int, int]:
     return MIN_TICK, MAX_TICK
 
 
-def plan_panes(query: Query) -> PanePlan | Refusal:
+def plan_panes(query: Query, rules_off: RulesOff = frozenset()) -> PanePlan | Refusal:
     """The query taken apart, or the reason why the engine cannot answer it from panes."""
     after, node = split_row_steps(query.root)
     if not isinstance(node, Group):
@@ -127,7 +106,7 @@ def plan_panes(query: Query) -> PanePlan | Refusal:
         return Refusal(reason)
     if isinstance(window, Predicate):
         before, window = (*before, Select(windowed.child, window.condition)), Landmark()
-    return PanePlan(query, source, before, window, between, node, after)
+    return PanePlan(query, source, before, window, between, node, after, rules_off)
 
 
 def _refusal(query: Query, window: Window, filtered: bool) -> str | None:

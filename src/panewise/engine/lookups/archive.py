@@ -19,6 +19,7 @@ from panewise.engine.lookups.having_index import HavingIndex
 from panewise.engine.state.snapshot import Tree, pane_tree, panes_from
 from panewise.plan.rules.choose_index import IndexChoice, LookupUsage, choose_index
 from panewise.plan.rules.narrow_having import Threshold
+from panewise.plan.rules.rule import RulesOff
 from panewise.stores.chain import MIN_POSITION
 from panewise.stores.indexes import PaneIndex
 from panewise.stores.pane import Pane, merge_panes
@@ -30,8 +31,14 @@ REPLAN_INTERVAL = 64
 class Archive:
     """The panes of one family that end no earlier than `keep` ticks before the newest; None keeps them all."""
 
-    def __init__(self, columns: Sequence[StateArrays], keep: int | None, since: int = MIN_POSITION) -> None:
-        self.columns, self.keep = columns, keep
+    def __init__(
+        self,
+        columns: Sequence[StateArrays],
+        keep: int | None,
+        since: int = MIN_POSITION,
+        rules_off: RulesOff = frozenset(),
+    ) -> None:
+        self.columns, self.keep, self.rules_off = columns, keep, rules_off
         self.panes: list[Pane] = []
         #: No pane up to this position is kept.
         self.lost = since
@@ -125,7 +132,7 @@ class Archive:
         current = self.choices.get(number)
         if current is None or self.usage.is_due(REPLAN_INTERVAL):
             cells = sum(len(pane.codes) for pane in self.panes)
-            choice = choose_index(self.columns[number], self.usage, len(self.panes), cells, current)
+            choice = choose_index(self.columns[number], self.usage, len(self.panes), cells, current, self.rules_off)
             if current is None or choice.index is not current.index:
                 self._indexes.pop(number, None)
             self.choices[number] = choice

@@ -13,6 +13,7 @@ from panewise.core.time import Boundary
 from panewise.engine.intake import Arrivals
 from panewise.engine.keys import Keys
 from panewise.plan import PanePlan, time_span
+from panewise.plan.rules import share_panes
 from panewise.window import Landmark
 
 SMALLEST_BLOCK, LARGEST_BLOCK = 1 << 17, 1 << 22
@@ -75,7 +76,7 @@ FamilyKey = tuple[object, str | None]
 
 def family_key(plan: PanePlan) -> FamilyKey:
     """The family key of a query: queries with equal keys share panes."""
-    return plan.family_key, expiry_column(plan)
+    return share_panes.family_key(plan), expiry_column(plan)
 
 
 def admitted_times(plan: PanePlan, boundary: Boundary) -> tuple[int, int]:

@@ -88,7 +88,7 @@ class TimeFamily(Family):
 
     def start_archive(self, length: int, grain: int | None) -> None:
         """Keep panes for lookups from now on."""
-        self.archive, self.grain = Archive(self.columns, length, self.created_at), grain
+        self.archive, self.grain = Archive(self.columns, length, self.created_at, self.plan.rules_off), grain
 
     # ---- windows come and go -----------------------------------------------------------------------------------
 

@@ -8,7 +8,8 @@ from panewise.aggregate.states.positional import PositionalStates
 from panewise.algebra import Call
 from panewise.plan.pane_plan import PanePlan
 from panewise.plan.refusal import Refusal
-from panewise.plan.rules.choose_store import StoreChoice, choose_store
+from panewise.plan.rules.choose_store import RULE, StoreChoice, choose_store
+from panewise.stores import Recompute
 from panewise.window import Cumulate, Landmark, Rows, Session, Varying
 
 
@@ -51,6 +52,8 @@ def storage(call: Call, plan: PanePlan | Refusal) -> Storage:
 
 def row_store(call: Call, plan: PanePlan, windows: list[Rows]) -> StoreChoice:
     """The store for the rows of a group; widths are known where every row of a partition belongs to one group."""
+    if RULE in plan.rules_off:
+        return StoreChoice(Recompute, f"{RULE} is switched off")
     whole = not plan.between_filters and set(plan.group.keys) == set(plan.window.partition_by)
     widths = [window.count for window in windows] if whole else None
     return choose_store(call.aggregate, widths, suffix=not any(window.lag for window in windows))

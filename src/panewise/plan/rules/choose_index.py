@@ -8,11 +8,14 @@ from math import log2
 import numpy as np
 
 from panewise.aggregate import Int64Array, StateArrays
+from panewise.plan.rules.rule import Rule, RulesOff
 from panewise.stores.arrays import BaseArrays
 from panewise.stores.dense import BaseArrayIndex, LandmarkIndex, RunningIndex
 from panewise.stores.indexes import BaseIntervalIndex, PaneIndex, RecomputeIndex
 from panewise.stores.landmark_intervals import partition_widths
 from panewise.stores.ranked import QuantileIndex
+
+RULE = Rule("choose_index", "kept panes are indexed for the windows that lookups ask for")
 
 #: Arrays over all groups and panes may have so many cells, and must be filled to this share.
 MOST_CELLS, LEAST_FILLED = 1 << 24, 0.125
@@ -69,9 +72,16 @@ class IndexChoice:
 
 
 def choose_index(
-    column: StateArrays, usage: LookupUsage, panes: int, cells: int, current: IndexChoice | None = None
+    column: StateArrays,
+    usage: LookupUsage,
+    panes: int,
+    cells: int,
+    current: IndexChoice | None = None,
+    rules_off: RulesOff = frozenset(),
 ) -> IndexChoice:
     """The index for one column of states, kept in `panes` panes with `cells` states altogether."""
+    if RULE in rules_off:
+        return IndexChoice(RecomputeIndex, f"{RULE} is switched off")
     costs = _costs(column, usage, panes, cells)
     best = min(costs, key=lambda index: costs[index])
     if current is not None and current.index in costs and costs[current.index] < SWITCH_FACTOR * costs[best]:

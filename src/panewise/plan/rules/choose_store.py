@@ -9,6 +9,7 @@ from typing import Any
 from panewise.aggregate import Aggregate, Sum
 from panewise.core.errors import PlanProblem
 from panewise.core.schema import type_name
+from panewise.plan.rules.rule import Rule
 from panewise.stores import (
     STORES,
     BaseIntervals,
@@ -21,6 +22,8 @@ from panewise.stores import (
 )
 from panewise.stores.base import law_problem
 from panewise.stores.landmark_intervals import SPREAD
+
+RULE = Rule("choose_store", "each aggregate is kept by the cheapest structure that its laws allow")
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,11 @@ from dataclasses import dataclass, replace
 
 from panewise.algebra import Distinct, Emit, Except, Join, Node, Project, Query, Select, Union, Windowed
 from panewise.plan.row_plan import RowPlan
+from panewise.plan.rules.rule import Rule
 from panewise.window import Cumulate, Sliding, Window
 from panewise.window.sliding import NOW
+
+RULE = Rule("share_operators", "joins and distincts that differ in their windows only are one operator")
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,8 @@ def find_shared_operators(
 
 def _shareable_operators(name: str, plan: RowPlan) -> Iterator[tuple[object, OperatorPlace, Node]]:
     """The operators of a query that may be shared, each with its signature."""
+    if RULE in plan.rules_off:
+        return
     for level, (_, query) in enumerate(plan.levels):
         for number, node in enumerate(query.root.walk()) if can_share(query) else ():
             if (signature := _signature(node, query)) is not None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from panewise.plan.cuts import Cuts, Edges, coarsest_cuts
-from panewise.plan.pane_plan import PanePlan
+from panewise.plan.pane_plan import PanePlan, time_span
 from panewise.plan.rules.group_windows import GroupingPolicy, WindowGroup, WindowManager, WindowRole, WindowShape
-from panewise.window import LogicalWindow, Sliding, Varying, Window
+from panewise.plan.rules.rule import Rule
+from panewise.window import LogicalWindow, Rows, Session, Sliding, Varying, Window
+
+RULE = Rule("share_panes", "queries that differ in their windows only are answered from the same panes")
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,31 @@ class FamilyPlan:
         )
 
 
+def family_key(plan: PanePlan) -> tuple[object, ...]:
+    """Queries with equal keys share panes: same stream, filters, grouping, aggregates and span of time.
+
+    Queries that report at every change need all groups in one place, so that they are a family of their own. So are
+    queries with positional aggregates over the same window, because tiers are not shared with other windows.
+    """
+    if RULE in plan.rules_off:
+        return (plan.query,)
+    bare = replace(plan.group, child=plan.source)
+    before, between = (tuple(replace(s, child=plan.source) for s in steps) for steps in (plan.before, plan.between))
+    kind: object = type(plan.window) if isinstance(plan.window, Rows | Session) else None
+    if plan.positional:
+        kind = plan.window
+    return (
+        plan.source,
+        before,
+        between,
+        bare,
+        time_span(plan.window),
+        kind,
+        plan.window.partition_by,
+        plan.repeats_on_change,
+    )
+
+
 #: The managers of a family that runs already, by its identity; None where it does not run.
 RunningManagers = Callable[[object], dict[int, WindowManager] | None]
 
@@ -72,7 +100,7 @@ def plan_families(
     """All families, in the order in which their first queries came."""
     found: dict[object, FamilyPlan] = {}
     for name, plan in plans.items():
-        found.setdefault(plan.family_key, FamilyPlan(len(found) + 1)).members[name] = plan
+        found.setdefault(family_key(plan), FamilyPlan(len(found) + 1)).members[name] = plan
     for key, family in found.items():
         family.managers.update(running(key) or window_managers(family.members.values(), policy))
     return list(found.values())

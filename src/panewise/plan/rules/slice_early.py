@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from panewise.plan.pane_plan import PanePlan
+from panewise.plan.rules.rule import Rule
 from panewise.window import Rows, Session, Varying
+
+RULE = Rule("slice_early", "on shards, rows are sliced into panes before they are sent")
 
 _DAY = 86_400_000_000
 
@@ -16,6 +19,8 @@ def slicing_refusal(plans: Iterable[PanePlan]) -> str | None:
 
 
 def _plan_refusal(plan: PanePlan) -> str | None:
+    if RULE in plan.rules_off:
+        return f"{RULE} is switched off"
     window = plan.window
     if isinstance(window, Rows | Session):
         return "windows that count rows or follow sessions need every row in its order"

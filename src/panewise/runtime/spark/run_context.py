@@ -39,6 +39,7 @@ class RunContext:
     boundary: Boundary
     policy: GroupingPolicy
     purge: Purge
+    rules_off: tuple[str, ...]
     layout: Layout
     channels: tuple[Channel, ...]
     known: Mapping[str, RegisteredQuery]
@@ -66,6 +67,7 @@ class RunContext:
             pool.boundary,
             pool.policy,
             pool.purge,
+            tuple(sorted(rule.name for rule in pool.rules_off)),
             plan_transfer(pool, shards, always),
             tuple(channels),
             dict(pool.queries),
@@ -83,7 +85,7 @@ class RunContext:
     def build_engine(self, queries: Iterable[tuple[str, str, int | None]] = (), state: Tree | None = None) -> Engine:
         """An engine with these queries. Its streams have no delay: the watermark comes from all tasks together."""
         streams = {name: replace(s, delay=None) for name, s in self.streams.items()}
-        pool = Pool(streams, self.boundary, self.policy, purge=self.purge)
+        pool = Pool(streams, self.boundary, self.policy, purge=self.purge, rules_off=self.rules_off)
         for name, text, since in queries:
             pool.add_query(self.registered_query(pool, name, text, since))
         stored = {name for name, schema in self.streams.items() if schema.delay is None}

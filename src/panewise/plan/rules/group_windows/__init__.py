@@ -3,5 +3,8 @@
 from panewise.plan.rules.group_windows.groups import GroupNode, WindowGroup, WindowRole
 from panewise.plan.rules.group_windows.manager import GroupingPolicy, WindowManager
 from panewise.plan.rules.group_windows.shapes import WindowShape
+from panewise.plan.rules.rule import Rule
 
-__all__ = ["GroupNode", "GroupingPolicy", "WindowGroup", "WindowManager", "WindowRole", "WindowShape"]
+RULE = Rule("group_windows", "windows of different lengths and slides share one chain of panes")
+
+__all__ = ["RULE", "GroupNode", "GroupingPolicy", "WindowGroup", "WindowManager", "WindowRole", "WindowShape"]

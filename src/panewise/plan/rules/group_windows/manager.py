@@ -16,10 +16,11 @@ from panewise.plan.rules.group_windows.shapes import WindowShape, by_size
 
 
 class GroupingPolicy(Enum):
-    """How frames are grouped: by the paper's Algorithm 1, or so that least is retained."""
+    """How windows are grouped: by the paper's Algorithm 1, so that least is retained, or each alone."""
 
     PAPER = "paper"
     COST = "cost"
+    ALONE = "alone"
 
 
 #: A grouping is degraded when it costs more than this many percent of a fresh one.
@@ -36,9 +37,7 @@ class WindowManager:
     def __init__(self, policy: GroupingPolicy, frames: Iterable[WindowShape] = ()) -> None:
         self.policy = policy
         self._counts = Counter(frames)
-        members = subsuming.subsume(self._counts)
-        if policy is GroupingPolicy.COST:
-            members = packing.pack(members)
+        members = _grouped_shapes(policy, self._counts)
         self._groups = {number: WindowGroup(number, part) for number, part in enumerate(members)}
         self._homes = {frame: self._groups[number] for number, part in enumerate(members) for frame in part}
         self._next = len(members)
@@ -117,7 +116,7 @@ class WindowManager:
         del self._counts[frame]
         self._changes += 1
         self._remove(frame)
-        if self.policy is GroupingPolicy.COST or group.number not in self._groups:
+        if self.policy is not GroupingPolicy.PAPER or group.number not in self._groups:
             return ()
         orphans = subsuming.misfits(group, frame.range)
         for orphan in orphans:
@@ -127,8 +126,13 @@ class WindowManager:
         return tuple(orphans)
 
     def _place(self, frame: WindowShape) -> None:
-        choose = subsuming.find_group if self.policy is GroupingPolicy.PAPER else packing.cheapest_group
-        group = choose(self._groups.values(), frame)
+        match self.policy:
+            case GroupingPolicy.PAPER:
+                group = subsuming.find_group(self._groups.values(), frame)
+            case GroupingPolicy.COST:
+                group = packing.cheapest_group(self._groups.values(), frame)
+            case GroupingPolicy.ALONE:
+                group = None
         if group is None:
             group = self._groups[self._next] = WindowGroup(self._next, [frame])
             self._next += 1
@@ -158,3 +162,14 @@ class WindowManager:
     def repack(self) -> WindowManager:
         """A fresh manager for the same queries, under the same policy."""
         return WindowManager(self.policy, self._counts.elements())
+
+
+def _grouped_shapes(policy: GroupingPolicy, shapes: Iterable[WindowShape]) -> list[list[WindowShape]]:
+    """The groups of a fresh manager."""
+    match policy:
+        case GroupingPolicy.PAPER:
+            return subsuming.subsume(shapes)
+        case GroupingPolicy.COST:
+            return packing.pack(subsuming.subsume(shapes))
+        case GroupingPolicy.ALONE:
+            return [[shape] for shape in sorted(shapes, key=by_size)]
