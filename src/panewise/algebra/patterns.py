@@ -17,7 +17,7 @@ from panewise.algebra.tree import (
     Union,
     Windowed,
 )
-from panewise.window import Pattern, Rows, Varying
+from panewise.window import Pattern, Retention
 
 
 def pattern(node: Node) -> Pattern:
@@ -47,12 +47,8 @@ def known_expiry(node: Node) -> tuple[bool, int]:
 
 def _known_expiry(node: Node) -> tuple[bool, int]:
     match node:
-        case Windowed(window=Rows()):
-            return False, 1
-        case Windowed(window=Varying()):  # items may come back
-            return False, 0
         case Windowed(window=window):
-            return window.pattern is not Pattern.MONOTONIC, 0
+            return window.expires_by_time, int(window.retention is Retention.COUNTS_ROWS)
     below = [_known_expiry(child) for child in node.children]
     orders = [count for _, count in below]
     return any(by_time for by_time, _ in below), sum(orders) if isinstance(node, Join) else max(orders, default=0)

@@ -8,7 +8,7 @@ from typing import Any, cast
 from panewise.aggregate import LevelView, Positional
 from panewise.algebra.tree import Call, Derived, Group, Node, Project, Query, Select, Source, Windowed
 from panewise.core.time import Domain
-from panewise.window import MultiGranular, Sliding, Window
+from panewise.window import Retention, Sliding, Window
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,9 @@ class Views:
 
 def views(window: Window, domain: Domain, shift: int = 0) -> Views | None:
     """The views of a window; None where it has no tiers. `shift` is that of its boundary."""
-    match window:
-        case Sliding() if window.periodic:
-            return Views((window,), domain, shift)
-        case MultiGranular(levels=levels):
-            return Views(levels, domain, shift)
-    return None
+    if window.retention is not Retention.SLIDES or not window.periodic:
+        return None
+    return Views(tuple(map(Sliding.of, window.single_windows)), domain, shift)
 
 
 def positional_calls(group: Group) -> list[tuple[Call, Positional[Any]]]:

@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from panewise.algebra.patterns import known_expiry
 from panewise.algebra.tree import Emit, Query
-from panewise.window import MultiGranular
 
 T = TypeVar("T")
 
@@ -35,7 +34,7 @@ def added_columns(query: Query) -> list[str]:
         missing = ["missing"] if query.framed_node.frame.schedule else []
         return ["frame_id", "w_start", "w_end", "duration", "count", *missing, "final"]
     found = ["w_start", "w_end"] if query.emit is Emit.RSTREAM and query.periodic else ["ts"]
-    if any(isinstance(node.window, MultiGranular) for node in query.windows):
+    if any(node.window.levels for node in query.windows):
         found.append("w_level")
     if query.emit is Emit.CHANGES:
         found.append("sign")

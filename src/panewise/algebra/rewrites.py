@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 from panewise.algebra.tree import Distinct, Group, Join, Node, Project, Select, Union, Windowed
 from panewise.core.scalar import Scalar, column
-from panewise.window import Landmark, Predicate, Sliding, Window
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class SunkSelect(Select):
 
 def projection_under_window(node: Node) -> Node | None:
     match node:
-        case Project(Windowed(child, window), items) if _window_columns(window) <= _copied_names(items):
+        case Project(Windowed(child, window), items) if window.needed_columns <= _copied_names(items):
             return Windowed(Project(child, items), window)
     return None
 
@@ -48,14 +47,14 @@ def union_under_window(node: Node) -> Node | None:
     match node:
         case Union(Windowed(left, window), Windowed(right, other)) if window == other and window.logical:
             # A time of day is on the day of the first item, which may differ between the two streams.
-            if window.anchor_to(0) == window.anchor_to(86_400_000_000):
+            if not window.has_time_of_day:
                 return Windowed(Union(left, right), window)
     return None
 
 
 def distinct_under_window(node: Node) -> Node | None:
     match node:
-        case Distinct(Windowed(child, window)) if reaches_now(window):
+        case Distinct(Windowed(child, window)) if window.reaches_now:
             return Windowed(Distinct(child), window)
     return None
 
@@ -101,14 +100,6 @@ def projection_into_join(node: Node) -> Node | None:
     return None
 
 
-def reaches_now(window: Window) -> bool:
-    """Whether the newest item is always in scope: then the most recent of equal rows is never out of sight."""
-    match window:
-        case Sliding(slide=None, lag=0) | Landmark(upper=None, slide=None):
-            return True
-    return False
-
-
 def without_unread_columns(root: Node) -> Node | None:
     narrow = _prune(root, _names(root))
     return None if narrow == root else narrow
@@ -118,7 +109,7 @@ def _prune(node: Node, needed: set[str]) -> Node:
     """The tree, whose result may lack all columns but the needed ones."""
     match node:
         case Windowed(child, window):
-            wanted = [c for c in node.columns if c.name in needed | _window_columns(window)]
+            wanted = [c for c in node.columns if c.name in needed | window.needed_columns]
             if len(wanted) == len(node.columns) or not wanted:
                 return node
             return replace(node, child=Project(child, tuple((c.name, column(c.name, c.type)) for c in wanted)))
@@ -165,11 +156,6 @@ REWRITES: tuple[Rewrite, ...] = (
     PROJECTION_INTO_JOIN,
     UNREAD_COLUMNS,
 )
-
-
-def _window_columns(window: Window) -> set[str]:
-    """Columns without which a window cannot tell its items: partition columns, and those of a predicate window."""
-    return {*window.partition_by, *(window.condition.inputs if isinstance(window, Predicate) else ())}
 
 
 def _names(node: Node) -> set[str]:

@@ -5,7 +5,7 @@ from panewise.plan.explain.pool import explain_pool
 from panewise.plan.explain.query import explain
 from panewise.plan.explain.storage import row_store, storage
 from panewise.plan.frame_plan import FramePlan
-from panewise.plan.pane_plan import PanePlan, RowStep, time_span
+from panewise.plan.pane_plan import PanePlan, RowStep
 from panewise.plan.plan import QueryPlan, plan_query
 from panewise.plan.refusal import Refusal
 from panewise.plan.row_plan import RowPlan
@@ -17,7 +17,6 @@ from panewise.plan.rules.share_panes import (
     plan_families,
     shape_of,
     sliding_window,
-    window_edges,
     window_managers,
 )
 from panewise.plan.rules.slice_early import slicing_refusal
@@ -44,7 +43,5 @@ __all__ = [
     "slicing_refusal",
     "sliding_window",
     "storage",
-    "time_span",
-    "window_edges",
     "window_managers",
 ]

@@ -14,17 +14,10 @@ import numpy as np
 
 from panewise import kernels
 from panewise.core.time import Domain, Ticks, duration_text
+from panewise.window import Edges
 
 #: A pattern of more edges than this is not worth remembering.
 LONGEST_PATTERN = 100_000
-
-
-@dataclass(frozen=True)
-class Edges:
-    """All positions `residue + k * step`: one bound of a window at all its instants."""
-
-    residue: int
-    step: int
 
 
 @dataclass(frozen=True, eq=False)

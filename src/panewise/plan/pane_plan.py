@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 
 from panewise.algebra import Emit, Group, Node, Project, Query, Select, Source, Windowed
 from panewise.algebra.positional import Views, positional_calls, views
-from panewise.core.time import MAX_TICK, MIN_TICK, Instant
 from panewise.plan.refusal import Refusal
 from panewise.plan.rules.rule import RulesOff
-from panewise.window import Cumulate, Landmark, MultiGranular, Predicate, Sliding, Varying, Window
+from panewise.window import Landmark, Retention, Window
 
 #: Operators that look at one row at a time; the host evaluates them.
 RowStep = Select | Project
@@ -31,9 +30,7 @@ class PanePlan:
     @property
     def levels(self) -> tuple[tuple[int | None, Window], ...]:
         """The single windows of the query, with their level where there are several."""
-        if isinstance(self.window, MultiGranular):
-            return tuple(enumerate(self.window.levels))
-        return ((None, self.window),)
+        return tuple(enumerate(self.window.levels)) or ((None, self.window),)
 
     @property
     def between_filters(self) -> bool:
@@ -78,18 +75,6 @@ class PanePlan:
         return replace(self, window=self.window.anchor_to(first))
 
 
-def time_span(window: Window) -> tuple[int, int]:
-    """First and last tick that count at all: a window that starts or ends somewhere is a filter on time."""
-    match window:
-        case Sliding(origin=Instant(tick)) | Cumulate(origin=Instant(tick)):
-            return tick, MAX_TICK
-        case MultiGranular(levels=levels):
-            return time_span(levels[0])
-        case Landmark():
-            return window.first, window.last
-    return MIN_TICK, MAX_TICK
-
-
 def plan_panes(query: Query, rules_off: RulesOff = frozenset()) -> PanePlan | Refusal:
     """The query taken apart, or the reason why the engine cannot answer it from panes."""
     after, node = split_row_steps(query.root)
@@ -104,24 +89,34 @@ def plan_panes(query: Query, rules_off: RulesOff = frozenset()) -> PanePlan | Re
     window = windowed.window
     if reason := _refusal(query, window, any(isinstance(step, Select) for step in between)):
         return Refusal(reason)
-    if isinstance(window, Predicate):
+    if window.condition is not None:
         before, window = (*before, Select(windowed.child, window.condition)), Landmark()
     return PanePlan(query, source, before, window, between, node, after, rules_off)
 
 
 def _refusal(query: Query, window: Window, filtered: bool) -> str | None:
     """Why the engine cannot answer a query of the right shape: it would need rows that have been dropped."""
-    regular = all(w.grid for w in getattr(window, "levels", (window,)))
-    steady = regular and not isinstance(window, Landmark | Varying)
+    steady = all(w.grid and w.longest is not None for w in window.single_windows)
     whole = query.emit is Emit.RSTREAM
+    if reason := retention_refusal(window):
+        return reason
+    if window.retention is Retention.LOOKS_BACK and window.grid is None:
+        return "panes are combined again only at the instants of a grid"
     if query.revise is not None and not steady:
         return "LATE REVISE needs a sliding or cumulating window"
     if query.empty and not (steady and whole and query.revise is None):
         return "EMIT EMPTY needs a sliding or cumulating window with a SLIDE, whole results and no LATE REVISE"
-    if isinstance(window, Varying) and not whole:
+    if window.items_return and not whole:
         return "changes of a window with a varying range depend on all its past"
     if whole and filtered and not window.periodic and window.logical:
         return "whole results are said whenever an item comes or goes, also one that WHERE drops"
+    return None
+
+
+def retention_refusal(window: Window) -> str | None:
+    """Why the engine has nothing to keep the items of a window in; None where it has."""
+    if any(w.retention is Retention.REFERENCE_ONLY for w in window.single_windows):
+        return f"the engine cannot keep windows of kind {type(window).__name__}"
     return None
 
 

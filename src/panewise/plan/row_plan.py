@@ -24,11 +24,10 @@ from panewise.algebra import (
 )
 from panewise.algebra.rewrites import SunkSelect
 from panewise.core.scalar import column
-from panewise.plan.pane_plan import RowStep
+from panewise.plan.pane_plan import RowStep, retention_refusal
 from panewise.plan.refusal import Refusal
 from panewise.plan.rules import merge_unions, prune_columns, route_shards, sink_selections
 from panewise.plan.rules.rule import OnRewrite, RewriteRule, RulesOff
-from panewise.window import MultiGranular, Predicate, Varying
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ def plan_rows(query: Query, rules_off: RulesOff = frozenset()) -> RowPlan | Refu
     if query.empty:
         return Refusal("EMIT EMPTY reports grouped aggregates of one window only")
     for each in [query, *(node.query for node in _all_nodes(query) if isinstance(node, Derived))]:
-        if len({w.window for w in each.windows if isinstance(w.window, MultiGranular)}) > 1:
+        if len({w.window for w in each.windows if w.window.levels}) > 1:
             return Refusal("two different multi-granular windows meet in one query")
     for node in _all_nodes(query):
         if reason := _refusal(node):
@@ -137,8 +136,8 @@ def split_levels(
     query: Query, rules_off: RulesOff, on_rewrite: OnRewrite = lambda name: None
 ) -> tuple[tuple[int | None, Query], ...]:
     """The query once for each level of its multi-granular window, or once; rewritten by rules."""
-    depth = next((len(w.window.levels) for w in query.windows if isinstance(w.window, MultiGranular)), None)
-    numbers: list[int | None] = [None] if depth is None else [*range(depth)]
+    depth = max((len(w.window.levels) for w in query.windows), default=0)
+    numbers: list[int | None] = [*range(depth)] or [None]
     return tuple((number, _at_level(query, number, rules_off, on_rewrite)) for number in numbers)
 
 
@@ -149,7 +148,9 @@ def _all_nodes(query: Query) -> list[Node]:
 
 def _refusal(node: Node) -> str | None:
     match node:
-        case Windowed(window=Varying()):
+        case Windowed(window=window) if reason := retention_refusal(window):
+            return reason
+        case Windowed(window=window) if window.items_return:
             return "items may come back to a window whose extent changes"
         case Windowed(child) if any(isinstance(below, Distinct) for below in child.walk()):
             return "DISTINCT stands below a window"
@@ -169,7 +170,7 @@ def _at_level(query: Query, number: int | None, rules_off: RulesOff, on_rewrite:
 
 def _pick_level(node: Node, number: int | None) -> Node:
     node = node.with_children(*(_pick_level(child, number) for child in node.children))
-    if isinstance(node, Windowed) and isinstance(node.window, MultiGranular):
+    if isinstance(node, Windowed) and node.window.levels:
         assert number is not None
         return replace(node, window=node.window.levels[number])
     return node
@@ -177,7 +178,7 @@ def _pick_level(node: Node, number: int | None) -> Node:
 
 def stream_inputs(node: Windowed) -> tuple[StreamInput, ...]:
     """The streams below a window."""
-    child = Select(node.child, node.window.condition) if isinstance(node.window, Predicate) else node.child
+    child = Select(node.child, node.window.condition) if node.window.condition else node.child
     return tuple(_node_inputs(child))
 
 

@@ -1,6 +1,6 @@
 """Every window kind, as frozen specs with vectorised scope functions."""
 
-from panewise.window.base import FOREVER, Contents, LogicalWindow, Pattern, Window
+from panewise.window.base import ALL_TIME, FOREVER, Contents, Edges, LogicalWindow, Pattern, Retention, Window
 from panewise.window.cumulate import Cumulate
 from panewise.window.landmark import Landmark
 from panewise.window.multigranular import MultiGranular
@@ -11,10 +11,12 @@ from panewise.window.sliding import NOW, Sliding, historical, tumbling
 from panewise.window.varying import Extent, Varying
 
 __all__ = [
+    "ALL_TIME",
     "FOREVER",
     "NOW",
     "Contents",
     "Cumulate",
+    "Edges",
     "Extent",
     "Flags",
     "Landmark",
@@ -22,6 +24,7 @@ __all__ = [
     "MultiGranular",
     "Pattern",
     "Predicate",
+    "Retention",
     "Rows",
     "Session",
     "Sliding",

@@ -1,19 +1,27 @@
 """What every window is: a function from an instant to a set of stream positions.
 
-A spec is frozen data. It knows its scope, the instants at which it speaks, when an item leaves it and how regularly
-(its update pattern). It holds no items and no state.
+A spec is frozen data. It knows its scope, the instants at which it reports, when an item leaves it, how regularly (its
+update pattern), and how its items can be kept (its retention). It holds no items and no state. Planner and engine ask
+for these answers and never for the class of a window, so that a new kind is one new class.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum, auto
+from typing import Self
 
 import numpy as np
 
 from panewise.core.errors import WindowProblem
-from panewise.core.time import MAX_TICK, MIN_TICK, Boundary, Domain, Ticks, ceil_to_grid, floor_to_grid
+from panewise.core.scalar import Scalar
+from panewise.core.time import MAX_TICK, MIN_TICK, UNITS, Boundary, Domain, Ticks, ceil_to_grid, floor_to_grid
+
+#: An instant after all others: items that never leave would leave then.
+FOREVER = 2**62 + 1
+#: The first and last tick of a window that starts and ends nowhere.
+ALL_TIME = MIN_TICK, MAX_TICK
 
 
 class Pattern(IntEnum):
@@ -30,6 +38,31 @@ class Pattern(IntEnum):
     @property
     def title(self) -> str:
         return ("monotonic", "weakest non-monotonic", "weak non-monotonic", "non-monotonic")[self]
+
+
+class Retention(Enum):
+    """How a window keeps its items, from which the planner and the engine choose what computes it."""
+
+    #: The last so many ticks: it is a `Sliding` window, and shares panes and a chain with others.
+    SLIDES = auto()
+    #: Everything since a start that stands still, for ever or for a period: one growing total.
+    ACCUMULATES = auto()
+    #: Any one stretch of time: panes are kept as they are and combined again at every instant.
+    LOOKS_BACK = auto()
+    #: The last so many rows: it is a `Rows` window.
+    COUNTS_ROWS = auto()
+    #: Items that follow each other closely: it is a `Session` window.
+    FOLLOWS_SESSIONS = auto()
+    #: The engine has nothing to keep it in: the planner refuses it, and the reference answers.
+    REFERENCE_ONLY = auto()
+
+
+@dataclass(frozen=True)
+class Edges:
+    """All positions `residue + k * step`: one bound of a window at all its instants."""
+
+    residue: int
+    step: int
 
 
 @dataclass(frozen=True)
@@ -58,6 +91,29 @@ class Window(ABC):
 
     #: Columns that split the stream before the window applies; every part has a window of its own.
     partition_by: tuple[str, ...] = ()
+    #: The windows it consists of, finest first; none for a single window.
+    levels: tuple[Window, ...] = ()
+    #: A condition that items must satisfy to be in.
+    condition: Scalar | None = None
+    #: How long after its time, in ticks or rows, an item is taken in.
+    lag: int = 0
+    #: Whether items may come back after they have left.
+    items_return: bool = False
+
+    @classmethod
+    def of(cls, window: Window) -> Self:
+        """A window that is known to be of this kind by its retention; any other is refused."""
+        if not isinstance(window, cls):
+            raise WindowProblem(
+                f"a window of kind {type(window).__name__} is not kept like a {cls.__name__} window",
+                fix="let the kind answer another retention",
+            )
+        return window
+
+    @property
+    @abstractmethod
+    def retention(self) -> Retention:
+        """How it keeps its items."""
 
     @property
     @abstractmethod
@@ -124,9 +180,64 @@ class Window(ABC):
         """The same window with times of day resolved against the stream's first item."""
         return self
 
+    @property
+    def has_time_of_day(self) -> bool:
+        """Whether it starts or ends at a time of day, whose date only the first item decides."""
+        return self.anchor_to(0) != self.anchor_to(UNITS["DAY"])
 
-#: An instant after all others, at which what never leaves would.
-FOREVER = 2**62 + 1
+    @property
+    def time_span(self) -> tuple[int, int]:
+        """The first and last tick that count at all: a window that starts or ends somewhere is a filter on time."""
+        return ALL_TIME
+
+    @property
+    def longest(self) -> int | None:
+        """How many ticks, counted from its lag on, it looks back over at most; None without a limit."""
+        return None
+
+    @property
+    def reaches_now(self) -> bool:
+        """Whether the newest item is always in scope: then the most recent of equal rows is never out of sight."""
+        return False
+
+    @property
+    def single_windows(self) -> tuple[Window, ...]:
+        """Its levels, or the window itself."""
+        return self.levels or (self,)
+
+    @property
+    def edges(self) -> tuple[Edges, ...]:
+        """Where its scopes begin and end, which is where panes must end; nowhere if time alone does not decide."""
+        return ()
+
+    @property
+    def needed_columns(self) -> set[str]:
+        """The columns without which it cannot tell its items: those of partitions and of its condition."""
+        return {*self.partition_by, *(self.condition.inputs if self.condition else ())}
+
+    @property
+    def lasting(self) -> bool:
+        """Whether items stay in it for ever if no others come."""
+        return self.pattern is Pattern.MONOTONIC or self.retention is Retention.COUNTS_ROWS
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether items enter for ever and none ever leaves."""
+        return self.pattern is Pattern.MONOTONIC and self.time_span[1] == MAX_TICK
+
+    @property
+    def expires_by_time(self) -> bool:
+        """Whether the instant at which an item leaves is known when the window is reported."""
+        return not self.lasting and not self.items_return
+
+    @property
+    def needs_newest(self) -> bool:
+        """Whether its last instant depends on the newest item, even on one that belongs to no group."""
+        return self.logical and (self.lasting or self.retention is Retention.LOOKS_BACK)
+
+    def admitted_times(self, boundary: Boundary) -> tuple[int, int]:
+        """The first and last time of items that count at all."""
+        return self.time_span
 
 
 class LogicalWindow(Window):
@@ -140,14 +251,35 @@ class LogicalWindow(Window):
     def scope(self, instants: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
         """First and last tick in scope at each instant, both inclusive; first > last says that nothing is."""
 
+    @abstractmethod
     def lifetimes(self, times: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
-        """The first instant at which items of these times are in, and the first at which they are not any more."""
-        raise TypeError(f"items may come back to a {type(self).__name__} window")
+        """The first instant at which items of these times are in, and the first from which on they never are."""
 
     @property
     def max_lifetime(self) -> int:
-        """How long after its time an item is in at most."""
-        raise TypeError(f"nobody knows how long items stay in a {type(self).__name__} window")
+        """How long after its time an item is in at most; FOREVER without a limit."""
+        return FOREVER if self.longest is None else self.lag + self.longest + (self.grid or (0, 1))[1]
+
+    @property
+    def closing_instant(self) -> int:
+        """The last instant at which something new can be in."""
+        return FOREVER
+
+    def period_end(self, at: int) -> int | None:
+        """For a window that accumulates, the last instant before it starts again; None where it never does."""
+        if self.pattern is Pattern.MONOTONIC:
+            return None
+        raise WindowProblem(
+            f"a window of kind {type(self).__name__} does not tell when it starts again", fix="define period_end"
+        )
+
+    @property
+    def edges(self) -> tuple[Edges, ...]:
+        # Single ticks are right for every window, but make panes as narrow as they can be.
+        return (Edges(0, 1),)
+
+    def expires_at(self, times: Ticks, boundary: Boundary) -> Ticks | None:
+        return self.lifetimes(times, boundary)[1] if self.expires_by_time else None
 
     def members(self, contents: Contents, at: int, boundary: Boundary) -> Ticks:
         low, high = self.scope(np.array([at], np.int64), boundary)

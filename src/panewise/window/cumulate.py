@@ -17,7 +17,7 @@ from panewise.core.time import (
     floor_to_grid,
     grid_between,
 )
-from panewise.window.base import Contents, LogicalWindow, Pattern, require_positive
+from panewise.window.base import ALL_TIME, Contents, Edges, LogicalWindow, Pattern, Retention, require_positive
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,22 @@ class Cumulate(LogicalWindow):
         return self.origin.tick if self.origin else 0
 
     @property
+    def retention(self) -> Retention:
+        return Retention.ACCUMULATES
+
+    @property
+    def longest(self) -> int:
+        return self.size
+
+    @property
+    def time_span(self) -> tuple[int, int]:
+        return (self.start, ALL_TIME[1]) if self.origin else ALL_TIME
+
+    @property
+    def edges(self) -> tuple[Edges, ...]:
+        return (Edges(*self.grid),)
+
+    @property
     def pattern(self) -> Pattern:
         return Pattern.WEAK
 
@@ -49,7 +65,7 @@ class Cumulate(LogicalWindow):
         return True
 
     @property
-    def grid(self) -> tuple[int, int] | None:
+    def grid(self) -> tuple[int, int]:
         return self.start, self.step
 
     def scope(self, instants: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
@@ -76,17 +92,13 @@ class Cumulate(LogicalWindow):
         ends = floor_to_grid(instants, self.start, self.step)
         return self._period(ends), ends
 
-    def expires_at(self, times: Ticks, boundary: Boundary) -> Ticks | None:
-        return self._period(times + boundary.shift) + self.size + self.step
+    def period_end(self, at: int) -> int:
+        return (self.bounds(at)[0] or 0) + self.size
 
     def lifetimes(self, times: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
         enters = times + boundary.shift
         first, after = ceil_to_grid(enters, self.start, self.step), self._period(enters) + self.size + self.step
         return first, np.where(times < self.start, first, after) if self.origin else after
-
-    @property
-    def max_lifetime(self) -> int:
-        return self.size + self.step
 
     def anchor_to(self, first: int) -> Cumulate:
         return replace(self, origin=Instant(self.origin.on_day_of(first))) if self.origin else self

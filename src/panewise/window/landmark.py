@@ -22,7 +22,7 @@ from panewise.core.time import (
     floor_to_grid,
     grid_between,
 )
-from panewise.window.base import FOREVER, Contents, LogicalWindow, Pattern, require_positive
+from panewise.window.base import FOREVER, Contents, Edges, LogicalWindow, Pattern, Retention, require_positive
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,28 @@ class Landmark(LogicalWindow):
 
     @property
     def closing_instant(self) -> int:
-        """The last instant that can see something new."""
+        if self.upper is None:
+            return FOREVER
         return int(ceil_to_grid(np.array([self.last], np.int64), *(self.grid or (0, 1)))[0])
+
+    @property
+    def retention(self) -> Retention:
+        return Retention.ACCUMULATES
+
+    @property
+    def time_span(self) -> tuple[int, int]:
+        return self.first, self.last
+
+    def admitted_times(self, boundary: Boundary) -> tuple[int, int]:
+        return self.first, self.last - boundary.shift if self.upper else self.last
+
+    @property
+    def edges(self) -> tuple[Edges, ...]:
+        return (Edges(*(self.grid or (0, 1))),)
+
+    @property
+    def reaches_now(self) -> bool:
+        return self.upper is None and self.slide is None
 
     @property
     def pattern(self) -> Pattern:
@@ -72,21 +92,21 @@ class Landmark(LogicalWindow):
 
     def scope(self, instants: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
         now = floor_to_grid(instants, *(self.grid or (0, 1))) - boundary.shift
-        upper = self.last - boundary.shift if self.upper else self.last
-        return np.full_like(now, self.first), np.minimum(now, upper)
+        first, last = self.admitted_times(boundary)
+        return np.full_like(now, first), np.minimum(now, last)
 
     def instants(self, contents: Contents, boundary: Boundary) -> Ticks:
-        upper = self.last - boundary.shift if self.upper else self.last
+        first, last = self.admitted_times(boundary)
         times = np.unique(contents.times)
-        enters = times[(times >= self.first) & (times <= upper)] + boundary.shift
+        enters = times[(times >= first) & (times <= last)] + boundary.shift
         if self.slide is None:
             return enters
         return grid_between(enters[:1], enters[-1:] + self.slide - 1, *(self.grid or (0, 1)))
 
     def lifetimes(self, times: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
         enters = ceil_to_grid(times + boundary.shift, *(self.grid or (0, 1)))
-        upper = self.last - boundary.shift if self.upper else self.last
-        return enters, np.where((times < self.first) | (times > upper), enters, FOREVER)
+        first, last = self.admitted_times(boundary)
+        return enters, np.where((times < first) | (times > last), enters, FOREVER)
 
     def state_instant(self, at: int) -> int:
         return min(super().state_instant(at), self.closing_instant) if self.grid else at

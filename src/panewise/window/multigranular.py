@@ -5,11 +5,11 @@ Paper: "Multi-granular windows" section III.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from panewise.core.errors import WindowProblem
 from panewise.core.time import Boundary, Domain, Ticks, duration_text
-from panewise.window.base import Contents, Pattern, Window, unique_instants
+from panewise.window.base import Contents, Edges, Pattern, Retention, Window, unique_instants
 from panewise.window.sliding import Sliding
 
 
@@ -21,7 +21,7 @@ class MultiGranular(Window):
     the window is the same query over each level; its rows say which level they speak of.
     """
 
-    levels: tuple[Sliding, ...]
+    levels: tuple[Sliding, ...] = field()
 
     def __post_init__(self) -> None:
         if not self.levels:
@@ -39,6 +39,18 @@ class MultiGranular(Window):
                 )
         if any(level.slide is None for level in self.levels):
             raise WindowProblem("a level has no slide", fix="give one slide for each range")
+
+    @property
+    def retention(self) -> Retention:
+        return Retention.SLIDES
+
+    @property
+    def time_span(self) -> tuple[int, int]:
+        return self.levels[0].time_span
+
+    @property
+    def edges(self) -> tuple[Edges, ...]:
+        return tuple(edge for level in self.levels for edge in level.edges)
 
     @property
     def pattern(self) -> Pattern:

@@ -5,11 +5,11 @@ Paper: "Consistent results" section 3.1, window conditions on attributes other t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from panewise.core.scalar import Scalar
 from panewise.core.time import Boundary, Domain, Ticks
-from panewise.window.base import Contents, LogicalWindow, Pattern
+from panewise.window.base import Contents, LogicalWindow, Pattern, Retention
 from panewise.window.landmark import Landmark
 
 _EVERYTHING = Landmark()
@@ -19,7 +19,11 @@ _EVERYTHING = Landmark()
 class Predicate(LogicalWindow):
     """`[WHERE condition]`. Its scope in time is unbounded; the condition is checked by the host, item by item."""
 
-    condition: Scalar
+    condition: Scalar = field()
+
+    @property
+    def retention(self) -> Retention:
+        return Retention.ACCUMULATES
 
     @property
     def pattern(self) -> Pattern:

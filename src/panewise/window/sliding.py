@@ -20,7 +20,17 @@ from panewise.core.time import (
     floor_to_grid,
     grid_between,
 )
-from panewise.window.base import Contents, LogicalWindow, Pattern, require_positive, require_whole, unique_instants
+from panewise.window.base import (
+    ALL_TIME,
+    Contents,
+    Edges,
+    LogicalWindow,
+    Pattern,
+    Retention,
+    require_positive,
+    require_whole,
+    unique_instants,
+)
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,27 @@ class Sliding(LogicalWindow):
     @property
     def start(self) -> int:
         return self.origin.tick if self.origin else 0
+
+    @property
+    def retention(self) -> Retention:
+        return Retention.SLIDES
+
+    @property
+    def longest(self) -> int:
+        return self.range
+
+    @property
+    def time_span(self) -> tuple[int, int]:
+        return (self.start, ALL_TIME[1]) if self.origin else ALL_TIME
+
+    @property
+    def edges(self) -> tuple[Edges, ...]:
+        last = self.start - self.lag
+        return Edges(last, self.step), Edges(last - self.range, self.step)
+
+    @property
+    def reaches_now(self) -> bool:
+        return self.slide is None and not self.lag
 
     @property
     def pattern(self) -> Pattern:
@@ -90,17 +121,10 @@ class Sliding(LogicalWindow):
         ends = floor_to_grid(instants, self.start, self.step) - self.lag
         return ends - self.range, ends
 
-    def expires_at(self, times: Ticks, boundary: Boundary) -> Ticks | None:
-        return ceil_to_grid(times + self.lag + boundary.shift + self.range, self.start, self.step)
-
     def lifetimes(self, times: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
         enters = times + self.lag + boundary.shift
         first, after = (ceil_to_grid(instants, self.start, self.step) for instants in (enters, enters + self.range))
         return first, np.where(times < self.start, first, after) if self.origin else after
-
-    @property
-    def max_lifetime(self) -> int:
-        return self.lag + self.range + self.step - 1
 
     def anchor_to(self, first: int) -> Sliding:
         return replace(self, origin=Instant(self.origin.on_day_of(first))) if self.origin else self

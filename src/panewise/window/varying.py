@@ -12,7 +12,7 @@ import numpy as np
 
 from panewise.core.errors import WindowProblem
 from panewise.core.time import Boundary, Domain, Ticks, duration_text, floor_to_grid, grid_between
-from panewise.window.base import Contents, LogicalWindow, Pattern, require_positive
+from panewise.window.base import FOREVER, Contents, LogicalWindow, Pattern, Retention, require_positive
 
 #: Extents in ticks at the given instants; must be a pure function, called with ascending instants.
 Extent = Callable[[Ticks], Ticks]
@@ -29,8 +29,14 @@ class Varying(LogicalWindow):
     extent: Extent
     slide: int
 
+    items_return = True
+
     def __post_init__(self) -> None:
         require_positive("slide", self.slide)
+
+    @property
+    def retention(self) -> Retention:
+        return Retention.LOOKS_BACK
 
     @property
     def pattern(self) -> Pattern:
@@ -65,6 +71,10 @@ class Varying(LogicalWindow):
                 return grid
             reach = longest
         raise WindowProblem("the varying RANGE keeps growing after the last item", fix="bound the extent")
+
+    def lifetimes(self, times: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
+        # It is not known whether the extent will include them again.
+        return self.instants_from(times + boundary.shift), np.full_like(times, FOREVER)
 
     def next_instants(self, instants: Ticks) -> Ticks:
         return instants + self.slide

@@ -16,7 +16,7 @@ from panewise.engine.blame import blame_queries
 from panewise.engine.intake import Arrivals
 from panewise.engine.lateness import Ledger
 from panewise.engine.panes.evaluators import EntryBounds
-from panewise.engine.panes.grouping import GroupEncoder, admitted_times
+from panewise.engine.panes.grouping import GroupEncoder
 from panewise.engine.panes.subscriptions import Chunk, Subscription
 from panewise.engine.row_steps import apply_steps
 from panewise.engine.state.snapshot import Tree
@@ -192,7 +192,7 @@ class Family(GroupEncoder, ABC):
         """The rows that enter windows: those within the admitted times that pass the filters below the window."""
         source = self.plan.source
         table = arrivals.table.rename_columns([column.name for column in source.columns])
-        first, last = admitted_times(self.plan, self.boundary)
+        first, last = self.plan.window.admitted_times(self.boundary)
         if (first, last) != (MIN_TICK, MAX_TICK):
             places = np.flatnonzero((arrivals.times >= first) & (arrivals.times <= last))
             arrivals, table = arrivals.take(places), table.take(pa.array(places))

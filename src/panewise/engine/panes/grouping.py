@@ -9,12 +9,10 @@ import pyarrow as pa
 from panewise.aggregate import CountAll, Int64Array, Items, Min, StateArrays
 from panewise.aggregate.states.counts import CountStates
 from panewise.algebra import known_expiry
-from panewise.core.time import Boundary
 from panewise.engine.intake import Arrivals
 from panewise.engine.keys import Keys
-from panewise.plan import PanePlan, time_span
+from panewise.plan import PanePlan
 from panewise.plan.rules import share_panes
-from panewise.window import Landmark
 
 SMALLEST_BLOCK, LARGEST_BLOCK = 1 << 17, 1 << 22
 
@@ -77,13 +75,6 @@ FamilyKey = tuple[object, str | None]
 def family_key(plan: PanePlan) -> FamilyKey:
     """The family key of a query: queries with equal keys share panes."""
     return share_panes.family_key(plan), expiry_column(plan)
-
-
-def admitted_times(plan: PanePlan, boundary: Boundary) -> tuple[int, int]:
-    """The first and last time of items that count at all."""
-    first, last = time_span(plan.window)
-    upper = isinstance(plan.window, Landmark) and plan.window.upper
-    return first, last - boundary.shift if upper else last
 
 
 def arrays_of(table: pa.Table) -> dict[str, pa.Array]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from panewise.aggregate import Int64Array, StateWords, runs, states_at
 from panewise.core.time import MAX_TICK, MIN_TICK, Boundary
 from panewise.engine.intake import Arrivals
-from panewise.engine.panes.grouping import GroupEncoder, admitted_times, arrays_of
+from panewise.engine.panes.grouping import GroupEncoder, arrays_of
 from panewise.engine.panes.open_panes import OpenPanes
 from panewise.engine.routing import shards_of
 from panewise.engine.state.snapshot import Tree, pane_table, read_panes
@@ -29,7 +29,7 @@ class Slicer(GroupEncoder):
         super().__init__(plan)
         self.boundary = boundary
         self.open = OpenPanes(self.columns, cuts)
-        self.span = admitted_times(plan, boundary)
+        self.span = plan.window.admitted_times(boundary)
 
     def take(self, table: pa.Table, times: Int64Array, order: Int64Array) -> None:
         """Take rows after the steps of `between`: the keys and arguments of the group, their times and their order."""

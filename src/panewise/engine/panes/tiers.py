@@ -12,10 +12,11 @@ from panewise.core.time import Boundary
 from panewise.engine.panes.evaluators import END_OF_TIME, Evaluator, on_grid
 from panewise.engine.panes.subscriptions import Chunk, Subscription
 from panewise.engine.state.snapshot import Tree
-from panewise.plan.cuts import Edges, coarsest_cuts
+from panewise.plan.cuts import coarsest_cuts
 from panewise.stores.chain import MIN_POSITION
 from panewise.stores.pane import Pane
 from panewise.stores.tiers import GranuleNumber, Tiers
+from panewise.window import Edges
 
 
 class TierEvaluator(Evaluator):

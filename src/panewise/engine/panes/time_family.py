@@ -24,12 +24,12 @@ from panewise.engine.panes.open_panes import OpenPanes
 from panewise.engine.panes.subscriptions import Subscription
 from panewise.engine.panes.tiers import TierEvaluator
 from panewise.engine.state.snapshot import Tree, pane_tree, panes_from
-from panewise.plan import PanePlan, sliding_window, window_edges
-from panewise.plan.cuts import Cuts, Edges, coarsest_cuts
+from panewise.plan import PanePlan, sliding_window
+from panewise.plan.cuts import Cuts, coarsest_cuts
 from panewise.plan.rules.group_windows import GroupingPolicy, WindowManager
 from panewise.stores.chain import MIN_POSITION
 from panewise.stores.pane import Pane
-from panewise.window import FOREVER, Contents, Cumulate, Landmark, LogicalWindow, Sliding, Varying, Window
+from panewise.window import FOREVER, Contents, Cumulate, Edges, Landmark, LogicalWindow, Sliding, Varying, Window
 
 #: Single ticks, for late rows.
 TICK_CUTS = Cuts(0, 1, np.zeros(1, np.int64))
@@ -95,7 +95,7 @@ class TimeFamily(Family):
     def _on_subscribe(self, feed: Subscription) -> None:
         self._widest = None
         if self.begun:
-            if not self.open.eras[-1][1].cover(window_edges(feed.window)):
+            if not self.open.eras[-1][1].cover(feed.window.edges):
                 self.open.recut(self._cuts())
             if window := self._chain_window(feed):
                 self.chains.embed(feed, window, self._progress())
@@ -159,7 +159,7 @@ class TimeFamily(Family):
 
     def _cuts(self) -> Cuts:
         grains = [*self.plan.grains, *([] if self.grain is None else [self.grain])]
-        windows = (edge for feed in self.subscriptions.values() for edge in window_edges(feed.window))
+        windows = (edge for feed in self.subscriptions.values() for edge in feed.window.edges)
         return coarsest_cuts([*(Edges(0, grain) for grain in grains), *windows])
 
     # ---- rows and time -----------------------------------------------------------------------------------------

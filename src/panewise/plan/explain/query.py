@@ -30,7 +30,7 @@ from panewise.plan.frame_plan import plan_frames
 from panewise.plan.pane_plan import plan_panes
 from panewise.plan.refusal import Refusal
 from panewise.plan.row_plan import plan_rows
-from panewise.window import Pattern, Rows
+from panewise.window import Pattern, Retention
 
 _EMITS = {
     Emit.RSTREAM: "the whole result",
@@ -79,7 +79,7 @@ def _negative_tuple_reason(node: Node) -> str | None:
     if pattern(node) is Pattern.MONOTONIC:
         return None
     match node:
-        case Windowed(window=Rows()):
+        case Windowed(window=window) if window.retention is Retention.COUNTS_ROWS:
             return "tuples are counted, nobody knows when enough will have come"
         case Distinct():
             return "a row stays until the last of its equals has left"

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from panewise.aggregate.states.positional import PositionalStates
 from panewise.algebra import Call
-from panewise.plan.pane_plan import PanePlan
+from panewise.plan.pane_plan import PanePlan, retention_refusal
 from panewise.plan.refusal import Refusal
 from panewise.plan.rules.choose_store import RULE, StoreChoice, choose_store
 from panewise.stores import Recompute
-from panewise.window import Cumulate, Landmark, Rows, Session, Varying
+from panewise.window import Retention, Rows
 
 
 @dataclass(frozen=True)
@@ -25,21 +25,29 @@ def storage(call: Call, plan: PanePlan | Refusal) -> Storage:
     """What keeps the states of a call."""
     if isinstance(plan, Refusal):
         return Storage("recompute", f"answered by its meaning, because {plan.reason}")
-    name = call.aggregate.names[0]
-    match plan.window:
-        case _ if plan.query.revise is not None:
-            return Storage("recompute", "LATE REVISE says past instants again")
-        case Varying():
+    if plan.query.revise is not None:
+        return Storage("recompute", "LATE REVISE says past instants again")
+    match plan.window.retention:
+        case Retention.LOOKS_BACK:
             return Storage("recompute", "the extent changes with time")
-        case Landmark():
+        case Retention.ACCUMULATES if plan.window.lasting:
             return Storage("running total", "nothing ever leaves")
-        case Cumulate():
+        case Retention.ACCUMULATES:
             return Storage("running total", "nothing leaves before the period ends")
-        case Session():
+        case Retention.FOLLOWS_SESSIONS:
             return Storage("running total", "a session only grows")
-        case Rows():
-            choice = row_store(call, plan, [plan.window])
+        case Retention.COUNTS_ROWS:
+            choice = row_store(call, plan, [Rows.of(plan.window)])
             return Storage(choice.store.name, choice.reason)
+        case Retention.SLIDES:
+            return _sliding_storage(call)
+        case Retention.REFERENCE_ONLY:
+            raise ValueError(retention_refusal(plan.window))
+
+
+def _sliding_storage(call: Call) -> Storage:
+    """What keeps the states of a call over a sliding window."""
+    name = call.aggregate.names[0]
     columns = call.aggregate.state_arrays()
     if isinstance(columns, PositionalStates) and columns.apart:
         return Storage("recompute", f"what {name} is made of changes with age: every pane is weighed at every instant")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from panewise.algebra import Derived, Distinct, Emit, Except, Group, Join, Node, Query, Windowed
-from panewise.window import Landmark, Predicate, Rows, Window
+from panewise.window import Retention, Window
 
 
 def unbounded_state_reason(query: Query) -> str | None:
@@ -24,7 +24,7 @@ def unbounded_keys_reason(query: Query) -> str | None:
     for node in query.root.walk():
         if isinstance(node, Derived) and (reason := unbounded_keys_reason(node.query)):
             return reason
-        if isinstance(node, Windowed) and isinstance(node.window, Rows) and node.window.partition_by:
+        if isinstance(node, Windowed) and node.window.retention is Retention.COUNTS_ROWS and node.window.partition_by:
             keys = ", ".join(node.window.partition_by)
             return f"the last rows of every different {keys} are kept in [{node.window.text(query.domain)}]"
     return None
@@ -46,10 +46,8 @@ def _memory_text(node: Node) -> str | None:
 def _endless_window(node: Node) -> Window | None:
     """A window from which the rows of a node never leave."""
     match node:
-        case Windowed(window=Landmark(upper=None) | Predicate() as window):
-            return window
-        case Windowed():
-            return None
+        case Windowed(window=window):
+            return window if window.unbounded else None
         case Join(left, right):
             # A pair leaves with its first part.
             return _endless_window(left) and _endless_window(right)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from panewise.aggregate import CountAll
 from panewise.algebra import Project
 from panewise.core.scalar import Scalar
-from panewise.core.time import MAX_TICK, MIN_TICK
-from panewise.plan.pane_plan import PanePlan, RowStep, time_span
+from panewise.plan.pane_plan import PanePlan, RowStep
+from panewise.window import ALL_TIME
 
 
 def cover_refusal(kept: PanePlan, asked: PanePlan) -> str | None:
@@ -26,7 +26,7 @@ def cover_refusal(kept: PanePlan, asked: PanePlan) -> str | None:
         return "it groups by other columns"
     if any(had[1].get(name) != scalar for name, scalar in wanted[1].items()):
         return "it computes other columns"
-    if time_span(kept.window) not in {(MIN_TICK, MAX_TICK), time_span(asked.window)}:
+    if kept.window.time_span not in {ALL_TIME, asked.window.time_span}:
         return "its panes begin or end somewhere"
     if (kept.positional or asked.positional) and kept.window != asked.window:
         return "its window has other tiers"

@@ -25,7 +25,7 @@ from panewise.algebra import (
     Windowed,
 )
 from panewise.plan.rules.rule import Rule
-from panewise.window import Landmark, LogicalWindow, Predicate, Rows, Session
+from panewise.window import Retention
 
 RULE = Rule("route_shards", "rows that never meet are spread over shards")
 
@@ -59,7 +59,7 @@ def routes(query: Query) -> dict[Source, str | None]:
 
 def _query_routes(query: Query) -> list[ShardRoute]:
     """The possible routes; none if a change in one shard makes the query report rows of another shard."""
-    sessions = any(isinstance(w.window, Session) for w in query.windows)
+    sessions = any(w.window.retention is Retention.FOLLOWS_SESSIONS for w in query.windows)
     if sessions and len(query.windows) > 1:
         return []
     if query.emit is Emit.RSTREAM:
@@ -70,11 +70,11 @@ def _query_routes(query: Query) -> list[ShardRoute]:
 
 def _needs_all_rows(query: Query) -> bool:
     """Whether the last instant of the query depends on all items, so that one shard must have them all."""
-    endless = any(isinstance(w.window, Landmark | Predicate | Rows) for w in query.windows)
+    endless = any(w.window.lasting for w in query.windows)
     mixed = any(isinstance(node, Union | Except) for node in query.root.walk())
     below = [node for w in query.windows for node in w.child.walk()]
     narrowed = any(isinstance(node, Select | Derived) for node in below)
-    return (endless or mixed) and (narrowed or any(isinstance(w.window, Predicate) for w in query.windows))
+    return (endless or mixed) and (narrowed or any(w.window.condition is not None for w in query.windows))
 
 
 def _sources(node: Node) -> list[Source]:
@@ -113,7 +113,8 @@ def _route_through(node: Unary, way: ShardRoute) -> ShardRoute | None:
     """The route above an operator with one input; None if it compares rows that may be in other shards."""
     match node:
         case Windowed(window=window):
-            return way if isinstance(window, LogicalWindow) or way.names & set(window.partition_by) else None
+            alone = window.logical and not window.levels
+            return way if alone or way.names & set(window.partition_by) else None
         case Project(items=items):
             return way.with_names({name: scalar.column for name, scalar in items if scalar.column is not None})
         case Group(keys=keys):

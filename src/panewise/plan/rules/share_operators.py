@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from panewise.algebra import Distinct, Emit, Except, Join, Node, Project, Query, Select, Union, Windowed
 from panewise.plan.row_plan import RowPlan
 from panewise.plan.rules.rule import Rule
-from panewise.window import Cumulate, Sliding, Window
+from panewise.window import ALL_TIME, Retention, Window
 from panewise.window.sliding import NOW
 
 RULE = Rule("share_operators", "joins and distincts that differ in their windows only are one operator")
@@ -86,13 +86,8 @@ def can_share(query: Query) -> bool:
     """Whether only the instants of its windows decide when a query reports."""
     if query.emit is Emit.RSTREAM and not query.periodic:
         return False
-    timed = all(isinstance(w.window, Sliding | Cumulate) and _has_fixed_origin(w.window) for w in query.windows)
+    timed = all(w.window.longest is not None and not w.window.has_time_of_day for w in query.windows)
     return timed and not any(isinstance(node, Union | Except) for node in query.root.walk())
-
-
-def _has_fixed_origin(window: Window) -> bool:
-    """Whether its origin is no time of day, which waits for the first item."""
-    return window.anchor_to(0) == window.anchor_to(86_400_000_000)
 
 
 def _signature(node: Node, query: Query) -> object | None:
@@ -113,7 +108,7 @@ def _ignores_duplicate_age(query: Query) -> bool:
 
 
 def _is_plain_sliding(window: Window) -> bool:
-    return isinstance(window, Sliding) and not window.lag and window.origin is None
+    return window.retention is Retention.SLIDES and not window.lag and window.time_span == ALL_TIME
 
 
 def _window_below(node: Node) -> Windowed | None:

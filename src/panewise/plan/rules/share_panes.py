@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from panewise.plan.cuts import Cuts, Edges, coarsest_cuts
-from panewise.plan.pane_plan import PanePlan, time_span
+from panewise.plan.cuts import Cuts, coarsest_cuts
+from panewise.plan.pane_plan import PanePlan
 from panewise.plan.rules.group_windows import GroupingPolicy, WindowGroup, WindowManager, WindowRole, WindowShape
 from panewise.plan.rules.rule import Rule
-from panewise.window import LogicalWindow, Rows, Session, Sliding, Varying, Window
+from panewise.window import Edges, Retention, Sliding, Window
 
 RULE = Rule("share_panes", "queries that differ in their windows only are answered from the same panes")
 
@@ -75,7 +75,7 @@ def family_key(plan: PanePlan) -> tuple[object, ...]:
         return (plan.query,)
     bare = replace(plan.group, child=plan.source)
     before, between = (tuple(replace(s, child=plan.source) for s in steps) for steps in (plan.before, plan.between))
-    kind: object = type(plan.window) if isinstance(plan.window, Rows | Session) else None
+    kind: object = None if plan.window.logical else plan.window.retention
     if plan.positional:
         kind = plan.window
     return (
@@ -83,7 +83,7 @@ def family_key(plan: PanePlan) -> tuple[object, ...]:
         before,
         between,
         bare,
-        time_span(plan.window),
+        plan.window.time_span,
         kind,
         plan.window.partition_by,
         plan.repeats_on_change,
@@ -118,7 +118,7 @@ def window_managers(plans: Iterable[PanePlan], policy: GroupingPolicy) -> dict[i
 
 def sliding_window(window: Window, revise: int | None) -> Sliding | None:
     """The window itself where it slides on a chain; what revises past instants cannot."""
-    return window if isinstance(window, Sliding) and revise is None else None
+    return Sliding.of(window) if window.retention is Retention.SLIDES and revise is None else None
 
 
 def shape_of(window: Sliding) -> WindowShape:
@@ -127,17 +127,5 @@ def shape_of(window: Sliding) -> WindowShape:
 
 def plan_edges(plan: PanePlan) -> list[Edges]:
     """Where the panes of a query end: with its windows, and with the instants that its aggregates tell apart."""
-    windows = [edge for _, window in plan.levels for edge in window_edges(window)]
+    windows = [edge for _, window in plan.levels for edge in window.edges]
     return windows + [Edges(0, grain) for grain in sorted(plan.grains)]
-
-
-def window_edges(window: Window) -> list[Edges]:
-    """Where a window's scopes begin and end; nowhere for windows that time alone does not decide."""
-    match window:
-        case Sliding(range=length, step=step, lag=lag, start=start):
-            return [Edges(start - lag, step), Edges(start - lag - length, step)]
-        case Varying():
-            return [Edges(0, 1)]
-        case LogicalWindow():
-            return [Edges(*(window.grid or (0, 1)))]
-    return []

@@ -7,7 +7,6 @@ from dataclasses import replace
 from panewise.algebra import Emit, Except, Node, Query, Union, Windowed
 from panewise.algebra.rewrites import SELECTION_INTO_JOIN, SELECTION_UNDER_WINDOW, SELECTIONS_COMMUTE
 from panewise.plan.rules.rule import OnRewrite, RewriteRule
-from panewise.window import Landmark, Predicate, Rows
 
 
 def sink_selections(query: Query, on_rewrite: OnRewrite) -> Query:
@@ -25,10 +24,10 @@ def _may_sink(query: Query) -> bool:
     if query.emit is not Emit.RSTREAM:
         return True
     windows = [node.window for node in query.windows]
-    if not query.periodic or any(isinstance(window, Landmark | Predicate | Rows) for window in windows):
+    if not query.periodic or any(window.lasting for window in windows):
         return False
     combined = any(isinstance(node, Union | Except) for node in query.root.walk())
-    fixed = all(window.grid and window.anchor_to(0) == window.anchor_to(86_400_000_000) for window in windows)
+    fixed = all(window.grid and not window.has_time_of_day for window in windows)
     return not combined or (fixed and len({window.grid for window in windows}) == 1)
 
 

@@ -6,11 +6,9 @@ from collections.abc import Iterable
 
 from panewise.plan.pane_plan import PanePlan
 from panewise.plan.rules.rule import Rule
-from panewise.window import Rows, Session, Varying
+from panewise.window import Retention
 
 RULE = Rule("slice_early", "on shards, rows are sliced into panes before they are sent")
-
-_DAY = 86_400_000_000
 
 
 def slicing_refusal(plans: Iterable[PanePlan]) -> str | None:
@@ -22,15 +20,15 @@ def _plan_refusal(plan: PanePlan) -> str | None:
     if RULE in plan.rules_off:
         return f"{RULE} is switched off"
     window = plan.window
-    if isinstance(window, Rows | Session):
+    if not window.logical:
         return "windows that count rows or follow sessions need every row in its order"
     if plan.query.revise is not None:
         return "LATE REVISE revises once for every late row"
     if plan.empty:
         return "EMIT EMPTY must know when each row came"
-    if plan.anchor_to(0) != plan.anchor_to(_DAY):
+    if window.has_time_of_day:
         return "a time of day waits for the first row to tell the day"
-    if isinstance(window, Varying):
+    if window.retention is Retention.LOOKS_BACK:
         return "the extent of the window changes with every tick"
     if not all(level.grid for _, level in plan.levels):
         return "without SLIDE every row has instants of its own"

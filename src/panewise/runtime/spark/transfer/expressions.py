@@ -10,7 +10,7 @@ from panewise.core.schema import StreamSchema
 from panewise.core.time import MAX_TICK, MIN_TICK, Domain
 from panewise.cql import inline_columns
 from panewise.engine.panes.grouping import expiry_column
-from panewise.plan import PanePlan, RowStep, time_span
+from panewise.plan import PanePlan, RowStep
 from panewise.runtime.spark.types import quote_name, spark_type
 from panewise.window import Rows, Session
 
@@ -89,7 +89,7 @@ def family_signature(plan: PanePlan) -> str:
         calls,
         kind,
         parts,
-        time_span(plan.window),
+        plan.window.time_span,
         expiry_column(plan),
         plan.repeats_on_change,
     )

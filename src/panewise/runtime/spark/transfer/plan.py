@@ -14,10 +14,10 @@ from panewise.aggregate.states.sums import FloatSumStates, IntegerSumStates
 from panewise.core.schema import StreamSchema
 from panewise.core.time import MAX_TICK, MIN_TICK, Boundary, Domain
 from panewise.engine import Pool
-from panewise.engine.panes.grouping import FamilyKey, GroupEncoder, admitted_times, family_key
+from panewise.engine.panes.grouping import FamilyKey, GroupEncoder, family_key
 from panewise.engine.rows import RowInputKey
 from panewise.engine.state.snapshot import fingerprint
-from panewise.plan import PanePlan, plan_edges, slicing_refusal, time_span
+from panewise.plan import PanePlan, plan_edges, slicing_refusal
 from panewise.plan.cuts import Cuts, coarsest_cuts
 from panewise.runtime.spark.transfer.expressions import (
     EARLIEST,
@@ -43,6 +43,7 @@ from panewise.runtime.spark.transfer.layout import (
     StreamTransfer,
 )
 from panewise.runtime.spark.types import quote_name
+from panewise.window import ALL_TIME
 
 
 def plan_transfer(pool: Pool, shards: int, always: Collection[str] = ()) -> Layout:
@@ -112,7 +113,7 @@ class _TransferBuilder:
         keys = [grouped[key] for key in plan.group.keys]
         signature = fingerprint({"family": family_signature(plan)})
         home_shard = zlib.crc32(signature.encode()) % self.shards
-        span = admitted_times(plan, self.pool.boundary)
+        span = plan.window.admitted_times(self.pool.boundary)
         if reason is not None:
             columns = {name: self._column_name(name) for name in columns_used(plans)}
             by = [before[name] for name in plan.window.partition_by] if counts_rows(plan) else keys
@@ -161,7 +162,7 @@ class _TransferBuilder:
         sql = next(sql for sql, name in self.names.items() if name == lane.columns[key])
         read_twice = any(lane.columns[a] == lane.columns[key] for call in plan.group.calls for a in call.arguments)
         few = schema.domain is Domain.TIMESTAMP and (LATEST - EARLIEST) // lane.cuts.period + 2 < 1 << PANE_BITS
-        whole = time_span(plan.window) == (MIN_TICK, MAX_TICK)
+        whole = plan.window.time_span == ALL_TIME
         if not (small and timeless and whole and few) or read_twice or lane.flag:
             return None
         first = (EARLIEST + self.pool.boundary.shift - lane.cuts.origin) // lane.cuts.period
