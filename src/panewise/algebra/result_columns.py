@@ -1,16 +1,27 @@
-"""The columns that results have besides those that were selected, and what becomes of names that both have."""
+"""The columns of results: the selected ones, and behind them those that date a result or describe its frame.
+
+This module has the names, the order and the types of added columns; their values come from whoever answers a query.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from panewise.algebra.patterns import known_expiry
 from panewise.algebra.tree import Emit, Query
+from panewise.core.schema import StreamSchema
 
 T = TypeVar("T")
 
-#: What added columns say.
+#: The values of an added column: ticks, numbers or flags. NULL is possible in an Arrow array only.
+AddedValues: TypeAlias = "pa.Array | npt.NDArray[np.generic[Any]]"
+
+#: What each added column means.
 COLUMN_MEANINGS = {
     "ts": "the instant of a result",
     "w_start": "the start of its window",
@@ -28,20 +39,56 @@ COLUMN_MEANINGS = {
 }
 
 
+def instant_type(query: Query, streams: Mapping[str, StreamSchema]) -> pa.DataType:
+    """The type of instants in the results of a query: that of its first stream, by name."""
+    return streams[min(query.root.streams)].instants
+
+
+def result_schema(query: Query, instants: pa.DataType) -> pa.Schema:
+    """The names and types of all columns of a query's results."""
+    selected = {column.name: column.type for column in query.root.columns}
+    return pa.schema(list(combine_columns(selected, added_types(query, instants)).items()))
+
+
 def added_columns(query: Query) -> list[str]:
-    """The names of the columns that results of a query get."""
+    """The names of the added columns of a query's results."""
+    return list(added_types(query, pa.int64()))
+
+
+def added_types(query: Query, instants: pa.DataType) -> dict[str, pa.DataType]:
+    """The added columns of a query's results, in their order, with their types."""
     if query.framed_node is not None:
-        missing = ["missing"] if query.framed_node.frame.schedule else []
-        return ["frame_id", "w_start", "w_end", "duration", "count", *missing, "final"]
-    found = ["w_start", "w_end"] if query.emit is Emit.RSTREAM and query.periodic else ["ts"]
-    if any(node.window.levels for node in query.windows):
-        found.append("w_level")
+        return _frame_types(instants, bool(query.framed_node.frame.schedule))
+    bounded = query.emit is Emit.RSTREAM and query.periodic
+    found = lookup_types(instants, False) if bounded else {"ts": instants}
+    if has_levels(query):
+        found["w_level"] = pa.int32()
     if query.emit is Emit.CHANGES:
-        found.append("sign")
+        found["sign"] = pa.int8()
     if query.emit in (Emit.CHANGES, Emit.ISTREAM):
         by_time, orders = known_expiry(query.root)
-        found += ["expires_at"] * by_time + ["expires_order"] * bool(orders)
-    return [*found, "revision"] if query.revise is not None else found
+        if by_time:
+            found["expires_at"] = instants
+        if orders:
+            # A join of counted windows has one order for each of them.
+            found["expires_order"] = pa.int64() if orders == 1 else pa.list_(pa.int64())
+    return found | ({"revision": pa.int32()} if query.revise is not None else {})
+
+
+def lookup_types(instants: pa.DataType, levels: bool) -> dict[str, pa.DataType]:
+    """The added columns of a lookup: the bounds of the window, and its level where windows have levels."""
+    return {"w_start": instants, "w_end": instants} | ({"w_level": pa.int32()} if levels else {})
+
+
+def has_levels(query: Query) -> bool:
+    """Whether some window of a query has levels."""
+    return any(node.window.levels for node in query.windows)
+
+
+def _frame_types(instants: pa.DataType, scheduled: bool) -> dict[str, pa.DataType]:
+    """The added columns of frames; those with a schedule have one more."""
+    found = {"frame_id": pa.int64(), **lookup_types(instants, False), "duration": pa.int64(), "count": pa.int64()}
+    return found | ({"missing": pa.int64()} if scheduled else {}) | {"final": pa.bool_()}
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
@@ -60,11 +107,20 @@ def combine_columns(selected: Mapping[str, T], added: Mapping[str, T]) -> dict[s
     return found
 
 
+def dated_table(
+    selected: Mapping[str, pa.Array], added: Mapping[str, AddedValues], types: Mapping[str, pa.DataType]
+) -> pa.Table:
+    """The selected columns, and behind them the added columns that `types` names, in its order and of its types."""
+    values = {name: added[name] for name in types}
+    arrays = {name: each if isinstance(each, pa.Array) else pa.array(each) for name, each in values.items()}
+    columns = combine_columns(selected, {name: array.cast(types[name]) for name, array in arrays.items()})
+    return pa.table(list(columns.values()), names=list(columns))
+
+
 def renamed_columns_hint(query: Query) -> str | None:
     """Which added columns are called otherwise, since a selected one has their name; None where none is."""
-    selected = {column.name: None for column in query.root.columns}
-    names = combine_columns(selected, dict.fromkeys(added_columns(query)))
-    pairs = zip(added_columns(query), list(names)[len(selected) :], strict=True)
+    added, names = added_columns(query), result_schema(query, pa.int64()).names
+    pairs = zip(added, names[-len(added) :], strict=True)
     moved = [f"{COLUMN_MEANINGS[name]} is called {shown!r}" for name, shown in pairs if name != shown]
     if not moved:
         return None

@@ -19,11 +19,6 @@ from panewise.runtime.local.files import read_undeclared
 if TYPE_CHECKING:
     from panewise.plot import Panel, Series
 
-#: Columns that every answer may have beside those that its query selects.
-RESULT_COLUMNS = {"w_start", "w_end", "w_level", "sign", "expires_at", "expires_order", "revision", "frame_id"}
-#: Columns that only frames add, which is why other queries may select them.
-FRAME_RESULT_COLUMNS = {"duration", "count", "missing", "final"}
-
 
 def plot_file(
     data: Path,
@@ -90,8 +85,9 @@ def panel(text: str, answer: pa.Table, domain: Domain) -> Panel:
 
 def levels(answer: pa.Table) -> list[str]:
     """The numbers that a query selects: each could be the level of its windows."""
-    added = RESULT_COLUMNS | (FRAME_RESULT_COLUMNS if "frame_id" in answer.column_names else set())
-    return [field.name for field in answer.schema if field.name not in added and _is_numeric(field.type)]
+    # Added columns stand behind the selected ones; only the number of a frame comes before the start of a window.
+    selected = list(answer.schema)[: answer.schema.names.index("w_start")]
+    return [field.name for field in selected if field.name != "frame_id" and _is_numeric(field.type)]
 
 
 def _picture_format(out: Path) -> Literal["png", "svg"]:

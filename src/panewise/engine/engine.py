@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.algebra import Host
+from panewise.algebra.result_columns import instant_type
 from panewise.core.accounting import Accounting
 from panewise.core.errors import Failure, QueryProblem, SchemaProblem, StateProblem, did_you_mean
 from panewise.engine.intake import NO_MARK, Arrivals, Intake
@@ -250,7 +251,7 @@ class Engine:
         self._late = {name: [table] for name, table in tree["late"].items()}
         waiting = {name: s for name, s in self.pool.queries.items() if isinstance(s.plan, PanePlan)}
         relations = {name: s.plan for name, s in self.pool.queries.items() if isinstance(s.plan, RowPlan | FramePlan)}
-        typed = {name: (plan, self._instant_type(plan)) for name, plan in relations.items()}
+        typed = {name: (plan, instant_type(plan.query, self.pool.streams)) for name, plan in relations.items()}
         self._row_engine.restore(tree["relations"], typed)
         for saved in tree["families"]:
             self._anchors |= dict(saved["anchors"])
@@ -264,10 +265,6 @@ class Engine:
             self._reporters[home].restore(saved["said"])
         self._unanchored = waiting
 
-    def _instant_type(self, plan: RowPlan | FramePlan) -> pa.DataType:
-        """The type of instants in the results of a query."""
-        return next(self._intakes[name].schema.instants for name in sorted(plan.streams))
-
     def _plan_of(self, name: str) -> PanePlan:
         plan = self.pool.queries[name].plan
         assert isinstance(plan, PanePlan)
@@ -278,7 +275,7 @@ class Engine:
     def on_register(self, query: RegisteredQuery) -> None:
         """Called by the pool."""
         if isinstance(query.plan, RowPlan | FramePlan):
-            self._row_engine.join(query.name, query.plan, self._instant_type(query.plan))
+            self._row_engine.join(query.name, query.plan, instant_type(query.plan.query, self.pool.streams))
         elif _has_time_of_day(query.plan):
             self._unanchored[query.name] = query
         else:
@@ -322,8 +319,8 @@ class Engine:
     def _add_output(self, name: str, home: FamilyKey) -> None:
         """Add the output through which the results of a query are reported."""
         member = self._families[home].members[name]
-        manner = self._reporters[home].join(member)
-        self._outputs[name] = QueryOutput(manner, member, self._intakes[member.plan.source.stream].schema.instants)
+        report_format = self._reporters[home].join(member)
+        self._outputs[name] = QueryOutput(report_format, member, instant_type(member.plan.query, self.pool.streams))
 
     def _ensure_family(self, plan: PanePlan, name: str) -> FamilyKey:
         """The key of the family to which a query belongs; the family is created if it does not exist."""
@@ -375,14 +372,14 @@ class Engine:
             except QueryProblem as problem:
                 failures += problem.failures
                 continue
-            for manner, said in found.items():
-                self._undelivered.setdefault(manner, []).append(said)
+            for report_format, reported in found.items():
+                self._undelivered.setdefault(report_format, []).append(reported)
             family.pending_chunks = []
             family.tidy()
         if failures:
             raise QueryProblem(failures)
-        heard, self._undelivered = self._undelivered, {}
-        return Emission(dict(self._outputs), heard, self._row_engine.with_empty_results(tables))
+        reports, self._undelivered = self._undelivered, {}
+        return Emission(dict(self._outputs), reports, self._row_engine.with_empty_results(tables))
 
     def _promise(self, to: int | str | datetime) -> None:
         for intake in self._intakes.values():

@@ -1,6 +1,6 @@
 """The results of queries: grouped rows selected and projected, as whole states, as changes or as revisions.
 
-Queries of a family that differ only in their windows are reported together.
+Queries of a family that differ only in their windows have one report format, so that their rows are reported together.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from panewise.aggregate import Int64Array
 from panewise.algebra import Emit
+from panewise.algebra.result_columns import AddedValues
 from panewise.core.errors import Failure, PanewiseError, QueryProblem
 from panewise.core.values import to_arrow, to_python
 from panewise.engine.blame import find_failures
@@ -30,16 +31,16 @@ from panewise.window import Rows, Session, Window
 
 @dataclass(frozen=True, eq=False)
 class ReportedRows:
-    """Result rows of one report format, by subscription: the selected columns, and the times."""
+    """Result rows of one report format, by subscription: the selected columns, the instants, and added columns.
+
+    The bounds of a window are among the added columns only if items decide them; otherwise the window knows them.
+    """
 
     selected: pa.Table
-    feeds: Int64Array
+    subscriptions: Int64Array
     at: Int64Array
     windows: Mapping[int, Window]
-    starts: Int64Array | None = None
-    signs: Int64Array | None = None
-    expires: pa.Array | None = None
-    revisions: Int64Array | None = None
+    added: Mapping[str, AddedValues]
 
 
 class Reporter:
@@ -53,17 +54,17 @@ class Reporter:
     def join(self, member: Member) -> ReportFormat:
         """Add a query; returns its report format."""
         key = _format_key(member.plan)
-        manner = self.formats.setdefault(key, ReportFormat(self.family, member.plan))
-        manner.feeds.update(number for number, _ in member.feeds)
-        self.format_of[member.name] = manner
-        return manner
+        report_format = self.formats.setdefault(key, ReportFormat(self.family, member.plan))
+        report_format.subscriptions.update(number for number, _ in member.feeds)
+        self.format_of[member.name] = report_format
+        return report_format
 
     def leave(self, member: Member) -> None:
-        manner = self.format_of.pop(member.name)
-        manner.feeds.subtract(number for number, _ in member.feeds)
-        for number in [number for number, count in manner.feeds.items() if not count]:
-            manner.forget(number)
-        if not manner.feeds:
+        report_format = self.format_of.pop(member.name)
+        report_format.subscriptions.subtract(number for number, _ in member.feeds)
+        for number in [number for number, count in report_format.subscriptions.items() if not count]:
+            report_format.forget(number)
+        if not report_format.subscriptions:
             del self.formats[_format_key(member.plan)]
 
     def report(self, chunks: list[Chunk]) -> dict[int, ReportedRows]:
@@ -73,14 +74,14 @@ class Reporter:
         rows = self._lower_chunks(chunks)
         # All that can fail comes first, so that no format records rows as reported that were never returned.
         drafts, failures = [], []
-        for manner in self.formats.values():
+        for report_format in self.formats.values():
             try:
-                drafts.append((manner, *manner.select(rows)))
+                drafts.append((report_format, *report_format.select(rows)))
             except PanewiseError:
-                failures += self._find_failures(manner, rows)
+                failures += self._find_failures(report_format, rows)
         if failures:
             raise QueryProblem(failures)
-        return {id(manner): manner.new_rows(*draft) for manner, *draft in drafts}
+        return {id(report_format): report_format.new_rows(*draft) for report_format, *draft in drafts}
 
     def _lower_chunks(self, chunks: list[Chunk]) -> GroupRows:
         """Chunks as rows. If that fails, the error names the queries that report the failing groups."""
@@ -90,14 +91,14 @@ class Reporter:
             own = {name: _chunks_of(chunks, member) for name, member in self.family.members.items()}
             raise QueryProblem(find_failures(own, lambda name: locate_overflow(self.family, own[name]))) from None
 
-    def _find_failures(self, manner: ReportFormat, rows: GroupRows) -> list[Failure]:
+    def _find_failures(self, report_format: ReportFormat, rows: GroupRows) -> list[Failure]:
         """The queries whose own rows fail, of those that are reported together."""
 
         def attempt(name: str) -> object:
-            feeds = [number for number, _ in self.family.members[name].feeds]
-            return manner.select(rows.take(np.flatnonzero(np.isin(rows.feeds, feeds))))
+            own = [number for number, _ in self.family.members[name].feeds]
+            return report_format.select(rows.take(np.flatnonzero(np.isin(rows.subscriptions, own))))
 
-        found = find_failures([name for name, its in self.format_of.items() if its is manner], attempt)
+        found = find_failures([name for name, its in self.format_of.items() if its is report_format], attempt)
         asked = {call.name: call_text(call) for call in self.family.plan.group.calls}
         for each in found:
             each.problem.row = {asked.get(name, name): value for name, value in (each.problem.row or {}).items()}
@@ -105,22 +106,22 @@ class Reporter:
 
     def state(self) -> list[Tree]:
         """The state that is needed after a restart, in the order in which queries were added."""
-        return [manner.state() for manner in self.formats.values()]
+        return [report_format.state() for report_format in self.formats.values()]
 
     def restore(self, states: list[Tree]) -> None:
-        for manner, state in zip(self.formats.values(), states, strict=True):
-            manner.restore(state)
+        for report_format, state in zip(self.formats.values(), states, strict=True):
+            report_format.restore(state)
 
     def recode(self, codes: Int64Array) -> None:
         """Replace the codes of groups."""
-        for manner in self.formats.values():
-            manner.recode(codes)
+        for report_format in self.formats.values():
+            report_format.recode(codes)
 
 
 def _chunks_of(chunks: list[Chunk], member: Member) -> list[Chunk]:
     """The chunks of one query."""
-    feeds = {number for number, _ in member.feeds}
-    return [replace(chunk, feeds=mine) for chunk in chunks if (mine := tuple(f for f in chunk.feeds if f in feeds))]
+    own = {number for number, _ in member.feeds}
+    return [replace(chunk, feeds=mine) for chunk in chunks if (mine := tuple(n for n in chunk.feeds if n in own))]
 
 
 def _format_key(plan: PanePlan) -> object:
@@ -136,15 +137,15 @@ class ReportFormat:
 
     family: Family
     plan: PanePlan
-    feeds: Counter[int] = field(default_factory=Counter)
+    subscriptions: Counter[int] = field(default_factory=Counter)
     #: For changes: the rows that are present, by subscription and group.
-    standing: dict[int, dict[int, tuple[Any, ...]]] = field(default_factory=dict)
+    present_rows: dict[int, dict[int, tuple[Any, ...]]] = field(default_factory=dict)
     #: For revisions: the last report of each instant of a subscription, and how many there were.
-    told: dict[tuple[int, int], tuple[int, Counter[Any]]] = field(default_factory=dict)
+    last_reports: dict[tuple[int, int], tuple[int, Counter[Any]]] = field(default_factory=dict)
 
     def select(self, rows: GroupRows) -> tuple[GroupRows, pa.Table, Int64Array]:
         """The rows of its subscriptions, the selected table, and the places of the rows from which that comes."""
-        mine = np.flatnonzero(np.isin(rows.feeds, np.fromiter(self.feeds, np.int64)))
+        mine = np.flatnonzero(np.isin(rows.subscriptions, np.fromiter(self.subscriptions, np.int64)))
         rows = rows if len(mine) == len(rows) else rows.take(mine)
         shown = np.flatnonzero(rows.present | self.plan.empty)
         table = rows.table if len(shown) == len(rows) else rows.table.take(pa.array(shown))
@@ -158,33 +159,39 @@ class ReportFormat:
             return self._changes(rows, selected, places)
         if self.plan.query.revise is not None:
             return self._revisions(rows, selected, places)
-        return ReportedRows(selected, rows.feeds[places], rows.at[places], self._windows(), rows.starts[places])
+        at = rows.at[places]
+        bounds = {} if rows.starts is None else {"w_start": rows.starts[places], "w_end": at}
+        return ReportedRows(selected, rows.subscriptions[places], at, self._windows(), bounds)
 
     def _windows(self) -> dict[int, Window]:
         """The windows of its subscriptions; reported rows keep them, since a query may leave before they are read."""
-        return {number: self.family.subscriptions[number].window for number in self.feeds}
+        return {number: self.family.subscriptions[number].window for number in self.subscriptions}
 
-    def forget(self, feed: int) -> None:
+    def forget(self, number: int) -> None:
         """Drop the state of a subscription that no query uses any more."""
-        del self.feeds[feed]
-        self.standing.pop(feed, None)
-        self.told = {key: told for key, told in self.told.items() if key[0] != feed}
+        del self.subscriptions[number]
+        self.present_rows.pop(number, None)
+        self.last_reports = {key: last for key, last in self.last_reports.items() if key[0] != number}
 
     def state(self) -> Tree:
-        standing = [(feed, code, row) for feed, rows in self.standing.items() for code, row in rows.items()]
-        told = [(*key, number, count, row) for key, (number, rows) in self.told.items() for row, count in rows.items()]
+        present = [(number, code, row) for number, rows in self.present_rows.items() for code, row in rows.items()]
+        last = [
+            (*key, revision, count, row)
+            for key, (revision, rows) in self.last_reports.items()
+            for row, count in rows.items()
+        ]
         return {
-            "standing": [[feed, code] for feed, code, _ in standing],
-            "standing_rows": self._table([row for _, _, row in standing]),
-            "told": [list(entry[:4]) for entry in told],
-            "told_rows": self._table([entry[4] for entry in told]),
+            "standing": [[number, code] for number, code, _ in present],
+            "standing_rows": self._table([row for _, _, row in present]),
+            "told": [list(entry[:4]) for entry in last],
+            "told_rows": self._table([entry[4] for entry in last]),
         }
 
     def restore(self, state: Tree) -> None:
-        for (feed, code), row in zip(state["standing"], _tuples(state["standing_rows"]), strict=True):
-            self.standing.setdefault(feed, {})[code] = row
-        for (feed, at, revision, count), row in zip(state["told"], _tuples(state["told_rows"]), strict=True):
-            self.told.setdefault((feed, at), (revision, Counter()))[1][row] = count
+        for (number, code), row in zip(state["standing"], _tuples(state["standing_rows"]), strict=True):
+            self.present_rows.setdefault(number, {})[code] = row
+        for (number, at, revision, count), row in zip(state["told"], _tuples(state["told_rows"]), strict=True):
+            self.last_reports.setdefault((number, at), (revision, Counter()))[1][row] = count
 
     def _table(self, rows: list[tuple[Any, ...]]) -> pa.Table:
         """Result rows as a table."""
@@ -193,8 +200,8 @@ class ReportFormat:
         return pa.table([to_arrow(list(c), f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
 
     def recode(self, codes: Int64Array) -> None:
-        self.standing = {
-            feed: {int(codes[code]): row for code, row in rows.items()} for feed, rows in self.standing.items()
+        self.present_rows = {
+            number: {int(codes[code]): row for code, row in rows.items()} for number, rows in self.present_rows.items()
         }
 
     def _changes(self, rows: GroupRows, selected: pa.Table, places: Int64Array) -> ReportedRows:
@@ -202,8 +209,8 @@ class ReportFormat:
         now = dict(zip(places.tolist(), _tuples(selected), strict=True))
         emit, found = self.plan.query.emit, _ChangeRows()
         for turn in rows.by_turn():
-            standing = self.standing.setdefault(int(rows.feeds[turn.start]), {})
-            gone, came = self._diff_turn(standing, rows, turn, now)
+            before = self.present_rows.setdefault(int(rows.subscriptions[turn.start]), {})
+            gone, came = self._diff_turn(before, rows, turn, now)
             if emit is not Emit.DSTREAM:
                 for place in turn:
                     if place in now and came[now[place]] > 0:
@@ -213,45 +220,47 @@ class ReportFormat:
                 for row in gone.elements():
                     found.add(row, turn.start, -1)
         origin, signs = np.array(found.places, np.int64), np.array(found.signs, np.int64)
-        table = self._table(found.rows)
-        feeds, at, expires = rows.feeds[origin], rows.at[origin], self._expiry(rows, origin, signs)
-        return ReportedRows(table, feeds, at, self._windows(), signs=signs, expires=expires)
+        added = {"sign": signs, **self._expiry(rows, origin, signs)}
+        table, subscriptions = self._table(found.rows), rows.subscriptions[origin]
+        return ReportedRows(table, subscriptions, rows.at[origin], self._windows(), added)
 
     def _diff_turn(
-        self, standing: dict[int, tuple[Any, ...]], rows: GroupRows, turn: range, now: dict[int, tuple[Any, ...]]
+        self, present: dict[int, tuple[Any, ...]], rows: GroupRows, turn: range, now: dict[int, tuple[Any, ...]]
     ) -> tuple[Counter[Any], Counter[Any]]:
-        """The rows that a turn deletes and those that it inserts, given the present state of its groups."""
+        """The rows that a turn deletes and those that it inserts; `present`, the row of each group, is updated."""
         before: Counter[Any] = Counter()
         after: Counter[Any] = Counter()
         for place in turn:
             code = int(rows.codes[place])
-            if code in standing:
-                before[standing.pop(code)] += 1
+            if code in present:
+                before[present.pop(code)] += 1
             if place in now:
-                standing[code] = now[place]
+                present[code] = now[place]
                 after[now[place]] += 1
         return before - after, after - before
 
-    def _expiry(self, rows: GroupRows, origin: Int64Array, signs: Int64Array) -> pa.Array | None:
-        if rows.oldest is None or self.plan.query.emit is Emit.DSTREAM:
-            return None
+    def _expiry(self, rows: GroupRows, origin: Int64Array, signs: Int64Array) -> dict[str, pa.Array]:
+        """The column with the expiry of results, if it is known beforehand; NULL in rows that leave."""
+        column = self.family.expiry_column
+        if rows.oldest is None or column is None or self.plan.query.emit is Emit.DSTREAM:
+            return {}
         if isinstance(self.plan.window, Session):
-            return pa.array(rows.at[origin] + 1, mask=signs < 0)
+            return {column: pa.array(rows.at[origin] + 1, mask=signs < 0)}
         oldest = rows.oldest.take(pa.array(origin))
         ticks = oldest.fill_null(0).to_numpy(zero_copy_only=False)
         expires = np.zeros(len(ticks), np.int64)
-        feeds = rows.feeds[origin]
-        for feed in np.unique(feeds):
-            at = np.flatnonzero(feeds == feed)
+        subscriptions = rows.subscriptions[origin]
+        for number in np.unique(subscriptions):
+            at = np.flatnonzero(subscriptions == number)
             order = at[np.argsort(ticks[at], kind="stable")]
-            window = self.family.subscriptions[int(feed)].window
+            window = self.family.subscriptions[int(number)].window
             if isinstance(window, Rows):
                 expires[order] = ticks[order] + window.count + window.lag
             else:
                 leaving = window.expires_at(ticks[order], self.family.boundary)
                 assert leaving is not None
                 expires[order] = leaving
-        return pa.array(expires, mask=(signs < 0) | oldest.is_null().to_numpy(zero_copy_only=False))
+        return {column: pa.array(expires, mask=(signs < 0) | oldest.is_null().to_numpy(zero_copy_only=False))}
 
     def _revisions(self, rows: GroupRows, selected: pa.Table, places: Int64Array) -> ReportedRows:
         """The whole state again at every instant at which a late item changed it."""
@@ -260,25 +269,27 @@ class ReportFormat:
         numbers: list[int] = []
         for turn in rows.by_turn():
             shown = [values[place] for place in turn if place in values]
-            key, state = (int(rows.feeds[turn.start]), int(rows.at[turn.start])), Counter(row for _, row in shown)
-            revision, before = self.told.get(key, (0, Counter()))
+            key = int(rows.subscriptions[turn.start]), int(rows.at[turn.start])
+            state = Counter(row for _, row in shown)
+            revision, before = self.last_reports.get(key, (0, Counter()))
             if rows.revised[turn.start]:
                 if state == before:
                     continue
                 revision += 1
-            self.told[key] = revision, state
+            self.last_reports[key] = revision, state
             kept += [place for place, _ in shown]
             numbers += [revision] * len(shown)
         self._forget_final_instants()
         chosen = np.array(kept, np.int64)
         table = selected.take(pa.array(chosen))
-        feeds, at = rows.feeds[places[chosen]], rows.at[places[chosen]]
-        return ReportedRows(table, feeds, at, self._windows(), revisions=np.array(numbers, np.int64))
+        origin, added = places[chosen], {"revision": np.array(numbers, np.int64)}
+        return ReportedRows(table, rows.subscriptions[origin], rows.at[origin], self._windows(), added)
 
     def _forget_final_instants(self) -> None:
         """Drop instants that no late item can change any more."""
         patience = self.plan.query.revise or 0
-        self.told = {key: told for key, told in self.told.items() if key[1] >= self.family.answered_until - patience}
+        since = self.family.answered_until - patience
+        self.last_reports = {key: last for key, last in self.last_reports.items() if key[1] >= since}
 
 
 @dataclass

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.algebra import Derived, Host, Query, Source, Windowed, default_host
+from panewise.algebra.result_columns import added_types, instant_type
 from panewise.core.accounting import Accounting, Outcome
 from panewise.core.errors import BindProblem
-from panewise.core.schema import StreamSchema
 from panewise.core.time import Boundary, Instant
 from panewise.cql import bind_inputs
 from panewise.reference.account import AnsweredQuery, account_stream
-from panewise.reference.emit import Progress, Result, emit_results, time_type, to_table
+from panewise.reference.emit import Progress, Result, emit_results, to_table
 from panewise.reference.evaluate import Evaluation, view_function
 from panewise.reference.framings import framing_table, late_arrivals
 from panewise.reference.history import Arrival, History, Row, read_arrivals
@@ -100,12 +100,11 @@ class _Run:
         self.answered: list[AnsweredQuery] = []
 
     def table(self, query: Query) -> pa.Table:
-        declared = next((self._time_type(name) for name in sorted(query.root.streams)), pa.int64())
-        instants = time_type(query.domain, declared)
+        instants = instant_type(query, {name: arrival.stream.schema for name, arrival in self.arrivals.items()})
         if query.framed_node:
             last = None if self.until is None else self.until - self.boundary.shift
             return framing_table(query, Evaluation(self.sources, self.boundary, self.host), last, instants)
-        return to_table(query, self.results(query), instants)
+        return to_table(query, self.results(query), added_types(query, instants))
 
     def account(self, name: str, query: Query) -> tuple[Accounting, pa.Table]:
         """Where the rows of a stream went, and those that came too late."""
@@ -152,10 +151,6 @@ class _Run:
             late &= ~history.late_for(moment.at + patience, self.boundary, upto)
             admitted.update(zip(c.marks[:upto][late].tolist(), c.arrivals[:upto][late].tolist(), strict=True))
         return [moment, *(replace(moment, revision=n, admitted=a) for n, a in enumerate(sorted(admitted), start=1))]
-
-    def _time_type(self, name: str) -> pa.DataType:
-        schema: StreamSchema = self.arrivals[name].stream.schema
-        return schema.schema.field(schema.time).type
 
 
 def _as_history(results: list[Result]) -> History:

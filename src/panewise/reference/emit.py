@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
-from panewise.algebra import Emit, Query, known_expiry
-from panewise.algebra.result_columns import combine_columns
-from panewise.core.time import Domain
+from panewise.algebra import Emit, Query
+from panewise.algebra.result_columns import dated_table
 from panewise.core.values import to_arrow
 from panewise.reference.evaluate import Bag, Evaluation
 from panewise.reference.history import Row
 from panewise.reference.moments import Moment
-from panewise.window import MultiGranular
 
 #: Moments evaluated together: enough to spare the host many small calls, few enough to keep memory flat.
 BLOCK = 128
@@ -93,52 +91,31 @@ def _newest(bag: Bag, wanted: Counter[tuple[Any, ...]]) -> Bag:
     return found[::-1]
 
 
-def to_table(query: Query, results: list[Result], time_type: pa.DataType) -> pa.Table:
-    """Selected columns first, then the columns that say when."""
+def to_table(query: Query, results: list[Result], types: Mapping[str, pa.DataType]) -> pa.Table:
+    """Selected columns first, then the added ones of these types."""
     selected = {
         column.name: to_arrow([r.row.values[place] for r in results], column.type)
         for place, column in enumerate(query.root.columns)
     }
-    added = _added_columns(query, results, time_type)
-    columns = combine_columns(selected, {name: to_arrow(values, kind) for name, (values, kind) in added.items()})
-    return pa.table(list(columns.values()), names=list(columns))
+    added = {name: to_arrow(_added_values(name, results, kind), kind) for name, kind in types.items()}
+    return dated_table(selected, added, types)
 
 
-def _added_columns(
-    query: Query, results: list[Result], time_type: pa.DataType
-) -> dict[str, tuple[list[Any], pa.DataType]]:
-    added: dict[str, tuple[list[Any], pa.DataType]] = {}
-    if query.emit is Emit.RSTREAM and query.periodic:
-        added["w_start"] = [r.moment.start for r in results], time_type
-        added["w_end"] = [r.moment.end for r in results], time_type
-    else:
-        added["ts"] = [r.moment.at for r in results], time_type
-    if any(isinstance(w.window, MultiGranular) for w in query.windows):
-        added["w_level"] = [r.level for r in results], pa.int32()
-    if query.emit is Emit.CHANGES:
-        added["sign"] = [r.sign for r in results], pa.int8()
-    if query.emit in (Emit.CHANGES, Emit.ISTREAM):
-        added |= _expiry_columns(query, results, time_type)
-    if query.revise is not None:
-        added["revision"] = [r.moment.revision for r in results], pa.int32()
-    return added
+#: The value of a result in each added column.
+_ADDED_VALUES: dict[str, Callable[[Result], Any]] = {
+    "w_start": lambda result: result.moment.start,
+    "w_end": lambda result: result.moment.end,
+    "ts": lambda result: result.moment.at,
+    "w_level": lambda result: result.level,
+    "sign": lambda result: result.sign,
+    "expires_at": lambda result: result.row.expires,
+    "expires_order": lambda result: result.row.orders or None,
+    "revision": lambda result: result.moment.revision,
+}
 
 
-def _expiry_columns(
-    query: Query, results: list[Result], time_type: pa.DataType
-) -> dict[str, tuple[list[Any], pa.DataType]]:
-    """Columns for when a result leaves, where that is known beforehand; a join of counted windows has two orders."""
-    added: dict[str, tuple[list[Any], pa.DataType]] = {}
-    by_time, orders = known_expiry(query.root)
-    if by_time:
-        added["expires_at"] = [r.row.expires for r in results], time_type
-    if orders == 1:
-        added["expires_order"] = [r.row.orders[0] if r.row.orders else None for r in results], pa.int64()
-    elif orders > 1:
-        added["expires_order"] = [r.row.orders or None for r in results], pa.list_(pa.int64())
-    return added
-
-
-def time_type(domain: Domain, declared: pa.DataType) -> pa.DataType:
-    """The type of instants in results: int64, or microseconds in the zone of the time column."""
-    return pa.int64() if domain is Domain.INTEGER else pa.timestamp("us", declared.tz)
+def _added_values(name: str, results: list[Result], kind: pa.DataType) -> list[Any]:
+    found = [_ADDED_VALUES[name](result) for result in results]
+    if name == "expires_order" and not pa.types.is_list(kind):
+        return [orders and orders[0] for orders in found]
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.algebra import Filled, Framed, Group, Node, Project, Query, Select
-from panewise.algebra.result_columns import combine_columns
+from panewise.algebra.result_columns import added_types, dated_table
 from panewise.algebra.tree import inputs_of
 from panewise.core.values import to_arrow
 from panewise.reference.evaluate import Bag, Evaluation, aggregate_rows
@@ -37,9 +37,23 @@ def framing_table(query: Query, evaluation: Evaluation, last: int | None, instan
         column.name: to_arrow([row.values[place] for row, _ in rows], column.type)
         for place, column in enumerate(query.root.columns)
     }
-    added = _added_columns(node, [each.found for _, each in rows], instants)
-    columns = combine_columns(selected, {name: to_arrow(values, kind) for name, (values, kind) in added.items()})
-    return pa.table(list(columns.values()), names=list(columns))
+    types = added_types(query, instants)
+    added = {
+        name: to_arrow([_ADDED_VALUES[name](each.found) for _, each in rows], kind) for name, kind in types.items()
+    }
+    return dated_table(selected, added, types)
+
+
+#: The value of a frame in each added column.
+_ADDED_VALUES: dict[str, Callable[[FrameResult], Any]] = {
+    "frame_id": lambda frame: frame.number,
+    "w_start": lambda frame: frame.start,
+    "w_end": lambda frame: frame.end,
+    "duration": lambda frame: frame.end - frame.start,
+    "count": lambda frame: frame.count,
+    "missing": lambda frame: frame.missing,
+    "final": lambda frame: frame.final,
+}
 
 
 def late_arrivals(query: Query, stream: str, evaluation: Evaluation) -> set[int]:
@@ -161,18 +175,3 @@ def _group_rows(node: Group, filled: FrameBag, bag: Bag) -> Bag:
         Row(filled.key + key + tuple(aggregate_rows(call, names, rows) for call in node.calls), filled.found.end)
         for key, rows in groups.items()
     ]
-
-
-def _added_columns(
-    node: Framed, found: list[FrameResult], instants: pa.DataType
-) -> dict[str, tuple[list[Any], pa.DataType]]:
-    added: dict[str, tuple[list[Any], pa.DataType]] = {
-        "frame_id": ([each.number for each in found], pa.int64()),
-        "w_start": ([each.start for each in found], instants),
-        "w_end": ([each.end for each in found], instants),
-        "duration": ([each.end - each.start for each in found], pa.int64()),
-        "count": ([each.count for each in found], pa.int64()),
-    }
-    if node.frame.schedule:
-        added["missing"] = [each.missing for each in found], pa.int64()
-    return added | {"final": ([each.final for each in found], pa.bool_())}

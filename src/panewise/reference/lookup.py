@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 
-from panewise.algebra import Emit, Host, Query, Windowed, default_host
-from panewise.algebra.result_columns import combine_columns
+from panewise.algebra import Emit, Host, Query, default_host
+from panewise.algebra.result_columns import has_levels, instant_type, lookup_types
 from panewise.core.schema import Stream
 from panewise.core.time import Boundary
-from panewise.core.values import to_arrow
-from panewise.reference.emit import Result, time_type
+from panewise.reference.emit import Result, to_table
 from panewise.reference.evaluate import Evaluation, view_function
 from panewise.reference.history import History, read_arrivals
 from panewise.reference.moments import Moment, split_levels
-from panewise.window import MultiGranular
 
 
 def lookup_table(
@@ -43,18 +40,5 @@ def lookup_table(
             evaluation = Evaluation(histories, boundary, host or default_host(), query.empty, look)
             (bag,) = evaluation.bags(single.root, [moment])
             results += [Result(row, moment, level=level) for row in bag]
-    stream = next(iter(streams.values())).schema
-    return _table(query, results, time_type(query.domain, stream.schema.field(stream.time).type))
-
-
-def _table(query: Query, results: list[Result], instants: pa.DataType) -> pa.Table:
-    columns: dict[str, Any] = {}
-    for place, column in enumerate(query.root.columns):
-        columns[column.name] = to_arrow([r.row.values[place] for r in results], column.type)
-    added = {
-        "w_start": to_arrow([r.moment.start for r in results], instants),
-        "w_end": to_arrow([r.moment.end for r in results], instants),
-    }
-    if any(isinstance(node.window, MultiGranular) for node in query.root.walk() if isinstance(node, Windowed)):
-        added["w_level"] = pa.array([r.level for r in results], pa.int32())
-    return pa.table(combine_columns(columns, added))
+    instants = instant_type(query, {name: stream.schema for name, stream in streams.items()})
+    return to_table(query, results, lookup_types(instants, has_levels(query)))

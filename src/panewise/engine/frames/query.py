@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from panewise.aggregate import Int64Array
 from panewise.algebra import Host, Source
-from panewise.algebra.result_columns import combine_columns
+from panewise.algebra.result_columns import added_types, dated_table, result_schema
 from panewise.core.errors import PanewiseError
 from panewise.core.time import MAX_TICK, Boundary
 from panewise.engine.blame import blame_queries
@@ -27,7 +27,7 @@ from panewise.engine.frames.order import (
     one_per_time,
     refuse_duplicates,
 )
-from panewise.engine.frames.report import NO_BOUNDS, FrameBounds, FrameCells, FrameReport, ListedRows
+from panewise.engine.frames.report import FrameBounds, FrameCells, FrameReport, ListedRows
 from panewise.engine.intake import Arrivals
 from panewise.engine.keys import Keys
 from panewise.engine.lateness import Ledger, Verdict
@@ -145,12 +145,12 @@ class FrameQuery:
         self._last = last
         try:
             self._process_until(last[0], last[1:], finishing)
-            told = self._collect_results(instants)
+            table = self._collect_results(instants)
             self._drop_unused_keys(last[0])
         except PanewiseError as problem:
             self.broken[self.name] = problem
             return {}
-        return {self.name: told}
+        return {self.name: table}
 
     def _drop_unused_keys(self, last: int) -> None:
         """Drop keys that are not needed once all frames up to a time are reported, if these are more than half."""
@@ -212,14 +212,9 @@ class FrameQuery:
 
     def _collect_results(self, instants: pa.DataType) -> pa.Table:
         """All results since the last `advance`."""
-        said, self._reports = self._reports, []
-        tables = [self._table(each, instants) for each in said]
-        return pa.concat_tables([self.empty_result(self.name, instants), *tables])
-
-    def empty_result(self, name: str, instants: pa.DataType) -> pa.Table:
-        """The empty result table of the query."""
-        schema = pa.schema([(column.name, column.type) for column in self.plan.query.root.columns])
-        return self._with_frame_columns(schema.empty_table(), NO_BOUNDS, np.zeros(0, np.int64), instants)
+        reports, self._reports = self._reports, []
+        tables = [self._table(each, instants) for each in reports]
+        return pa.concat_tables([result_schema(self.plan.query, instants).empty_table(), *tables])
 
     def _table(self, reported: FrameReport, instants: pa.DataType) -> pa.Table:
         bounds, held = reported.bounds, reported.held
@@ -245,21 +240,17 @@ class FrameQuery:
     ) -> pa.Table:
         """The selected columns first, then the columns that identify the frame."""
         selected = {column.name: table.column(column.name) for column in self.plan.query.root.columns}
-        columns = combine_columns(selected, self._frame_columns(bounds, frames, instants))
-        return pa.table(list(columns.values()), names=list(columns))
-
-    def _frame_columns(self, bounds: FrameBounds, frames: Int64Array, instants: pa.DataType) -> dict[str, pa.Array]:
         starts, ends = bounds.starts[frames], bounds.ends[frames]
         added = {
-            "frame_id": pa.array(bounds.numbers[frames]),
-            "w_start": pa.array(starts, pa.int64()).cast(instants),
-            "w_end": pa.array(ends, pa.int64()).cast(instants),
-            "duration": pa.array(ends - starts),
-            "count": pa.array(bounds.counts[frames]),
+            "frame_id": bounds.numbers[frames],
+            "w_start": starts,
+            "w_end": ends,
+            "duration": ends - starts,
+            "count": bounds.counts[frames],
+            "missing": bounds.missing[frames],
+            "final": bounds.final[frames],
         }
-        if self.plan.frame.schedule:
-            added["missing"] = pa.array(bounds.missing[frames])
-        return added | {"final": pa.array(bounds.final[frames])}
+        return dated_table(selected, added, added_types(self.plan.query, instants))
 
     # ---- restarts ----------------------------------------------------------------------------------------------
 

@@ -60,6 +60,3 @@ class FrameReport:
 
     bounds: FrameBounds
     held: tuple[FrameCells | ListedRows, ...] = ()
-
-
-NO_BOUNDS = FrameBounds(*(np.zeros(0, np.int64),) * 6, np.zeros(0, bool))

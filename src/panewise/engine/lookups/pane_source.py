@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from panewise.aggregate import Int64Array, StateWords, states_at
 from panewise.algebra import Host, Project
-from panewise.algebra.result_columns import combine_columns
+from panewise.algebra.result_columns import dated_table, has_levels, lookup_types
 from panewise.core.errors import PanewiseError, SchemaProblem, did_you_mean
 from panewise.core.time import Boundary, Ticks
 from panewise.core.values import to_arrow
@@ -24,7 +24,7 @@ from panewise.plan.rules.cover_lookups import state_column
 from panewise.plan.rules.narrow_having import thresholds
 from panewise.stores.chain import MIN_POSITION
 from panewise.stores.pane import Pane
-from panewise.window import LogicalWindow, MultiGranular, Window
+from panewise.window import LogicalWindow, Window
 
 #: Key columns with the requested values, row by row.
 KeyValues: TypeAlias = "pa.Table | Mapping[str, Sequence[Any]]"
@@ -49,12 +49,10 @@ class GroupAnswers:
         table, kept = apply_steps(self.plan.after, self.answers, host)
         selected = table.select([column.name for column in self.plan.query.root.columns])
         windows = self.windows if kept is None else self.windows.take(pa.array(kept))
-        bounds = (each.take(windows) for each in self.bounds)
-        added: dict[str, pa.Array] = dict(zip(("w_start", "w_end"), bounds, strict=True))
-        if isinstance(self.plan.window, MultiGranular) and self.level is not None:
-            added["w_level"] = pa.array(np.full(len(windows), self.level), pa.int32())
-        columns = combine_columns(dict(zip(selected.column_names, selected.columns, strict=True)), added)
-        return pa.table(list(columns.values()), names=list(columns))
+        starts, ends = (each.take(windows) for each in self.bounds)
+        added = {"w_start": starts, "w_end": ends, "w_level": np.full(len(windows), self.level or 0)}
+        types = lookup_types(starts.type, self.level is not None and has_levels(self.plan.query))
+        return dated_table(dict(zip(selected.column_names, selected.columns, strict=True)), added, types)
 
 
 class LookupSource(ABC):

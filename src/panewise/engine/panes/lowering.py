@@ -21,34 +21,34 @@ class GroupRows:
     """Grouped rows, by subscription and then by instant.
 
     Each belongs to a *turn*: one subscription at one instant, or at one revision of it. `present` is whether a group
-    has items, `starts` the start of a window whose items decide it, `oldest` the time of the oldest item, if results
-    have an expiry.
+    has items, `starts` the start of the window, if its items decide it, `oldest` the time of the oldest item, if
+    results have an expiry.
     """
 
     table: pa.Table
-    feeds: Int64Array
+    subscriptions: Int64Array
     at: Int64Array
     codes: Int64Array
     turns: Int64Array
     present: npt.NDArray[np.bool_]
     revised: npt.NDArray[np.bool_]
-    starts: Int64Array
+    starts: Int64Array | None
     oldest: pa.Array | None
 
     def __len__(self) -> int:
-        return len(self.feeds)
+        return len(self.subscriptions)
 
     def take(self, places: Int64Array) -> GroupRows:
         index = pa.array(places)
         return GroupRows(
             self.table.take(index),
-            self.feeds[places],
+            self.subscriptions[places],
             self.at[places],
             self.codes[places],
             self.turns[places],
             self.present[places],
             self.revised[places],
-            self.starts[places],
+            None if self.starts is None else self.starts[places],
             None if self.oldest is None else self.oldest.take(index),
         )
 
@@ -60,8 +60,8 @@ class GroupRows:
 
 def lower_chunks(family: Family, chunks: Sequence[Chunk]) -> GroupRows:
     """All chunks as rows. States that several subscriptions share are lowered once."""
-    feeds, at, origin = _turns(chunks)
-    once = len(feeds) == len(chunks)
+    subscriptions, at, origin = _turns(chunks)
+    once = len(subscriptions) == len(chunks)
     if once:
         # If each chunk is used once, chunks are sorted before they are lowered, so that rows need not be moved.
         chunks, origin = [chunks[number] for number in origin], np.arange(len(chunks))
@@ -70,16 +70,17 @@ def lower_chunks(family: Family, chunks: Sequence[Chunk]) -> GroupRows:
     table, present, oldest = _answers(family, chunks, codes)
     counts = sizes[origin]
     revised = np.array([chunk.revised for chunk in chunks], bool)
-    starts = np.array([0 if chunk.start is None else chunk.start for chunk in chunks], np.int64)
+    decided = any(chunk.start is not None for chunk in chunks)
+    starts = np.array([chunk.start or 0 for chunk in chunks], np.int64) if decided else None
     rows = GroupRows(
         table,
-        np.repeat(feeds, counts),
+        np.repeat(subscriptions, counts),
         np.repeat(at, counts),
         codes,
-        np.repeat(np.arange(len(feeds)), counts),
+        np.repeat(np.arange(len(subscriptions)), counts),
         present,
         np.repeat(revised[origin], counts),
-        np.repeat(starts[origin], counts),
+        None if starts is None else np.repeat(starts[origin], counts),
         oldest,
     )
     if once:
@@ -117,15 +118,15 @@ def _lower_slice(family: Family, chunk: Chunk, low: int, high: int) -> None:
 
 def _turns(chunks: Sequence[Chunk]) -> tuple[Int64Array, Int64Array, Int64Array]:
     """The subscription, the instant and the chunk of every turn, ordered by these."""
-    feeds, origin = np.array([(f, n) for n, chunk in enumerate(chunks) for f in chunk.feeds], np.int64).T
-    at, repeated = np.array([chunk.at for chunk in chunks], np.int64), [n for n, c in enumerate(chunks) if len(c.again)]
-    parts = [(feeds, at[origin], origin)]
-    for number in repeated:
-        again = chunks[number].again
-        parts += [(np.full(len(again), f), again, np.full(len(again), number)) for f in chunks[number].feeds]
-    feeds, at, origin = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.lexsort((origin, at, feeds))
-    return feeds[order], at[order], origin[order]
+    pairs = [(number, place) for place, chunk in enumerate(chunks) for number in chunk.feeds]
+    subscriptions, origin = np.array(pairs, np.int64).T
+    parts = [(subscriptions, np.array([chunk.at for chunk in chunks], np.int64)[origin], origin)]
+    for place, chunk in enumerate(chunks):
+        if times := len(chunk.again):
+            parts += [(np.full(times, number), chunk.again, np.full(times, place)) for number in chunk.feeds]
+    subscriptions, at, origin = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.lexsort((origin, at, subscriptions))
+    return subscriptions[order], at[order], origin[order]
 
 
 def _answers(

@@ -14,12 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.aggregate import Int64Array
-from panewise.algebra import Emit, Query, known_expiry
-from panewise.algebra.result_columns import combine_columns
+from panewise.algebra import Query
+from panewise.algebra.result_columns import AddedValues, added_types, dated_table
 from panewise.engine.rows.inputs.sessions import SessionInput
 from panewise.engine.rows.inputs.timed import WindowView
-from panewise.engine.rows.operators.base import order_count, schema_of
-from panewise.engine.rows.spans import EMPTY, NO_EXPIRY, UNKNOWN_EXPIRY, RelationDelta, Spans, empty_spans
+from panewise.engine.rows.spans import EMPTY, NO_EXPIRY, UNKNOWN_EXPIRY, RelationDelta, Spans
 from panewise.engine.rows.variants import OperatorVariant
 from panewise.engine.state.snapshot import Tree
 
@@ -69,53 +68,30 @@ class Emitter(ABC):
         """Restore what `state` returned."""
 
 
-def nothing_emitted(query: Query) -> EmittedRows:
-    """No rows, in the columns of a query."""
-    return EmittedRows(empty_spans(schema_of(query.root), order_count(query.root)), EMPTY, EMPTY, EMPTY, EMPTY)
+def emitted_table(query: Query, emitted: EmittedRows, level: int | None, instants: pa.DataType) -> pa.Table:
+    """The results of one level of a query as a table."""
+    table, types = emitted.rows.table, added_types(query, instants)
+    added: dict[str, AddedValues] = {
+        "ts": emitted.at,
+        "w_level": np.full(len(emitted.at), level or 0),
+        "sign": emitted.signs,
+    }
+    if "w_start" in types:
+        added["w_start"] = pa.array(emitted.starts, mask=emitted.starts == NO_EXPIRY)
+        added["w_end"] = pa.array(emitted.ends, mask=emitted.ends == -NO_EXPIRY)
+    # The expiry of rows that leave is NULL.
+    gone, expires = emitted.signs < 0, emitted.rows.expires
+    if "expires_at" in types:
+        added["expires_at"] = pa.array(expires, mask=gone | (expires == NO_EXPIRY) | (expires == UNKNOWN_EXPIRY))
+    if "expires_order" in types:
+        added["expires_order"] = _order_values(emitted.rows.orders, gone)
+    return dated_table(dict(zip(table.column_names, table.columns, strict=True)), added, types)
 
 
-def emitted_table(query: Query, told: EmittedRows, level: int | None, kind: pa.DataType) -> pa.Table:
-    """The selected columns first, then the added columns."""
-    selected = dict(zip(told.rows.table.column_names, told.rows.table.columns, strict=True))
-    columns = combine_columns(selected, _time_columns(query, told, level, kind))
-    return pa.table(list(columns.values()), names=list(columns))
-
-
-def _time_columns(query: Query, told: EmittedRows, level: int | None, kind: pa.DataType) -> dict[str, pa.Array]:
-    added: dict[str, pa.Array] = {}
-    if query.emit is Emit.RSTREAM and query.periodic:
-        added["w_start"] = pa.array(told.starts, pa.int64(), mask=told.starts == NO_EXPIRY).cast(kind)
-        added["w_end"] = pa.array(told.ends, pa.int64(), mask=told.ends == -NO_EXPIRY).cast(kind)
-    else:
-        added["ts"] = pa.array(told.at, pa.int64()).cast(kind)
-    if level is not None:
-        added["w_level"] = pa.array(np.full(len(told.at), level), pa.int32())
-    if query.emit is Emit.CHANGES:
-        added["sign"] = pa.array(told.signs, pa.int8())
-    if query.emit in (Emit.CHANGES, Emit.ISTREAM):
-        added |= _expiry_columns(query, told, kind)
-    return added
-
-
-def _expiry_columns(query: Query, told: EmittedRows, kind: pa.DataType) -> dict[str, pa.Array]:
-    """Columns for the expiry of results, if it is known beforehand; NULL in rows that leave."""
-    added: dict[str, pa.Array] = {}
-    by_time, orders = known_expiry(query.root)
-    gone = told.signs < 0
-    if by_time:
-        expires = told.rows.expires
-        unsaid = gone | (expires == NO_EXPIRY) | (expires == UNKNOWN_EXPIRY)
-        added["expires_at"] = pa.array(expires, pa.int64(), mask=unsaid).cast(kind)
-    if orders == 1:
-        (order,) = told.rows.orders
-        added["expires_order"] = pa.array(order, pa.int64(), mask=gone | (order == NO_EXPIRY))
-    elif orders > 1:
-        added["expires_order"] = _order_lists(told.rows.orders, gone)
-    return added
-
-
-def _order_lists(orders: Sequence[Int64Array], gone: Flags) -> pa.Array:
-    """The orders of each row as one value, NULL for rows that are gone."""
+def _order_values(orders: Sequence[Int64Array], gone: Flags) -> pa.Array:
+    """The order of each row, or a list where there are several; NULL for rows that are gone."""
+    if len(orders) == 1:
+        return pa.array(orders[0], mask=gone | (orders[0] == NO_EXPIRY))
     values = np.stack(orders, axis=1).ravel()
     offsets = np.arange(0, len(values) + 1, len(orders), dtype=np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values), mask=pa.array(gone))

@@ -25,7 +25,7 @@ from panewise.engine.blame import find_failures
 from panewise.engine.intake import Arrivals
 from panewise.engine.purge import Purge
 from panewise.engine.rows.change_emitter import ChangeEmitter
-from panewise.engine.rows.emitter import EmittedRows, Emitter, emitted_table, nothing_emitted
+from panewise.engine.rows.emitter import EmittedRows, Emitter, emitted_table
 from panewise.engine.rows.inputs.counted import CountedInput
 from panewise.engine.rows.inputs.sessions import SessionInput
 from panewise.engine.rows.inputs.timed import EnteringItems, TimedInput, WaitingItems, WindowInput, WindowView
@@ -255,24 +255,16 @@ class OperatorGraph:
         self.finishing = finishing
         self._deltas, self._inner_tables, self._failed = {}, {}, {}
         found = {}
-        for name, sayings in self.emitters.items():
+        for name, emitters in self.emitters.items():
             try:
                 if name not in self.broken:
-                    found[name] = pa.concat_tables(
-                        [self._emit_table(each, limit, level, instants) for level, each in sayings]
-                    )
+                    query = self.plans[name].query
+                    emitted = [(self._emit(emitter, limit), level) for level, emitter in emitters]
+                    found[name] = pa.concat_tables([emitted_table(query, *each, instants) for each in emitted])
             except PanewiseError as problem:
                 self.broken[name] = problem
         self.advanced_until = max(self.advanced_until, limit)
         return found
-
-    def empty_result(self, name: str, instants: pa.DataType) -> pa.Table:
-        """The empty result table of a query."""
-        level, query = self.plans[name].levels[0]
-        return emitted_table(query, nothing_emitted(query), level, instants)
-
-    def _emit_table(self, saying: Emitter, limit: int, level: int | None, instants: pa.DataType) -> pa.Table:
-        return emitted_table(saying.query, self._emit(saying, limit), level, instants)
 
     def _emit(self, saying: Emitter, limit: int) -> EmittedRows:
         given = self._delta(saying.query.root, saying.variant, limit)

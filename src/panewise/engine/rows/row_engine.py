@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from panewise.algebra import Host
+from panewise.algebra.result_columns import result_schema
 from panewise.core.errors import Failure, QueryProblem
 from panewise.core.time import MAX_TICK, Boundary
 from panewise.engine.frames import FrameBatch, FrameQuery
@@ -139,8 +140,9 @@ class RowEngine:
 
     def with_empty_results(self, tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
         """The tables of all queries, empty ones for those without results."""
-        silent = {name: part for name, part in self.parts.items() if name not in tables}
-        return tables | {name: part.empty_result(name, self._instants[name]) for name, part in silent.items()}
+        without = {name: part.plans[name].query for name, part in self.parts.items() if name not in tables}
+        empty = {name: result_schema(query, self._instants[name]).empty_table() for name, query in without.items()}
+        return tables | empty
 
     def restore(self, state: Tree, plans: Mapping[str, tuple[RowPlan | FramePlan, pa.DataType]]) -> None:
         self.begun = state["begun"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from panewise.algebra.result_columns import combine_columns
+from panewise.algebra.result_columns import combine_columns, instant_type, result_schema
 from panewise.core.schema import StreamSchema
 from panewise.core.time import Boundary
 from panewise.engine import Engine, Pool
@@ -117,12 +117,9 @@ def shared_schema(schema: pa.Schema) -> pa.Schema:
 
 def result_schemas(pool: Pool) -> dict[str, pa.Schema]:
     """The columns of every query's results."""
-    scratch = pool.without_queries()
-    for standing in pool.queries.values():
-        scratch.add_query(standing)
-    engine = Engine(scratch)
-    for stream in pool.streams:
-        # Any day serves for queries whose windows are anchored on the day of the first item.
-        engine.observe_times(stream, 0, 0)
-    emission = engine.advance()
-    return {name: emission[name].schema for name in emission}
+    return {name: query_schema(pool, query) for name, query in pool.queries.items()}
+
+
+def query_schema(pool: Pool, query: RegisteredQuery) -> pa.Schema:
+    """The columns of the results of a query over the streams of a pool."""
+    return result_schema(query.plan.query, instant_type(query.plan.query, pool.streams))

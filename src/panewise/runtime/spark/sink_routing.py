@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -21,7 +20,7 @@ from panewise.runtime.atomic_files import write_atomic
 from panewise.runtime.checkpoint import Checkpoint
 from panewise.runtime.pane_log import Header, log_of, rows_of
 from panewise.runtime.spark.run import ChannelSinks
-from panewise.runtime.spark.run_context import Channel, RunContext, result_schemas, shared_schema
+from panewise.runtime.spark.run_context import Channel, RunContext, query_schema, result_schemas, shared_schema
 from panewise.runtime.spark.sinks import (
     DeltaSink,
     FileSink,
@@ -142,7 +141,7 @@ class SinkRouting:
         """Whether the channels of a run can take the results of one more query."""
         if standing.name in self.targets:
             return any(channel.query == standing.name for channel in course.channels)
-        schema = shared_schema(_result_schema(pool, standing))
+        schema = shared_schema(query_schema(pool, standing))
         return course.channel_of(standing.name, schema) is not None or OTHERS not in self.targets
 
     def write_targets(self) -> None:
@@ -161,7 +160,7 @@ class SinkRouting:
 
     def memory_results(self, session: SparkSession, standing: RegisteredQuery, pool: Pool) -> DataFrame:
         """The results of a query that `memory:` has kept."""
-        own, alone = _result_schema(pool, standing), standing.name in self.targets
+        own, alone = query_schema(pool, standing), standing.name in self.targets
         schema = own if alone else shared_schema(own)
         folder = self.checkpoint.results(standing.name if alone else _shared_folder_name(Channel(None, schema)))
         if not any(folder.glob("*/*.parquet")):
@@ -183,10 +182,3 @@ def _first_address(target: Target, base: Path) -> str | None:
 def _shared_folder_name(channel: Channel) -> str:
     """A name for queries with the same columns, the same in every run."""
     return "together-" + fingerprint({"columns": str(channel.schema)})[:8]
-
-
-def _result_schema(pool: Pool, standing: RegisteredQuery) -> pa.Schema:
-    """The columns of a query's results."""
-    alone = pool.without_queries()
-    alone.add_query(standing)
-    return result_schemas(alone)[standing.name]

@@ -18,6 +18,7 @@ from typing import TypeAlias
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from panewise.algebra.result_columns import free_name
 from panewise.core.errors import SourceProblem
 from panewise.runtime.atomic_files import clear_drafts
 from panewise.runtime.dead_letters import DeadLetter, DeadLetterFolder
@@ -40,10 +41,7 @@ _CSV = {"header": "true", "ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhi
 
 def batch_column(names: Sequence[str]) -> str:
     """The column that holds the number of the batch; its name changes if a query has a column of that name."""
-    name = "batch"
-    while name in names:
-        name += "_"
-    return name
+    return free_name("batch", names)
 
 
 class Sink(ABC):
