@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -84,14 +84,16 @@ def _with_query_name(name: str, table: pa.Table) -> pa.Table:
 
 def _query_table(output: QueryOutput, reported: ReportedRows) -> pa.Table:
     """The results of one query, in the order of time; levels follow each other."""
-    places, levels, _ = _subscribed_rows([output], reported)
+    places, levels = _subscribed_rows(output, reported)
     selected = _columns_of(_take_rows(reported.selected, places))
     return dated_table(selected, _added_values(output, reported, places, levels), output.added_types)
 
 
 def _named_table(outputs: Mapping[str, QueryOutput], reported: ReportedRows) -> pa.Table:
     """The results of queries with one report format and the same columns; the first column names the query."""
-    places, levels, owners = _subscribed_rows(outputs.values(), reported)
+    several = [_subscribed_rows(output, reported) for output in outputs.values()]
+    places, levels = (np.concatenate(arrays) for arrays in zip(*several, strict=True))
+    owners = np.repeat(np.arange(len(several)), [len(own) for own, _ in several])
     query = pa.array(list(outputs), pa.string()).take(pa.array(owners))
     columns = combine_columns({"query": query}, _columns_of(_take_rows(reported.selected, places)))
     output = next(iter(outputs.values()))
@@ -106,20 +108,11 @@ def _family_table(output: QueryOutput, reported: ReportedRows) -> pa.Table:
     return dated_table(_columns_of(reported.selected), added, {"feed": pa.int64(), **types})
 
 
-def _subscribed_rows(
-    outputs: Iterable[QueryOutput], reported: ReportedRows
-) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """The places of the rows of some queries, query by query, and the level and the query of each of these rows."""
-    subscriptions = [
-        (number, -1 if level is None else level, owner)
-        for owner, output in enumerate(outputs)
-        for number, level in output.member.feeds
-    ]
-    numbers, levels, owners = np.array(subscriptions, np.int64).T
-    starts, stops = (np.searchsorted(reported.subscriptions, numbers, side) for side in ("left", "right"))
-    sizes = stops - starts
-    places = np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
-    return places, np.repeat(levels, sizes), np.repeat(owners, sizes)
+def _subscribed_rows(output: QueryOutput, reported: ReportedRows) -> tuple[Int64Array, Int64Array]:
+    """The places of the rows of one query, and the level of each of them."""
+    numbers, levels = zip(*output.member.feeds, strict=True)
+    pieces = [np.arange(*np.searchsorted(reported.subscriptions, (number, number + 1))) for number in numbers]
+    return np.concatenate(pieces), np.repeat([level or 0 for level in levels], [len(piece) for piece in pieces])
 
 
 def _added_values(
