@@ -12,7 +12,7 @@ from panewise.core.accounting import Outcome
 from panewise.core.errors import require_extra
 from panewise.core.schema import StreamSchema
 from panewise.cql import BoundScript
-from panewise.plan import explain
+from panewise.plan import explain, plan_query
 from panewise.runtime.local import HOST
 from panewise.runtime.local.script import answer, bind, describe_inferred_columns, read_text, shared_pool
 
@@ -48,7 +48,9 @@ class Script:
 
     def explain(self) -> str:
         """How every query is understood, and what the queries share, with reasons."""
-        understood = [explain(query.name, query.query) for query in self.bound.queries.values()]
+        understood = [
+            explain(query.name, query.query, plan_query(query.query)) for query in self.bound.queries.values()
+        ]
         return "\n\n".join(
             [*describe_inferred_columns(self.bound), *understood, shared_pool(self.bound, HOST).explain()]
         )

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
-from panewise.plan import explain
+from panewise.plan import explain, plan_query
 from panewise.window import Pattern
 from tests.laws.test_relations import pieces
 from tests.papers.test_consistent_results_patterns import CLAUSES, OPERATORS, SCHEMA, announced, expected, values
@@ -56,7 +56,7 @@ def standing() -> pw.Pool:
 def predictions() -> dict[str, Pattern]:
     """What `explain` says of every query."""
     queries = {name: known.plan.query for name, known in standing().queries.items()}
-    heads = {name: explain(name, query).partition("\n")[0] for name, query in queries.items()}
+    heads = {name: explain(name, query, plan_query(query)).partition("\n")[0] for name, query in queries.items()}
     return {name: TITLES[head.rpartition("; ")[2]] for name, head in heads.items()}
 
 

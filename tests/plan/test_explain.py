@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from panewise.cql import bind_script
-from panewise.plan import explain
+from panewise.plan import explain, plan_query
 
 GOLDEN = Path(__file__).parent / "explain.txt"
 OPERATORS = """
@@ -45,7 +45,7 @@ def test_explain_of_frames() -> None:
     demo = files("panewise.cli").joinpath("demo.cql").read_text(encoding="utf-8")
     declared = demo[: demo.index(";") + 1]
     queries = bind_script(declared + FRAMES).queries.values()
-    said = "\n\n".join(explain(q.name, q.query) for q in queries) + "\n"
+    said = "\n\n".join(explain(q.name, q.query, plan_query(q.query)) for q in queries) + "\n"
     golden = GOLDEN.with_name("explain_frames.txt")
     if os.environ.get("REGENERATE"):
         golden.write_text(said, encoding="utf-8")
@@ -55,7 +55,7 @@ def test_explain_of_frames() -> None:
 def test_explain_says_what_it_said() -> None:
     script = files("panewise.cli").joinpath("demo.cql").read_text(encoding="utf-8") + OPERATORS
     queries = bind_script(script).queries.values()
-    said = "\n\n".join(explain(q.name, q.query) for q in queries) + "\n"
+    said = "\n\n".join(explain(q.name, q.query, plan_query(q.query)) for q in queries) + "\n"
     if os.environ.get("REGENERATE"):
         GOLDEN.write_text(said, encoding="utf-8")
     assert said == GOLDEN.read_text(encoding="utf-8")

@@ -98,24 +98,24 @@ def test_explain_says_what_was_rewritten_and_what_is_shared() -> None:
     assert (
         told
         == """\
-q0: answered from rows that know when they are there
+q0: answered from rows with lifetimes
   rewritten: unread columns left out
   on shards: A by k, B by k
-q1: answered from rows that know when they are there
+q1: answered from rows with lifetimes
   rewritten: unread columns left out
   on shards: A by k, B by k
-q2: answered from rows that know when they are there
+q2: answered from rows with lifetimes
   negative tuples, by number: distinct: a row stays until the last of its equals has left
   rewritten: selection under window, unread columns left out
   on shards: S by k
-q3: answered from rows that know when they are there
+q3: answered from rows with lifetimes
   negative tuples, by number: distinct: a row stays until the last of its equals has left
   rewritten: selection under window, unread columns left out
   on shards: S by k
 shared join on A.k = B.k: 2 sets of windows, each pair is found once
   [RANGE 5] with [RANGE 9] of q0
   [RANGE 6 SLIDE 2] with [RANGE 6 SLIDE 2] of q1
-shared distinct: 2 sets of windows, wider windows hear of what left narrower ones
+shared distinct: 2 sets of windows, each window passes the rows that leave it to the next wider one
   [RANGE 5] of q2
   [RANGE 60 SLIDE 20] of q3"""
     )

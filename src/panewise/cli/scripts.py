@@ -60,7 +60,9 @@ def explain_script(console: Console, path: Path, svg: Path | None, boundary: str
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     for query in script.queries.values():
         console.print(query.text, style="dim", markup=False)
-        console.print(explain(query.name, query.query), markup=False, highlight=False, soft_wrap=True)
+        console.print(
+            explain(query.name, query.query, plan_query(query.query)), markup=False, highlight=False, soft_wrap=True
+        )
         console.print()
     pool = shared_pool(script, HOST, boundary)
     console.print(pool.explain(), markup=False, highlight=False, soft_wrap=True)

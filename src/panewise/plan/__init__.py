@@ -3,13 +3,12 @@
 from panewise.plan.explain.picture import picture
 from panewise.plan.explain.pool import explain_pool
 from panewise.plan.explain.query import explain
-from panewise.plan.explain.storage import row_store, storage
 from panewise.plan.frame_plan import FramePlan
 from panewise.plan.pane_plan import PanePlan, RowStep
 from panewise.plan.plan import QueryPlan, plan_query
 from panewise.plan.refusal import Refusal
 from panewise.plan.row_plan import RowPlan
-from panewise.plan.rules.choose_store import StoreChoice, choose_store
+from panewise.plan.rules.choose_store import StoreChoice, choose_store, row_store
 from panewise.plan.rules.share_panes import (
     FamilyPlan,
     WindowPlan,
@@ -42,6 +41,5 @@ __all__ = [
     "shape_of",
     "slicing_refusal",
     "sliding_window",
-    "storage",
     "window_managers",
 ]

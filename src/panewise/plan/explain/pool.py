@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
-from panewise.algebra import Join, Node
+from panewise.algebra import Call, Join, Node
 from panewise.core.time import Domain, duration_text
 from panewise.plan.explain.frames import frame_facts
 from panewise.plan.explain.query import call_text, negative_tuple_reasons, node_text
-from panewise.plan.explain.storage import storage
 from panewise.plan.frame_plan import FramePlan
+from panewise.plan.plan import QueryPlan
 from panewise.plan.row_plan import RowPlan
-from panewise.plan.rules.group_windows import WindowGroup, WindowShape
+from panewise.plan.rules.choose_store import store_of
+from panewise.plan.rules.group_windows import GroupingPolicy, WindowGroup, WindowShape
+from panewise.plan.rules.narrow_having import thresholds
 from panewise.plan.rules.share_operators import SharedOperators, windows_below
 from panewise.plan.rules.share_panes import FamilyPlan
+from panewise.plan.rules.slice_early import slicing_refusal
 
+_POLICIES = {
+    GroupingPolicy.PAPER: "by paper",
+    GroupingPolicy.COST: "by cost",
+    GroupingPolicy.ALONE: "since each is kept alone",
+}
 #: More nodes than this in a group are counted, not listed.
 MAX_LISTED = 12
 
@@ -39,7 +47,11 @@ def _shared_operator_lines(kin: SharedOperators, plans: Mapping[str, RowPlan]) -
     for place in kin:
         named.setdefault(place.node(plans), {})[place.query] = None
     node, domain = next(iter(named)), plans[kin[0].query].query.domain
-    what = "each pair is found once" if isinstance(node, Join) else "wider windows hear of what left narrower ones"
+    what = (
+        "each pair is found once"
+        if isinstance(node, Join)
+        else "each window passes the rows that leave it to the next wider one"
+    )
     yield f"shared {node_text(node, domain)}: {_count_text(len(named), 'set')} of windows, {what}"
     for each, names in islice(named.items(), MAX_LISTED):
         shown = " with ".join(f"[{window.text(domain)}]" for window in windows_below(each))
@@ -49,7 +61,7 @@ def _shared_operator_lines(kin: SharedOperators, plans: Mapping[str, RowPlan]) -
 
 
 def _row_plan_lines(name: str, plan: RowPlan) -> Iterator[str]:
-    yield f"{name}: answered from rows that know when they are there"
+    yield f"{name}: answered from rows with lifetimes"
     for number, (node, reason) in enumerate(negative_tuple_reasons(plan.query.root)):
         lead = "  negative tuples, by number: " if not number else "    and "
         yield f"{lead}{node_text(node, plan.query.domain)}: {reason}"
@@ -63,7 +75,7 @@ def _frame_plan_lines(name: str, plan: FramePlan) -> Iterator[str]:
     group = plan.asked.group
     yield f"{name}: {node_text(plan.framed, domain)}, {node_text(group, domain) if group else 'rows listed'}"
     for call in group.calls if group else ():
-        yield f"  {call_text(call)} in running total: a frame only grows"
+        yield _store_line(call, plan)
     yield from (f"  {node_text(filling.node, domain)}" for filling in plan.fillings)
     if plan.keeps_items:
         yield "  items are kept until the last frame that may hold them has ended"
@@ -82,8 +94,7 @@ def _family_lines(family: FamilyPlan) -> Iterator[str]:
     count = _count_text(len(family.members), "query", "queries")
     yield f"family {family.number}: {count} over {plan.source.stream}, {node_text(plan.group, domain)}: {names}"
     for call in plan.group.calls:
-        kept = storage(call, plan)
-        yield f"  {call_text(call)} in {kept.name}: {kept.reason}"
+        yield _store_line(call, plan)
     if family.cuts is not None:
         yield f"  {family.cuts.text(domain)}, the widest that every edge of every window agrees with"
     for lag, manager in family.managers.items():
@@ -91,15 +102,28 @@ def _family_lines(family: FamilyPlan) -> Iterator[str]:
         total = sum(group.cost for group in manager.groups)
         yield (
             f"  {_count_text(len(manager.shapes), 'window')} in {_count_text(len(manager.groups), 'group')} "
-            f"by {manager.policy.value}{behind}: "
+            f"{_POLICIES[manager.policy]}{behind}: "
             f"at most {total} panes for each group of keys, {_separate_cost(manager.shapes)} if each were alone"
         )
         for group in manager.groups:
             yield from _window_group_lines(group, domain)
+    for limit in thresholds(plan):
+        yield f"  lookups look for {limit.text} in a collective index first"
+    yield f"  on shards: {_slicing_text(family)}"
     for placed in family.windows():
         if placed.group is None:
             why = ", in tiers of its own: they say where items lie" if plan.positional else ", kept apart"
             yield f"  window [{placed.window.text(domain)}] of {placed.query}{why}"
+
+
+def _slicing_text(family: FamilyPlan) -> str:
+    reason = slicing_refusal(family.members.values())
+    return f"rows are sent as they are: {reason}" if reason else "rows are sliced into panes before they are sent"
+
+
+def _store_line(call: Call, plan: QueryPlan) -> str:
+    choice = store_of(call, plan)
+    return f"  {call_text(call)} in {choice.name}: {choice.reason}"
 
 
 def _separate_cost(frames: Sequence[WindowShape]) -> int:

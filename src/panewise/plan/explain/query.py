@@ -25,11 +25,9 @@ from panewise.algebra import (
 )
 from panewise.core.time import Domain, duration_text
 from panewise.plan.explain.frames import frame_facts
-from panewise.plan.explain.storage import Storage, storage
-from panewise.plan.frame_plan import plan_frames
-from panewise.plan.pane_plan import plan_panes
+from panewise.plan.plan import QueryPlan
 from panewise.plan.refusal import Refusal
-from panewise.plan.row_plan import plan_rows
+from panewise.plan.rules.choose_store import store_of
 from panewise.window import Pattern, Retention
 
 _EMITS = {
@@ -41,10 +39,10 @@ _EMITS = {
 _SET: dict[type[Node], str] = {Union: "union all", Except: "except all", Distinct: "distinct"}
 
 
-def explain(name: str, query: Query) -> str:
+def explain(name: str, query: Query, plan: QueryPlan | Refusal) -> str:
     """Everything that was decided about a query, one fact a line."""
     lines = [f"{name}: {_report_text(query)}; {pattern(query.root).title}"]
-    lines += _tree(query.root, query, 1)
+    lines += _tree(query.root, query, plan, 1)
     if query.revise is not None:
         lines.append(f"  late items revise results for {duration_text(query.revise, query.domain)}")
     if query.empty:
@@ -58,16 +56,18 @@ def _report_text(query: Query) -> str:
     return f"{_EMITS[query.emit]} {'at each instant' if query.periodic else 'whenever it changes'}"
 
 
-def _tree(node: Node, query: Query, depth: int) -> Iterator[str]:
+def _tree(node: Node, query: Query, plan: QueryPlan | Refusal, depth: int) -> Iterator[str]:
     yield f"{'  ' * depth}{node_text(node, query.domain)}  ({pattern(node).title})"
     if isinstance(node, Group):
-        yield from (f"{'  ' * (depth + 1)}{_call(call, query)}" for call in node.calls)
+        for call in node.calls:
+            choice = store_of(call, plan)
+            yield f"{'  ' * (depth + 1)}- {call_text(call)} in {choice.name}: {choice.reason}"
     if isinstance(node, Framed):
         yield from (f"{'  ' * (depth + 1)}- {fact}" for fact in frame_facts(node.frame, query.domain))
     for child in node.children:
-        yield from _tree(child, query, depth + 1)
+        yield from _tree(child, query, plan, depth + 1)
     if isinstance(node, Derived):
-        yield from _tree(node.query.root, node.query, depth + 1)
+        yield from _tree(node.query.root, node.query, plan, depth + 1)
 
 
 def negative_tuple_reasons(root: Node) -> list[tuple[Node, str]]:
@@ -90,25 +90,6 @@ def _negative_tuple_reason(node: Node) -> str | None:
         case Join() if any(_negative_tuple_reason(child) for child in node.children):
             return "a pair ends with its first part, and the end of one is told"
     return None
-
-
-def _call(call: Call, query: Query) -> str:
-    kept = _frame_storage(query) if query.framed_node else _window_storage(call, query)
-    return f"- {call_text(call)} in {kept.name}: {kept.reason}"
-
-
-def _window_storage(call: Call, query: Query) -> Storage:
-    plan = plan_panes(query)
-    if isinstance(plan, Refusal) and not isinstance(plan_rows(query), Refusal):
-        return Storage("rows", "a group that changes is computed anew from the rows it has")
-    return storage(call, plan)
-
-
-def _frame_storage(query: Query) -> Storage:
-    plan = plan_frames(query)
-    if isinstance(plan, Refusal):
-        return Storage("recompute", f"answered by its meaning, because {plan.reason}")
-    return Storage("running total", "a frame only grows")
 
 
 def call_text(call: Call) -> str:

@@ -6,10 +6,16 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from panewise.aggregate import Aggregate, Sum
+from panewise.aggregate import Aggregate, StateArrays, Sum
+from panewise.aggregate.states.positional import PositionalStates
+from panewise.algebra import Call, Query
 from panewise.core.errors import PlanProblem
 from panewise.core.schema import type_name
-from panewise.plan.rules.rule import Rule
+from panewise.plan.frame_plan import FramePlan
+from panewise.plan.pane_plan import PanePlan, retention_refusal
+from panewise.plan.refusal import Refusal
+from panewise.plan.row_plan import RowPlan
+from panewise.plan.rules.rule import Rule, RulesOff
 from panewise.stores import (
     STORES,
     BaseIntervals,
@@ -22,16 +28,77 @@ from panewise.stores import (
 )
 from panewise.stores.base import law_problem
 from panewise.stores.landmark_intervals import SPREAD
+from panewise.stores.totals import PaneTotal, SubtractingTotal, TwoStackTotal
+from panewise.window import Retention, Rows
 
 RULE = Rule("choose_store", "each aggregate is kept by the cheapest structure that its laws allow")
 
 
 @dataclass(frozen=True)
 class StoreChoice:
-    """A decision and its reason, in one sentence."""
+    """The name of a structure, the reason for it in one sentence, and the store of rows where it is one."""
 
-    store: type[Store[Any]]
+    name: str
     reason: str
+    store: type[Store[Any]] = Recompute
+
+
+def store_of(call: Call, plan: PanePlan | RowPlan | FramePlan | Refusal) -> StoreChoice:
+    """The structure in which the states of a call are kept."""
+    match plan:
+        case Refusal(reason):
+            return StoreChoice("recompute", f"answered by its meaning, because {reason}")
+        case RowPlan():
+            return StoreChoice("rows", "a group that changes is computed anew from the rows it has")
+        case FramePlan():
+            return StoreChoice("running total", "a frame only grows")
+        case PanePlan(query=Query(revise=int())):
+            return StoreChoice("recompute", "LATE REVISE says past instants again")
+    match plan.window.retention:
+        case Retention.LOOKS_BACK:
+            return StoreChoice("recompute", "the extent changes with time")
+        case Retention.ACCUMULATES if plan.window.lasting:
+            return StoreChoice("running total", "nothing ever leaves")
+        case Retention.ACCUMULATES:
+            return StoreChoice("running total", "nothing leaves before the period ends")
+        case Retention.FOLLOWS_SESSIONS:
+            return StoreChoice("running total", "a session only grows")
+        case Retention.COUNTS_ROWS:
+            return row_store(call, plan, [Rows.of(plan.window)])
+        case Retention.SLIDES:
+            return _sliding_store(call, plan.rules_off)
+        case Retention.REFERENCE_ONLY:
+            raise ValueError(retention_refusal(plan.window))
+
+
+def _sliding_store(call: Call, rules_off: RulesOff) -> StoreChoice:
+    """The total of each stair of a chain, as the engine makes it."""
+    name = call.aggregate.names[0]
+    columns = call.aggregate.state_arrays()
+    if isinstance(columns, PositionalStates) and columns.apart:
+        reason = f"what {name} is made of changes with age: every pane is weighed at every instant"
+        return StoreChoice("recompute", reason)
+    if total_kind(columns, rules_off) is SubtractingTotal:
+        cost = "O(1) a pane" if call.aggregate.laws.bounded else "value by value"
+        return StoreChoice("R-INT", f"{name} is {call.aggregate.laws}: what leaves is subtracted, {cost}")
+    if columns.exact:
+        return StoreChoice("two-stacks", f"{RULE} is switched off")
+    why = "rounds, so nothing is subtracted" if call.aggregate.laws.invertible else f"is {call.aggregate.laws}"
+    return StoreChoice("two-stacks", f"{name} {why}: O(1) a pane, amortised")
+
+
+def total_kind(columns: StateArrays, rules_off: RulesOff) -> type[PaneTotal]:
+    """The total of the panes of a stair: what leaves is subtracted where that loses nothing."""
+    return SubtractingTotal if columns.exact and RULE not in rules_off else TwoStackTotal
+
+
+def row_store(call: Call, plan: PanePlan, windows: list[Rows]) -> StoreChoice:
+    """The store for the rows of a group; widths are known where every row of a partition belongs to one group."""
+    if RULE in plan.rules_off:
+        return StoreChoice("recompute", f"{RULE} is switched off")
+    whole = not plan.between_filters and set(plan.group.keys) == set(plan.window.partition_by)
+    widths = [window.count for window in windows] if whole else None
+    return choose_store(call.aggregate, widths, suffix=not any(window.lag for window in windows))
 
 
 def choose_store(
@@ -45,7 +112,7 @@ def choose_store(
     if wanted is not None:
         return _requested_store(wanted, aggregate, widths, suffix)
     store, windows = _cheapest(aggregate, sorted(set(widths or ())), suffix)
-    return StoreChoice(store, f"{_laws(aggregate)}{windows}: lookups cost {store.lookup_cost}")
+    return StoreChoice(store.name, f"{_laws(aggregate)}{windows}: lookups cost {store.lookup_cost}", store)
 
 
 def is_subtractable(aggregate: Aggregate[Any]) -> bool:
@@ -92,7 +159,7 @@ def _requested_store(
         raise PlanProblem(
             f"{wanted} answers one window that ends at the newest pane", fix="let the planner choose the store"
         )
-    return StoreChoice(store, "it was asked for")
+    return StoreChoice(store.name, "it was asked for", store)
 
 
 def _laws(aggregate: Aggregate[Any]) -> str:

@@ -28,6 +28,11 @@ class Threshold:
     limit: int | float
     equal: bool
 
+    @property
+    def text(self) -> str:
+        sign = (">" if self.above else "<") + ("=" if self.equal else "")
+        return f"{self.call.aggregate.text(list(self.call.arguments))} {sign} {self.limit}"
+
 
 def thresholds(plan: PanePlan) -> list[Threshold]:
     """Conditions all of which every group of the answer fulfils; there may be others, which are not told."""
