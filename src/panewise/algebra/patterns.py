@@ -17,7 +17,7 @@ from panewise.algebra.tree import (
     Union,
     Windowed,
 )
-from panewise.window import Pattern, Retention
+from panewise.window import Pattern, WindowRetention
 
 
 def pattern(node: Node) -> Pattern:
@@ -48,7 +48,7 @@ def known_expiry(node: Node) -> tuple[bool, int]:
 def _known_expiry(node: Node) -> tuple[bool, int]:
     match node:
         case Windowed(window=window):
-            return window.expires_by_time, int(window.retention is Retention.COUNTS_ROWS)
+            return window.expires_by_time, int(window.retention is WindowRetention.COUNTS_ROWS)
     below = [_known_expiry(child) for child in node.children]
     orders = [count for _, count in below]
     return any(by_time for by_time, _ in below), sum(orders) if isinstance(node, Join) else max(orders, default=0)

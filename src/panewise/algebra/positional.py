@@ -8,7 +8,7 @@ from typing import Any, cast
 from panewise.aggregate import LevelView, Positional
 from panewise.algebra.tree import Call, Derived, Group, Node, Project, Query, Select, Source, Windowed
 from panewise.core.time import Domain
-from panewise.window import Retention, Sliding, Window
+from panewise.window import Sliding, Window, WindowRetention
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Views:
 
 def views(window: Window, domain: Domain, shift: int = 0) -> Views | None:
     """The views of a window; None where it has no tiers. `shift` is that of its boundary."""
-    if window.retention is not Retention.SLIDES or not window.periodic:
+    if window.retention is not WindowRetention.SLIDES or not window.periodic:
         return None
     return Views(tuple(map(Sliding.of, window.single_windows)), domain, shift)
 

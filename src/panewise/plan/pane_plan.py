@@ -8,7 +8,7 @@ from panewise.algebra import Emit, Group, Node, Project, Query, Select, Source, 
 from panewise.algebra.positional import Views, positional_calls, views
 from panewise.plan.refusal import Refusal
 from panewise.plan.rules.rule import RulesOff
-from panewise.window import Landmark, Retention, Window
+from panewise.window import Landmark, Window, WindowRetention
 
 #: Operators that look at one row at a time; the host evaluates them.
 RowStep = Select | Project
@@ -100,7 +100,7 @@ def _refusal(query: Query, window: Window, filtered: bool) -> str | None:
     whole = query.emit is Emit.RSTREAM
     if reason := retention_refusal(window):
         return reason
-    if window.retention is Retention.LOOKS_BACK and window.grid is None:
+    if window.retention is WindowRetention.LOOKS_BACK and window.grid is None:
         return "panes are combined again only at the instants of a grid"
     if query.revise is not None and not steady:
         return "LATE REVISE needs a sliding or cumulating window"
@@ -115,7 +115,7 @@ def _refusal(query: Query, window: Window, filtered: bool) -> str | None:
 
 def retention_refusal(window: Window) -> str | None:
     """Why the engine has nothing to keep the items of a window in; None where it has."""
-    if any(w.retention is Retention.REFERENCE_ONLY for w in window.single_windows):
+    if any(w.retention is WindowRetention.REFERENCE_ONLY for w in window.single_windows):
         return f"the engine cannot keep windows of kind {type(window).__name__}"
     return None
 

@@ -1,6 +1,6 @@
 """Every window kind, as frozen specs with vectorised scope functions."""
 
-from panewise.window.base import ALL_TIME, FOREVER, Contents, Edges, LogicalWindow, Pattern, Retention, Window
+from panewise.window.base import ALL_TIME, FOREVER, Contents, Edges, LogicalWindow, Pattern, Window, WindowRetention
 from panewise.window.cumulate import Cumulate
 from panewise.window.landmark import Landmark
 from panewise.window.multigranular import MultiGranular
@@ -24,12 +24,12 @@ __all__ = [
     "MultiGranular",
     "Pattern",
     "Predicate",
-    "Retention",
     "Rows",
     "Session",
     "Sliding",
     "Varying",
     "Window",
+    "WindowRetention",
     "historical",
     "historical_rows",
     "tumbling",

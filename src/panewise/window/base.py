@@ -40,7 +40,7 @@ class Pattern(IntEnum):
         return ("monotonic", "weakest non-monotonic", "weak non-monotonic", "non-monotonic")[self]
 
 
-class Retention(Enum):
+class WindowRetention(Enum):
     """How a window keeps its items, from which the planner and the engine choose what computes it."""
 
     #: The last so many ticks: it is a `Sliding` window, and shares panes and a chain with others.
@@ -112,7 +112,7 @@ class Window(ABC):
 
     @property
     @abstractmethod
-    def retention(self) -> Retention:
+    def retention(self) -> WindowRetention:
         """How it keeps its items."""
 
     @property
@@ -218,7 +218,7 @@ class Window(ABC):
     @property
     def lasting(self) -> bool:
         """Whether items stay in it for ever if no others come."""
-        return self.pattern is Pattern.MONOTONIC or self.retention is Retention.COUNTS_ROWS
+        return self.pattern is Pattern.MONOTONIC or self.retention is WindowRetention.COUNTS_ROWS
 
     @property
     def unbounded(self) -> bool:
@@ -233,7 +233,7 @@ class Window(ABC):
     @property
     def needs_newest(self) -> bool:
         """Whether its last instant depends on the newest item, even on one that belongs to no group."""
-        return self.logical and (self.lasting or self.retention is Retention.LOOKS_BACK)
+        return self.logical and (self.lasting or self.retention is WindowRetention.LOOKS_BACK)
 
     def admitted_times(self, boundary: Boundary) -> tuple[int, int]:
         """The first and last time of items that count at all."""

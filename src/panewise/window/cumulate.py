@@ -17,7 +17,7 @@ from panewise.core.time import (
     floor_to_grid,
     grid_between,
 )
-from panewise.window.base import ALL_TIME, Contents, Edges, LogicalWindow, Pattern, Retention, require_positive
+from panewise.window.base import ALL_TIME, Contents, Edges, LogicalWindow, Pattern, WindowRetention, require_positive
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class Cumulate(LogicalWindow):
     size: int
     step: int
     origin: Instant | None = None
+
+    retention = WindowRetention.ACCUMULATES
 
     def __post_init__(self) -> None:
         require_positive("size", self.size)
@@ -39,10 +41,6 @@ class Cumulate(LogicalWindow):
     @property
     def start(self) -> int:
         return self.origin.tick if self.origin else 0
-
-    @property
-    def retention(self) -> Retention:
-        return Retention.ACCUMULATES
 
     @property
     def longest(self) -> int:

@@ -22,7 +22,7 @@ from panewise.core.time import (
     floor_to_grid,
     grid_between,
 )
-from panewise.window.base import FOREVER, Contents, Edges, LogicalWindow, Pattern, Retention, require_positive
+from panewise.window.base import FOREVER, Contents, Edges, LogicalWindow, Pattern, WindowRetention, require_positive
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class Landmark(LogicalWindow):
     lower: Instant | None = None
     upper: Instant | None = None
     slide: int | None = None
+
+    retention = WindowRetention.ACCUMULATES
 
     def __post_init__(self) -> None:
         if self.slide is not None:
@@ -58,10 +60,6 @@ class Landmark(LogicalWindow):
         if self.upper is None:
             return FOREVER
         return int(ceil_to_grid(np.array([self.last], np.int64), *(self.grid or (0, 1)))[0])
-
-    @property
-    def retention(self) -> Retention:
-        return Retention.ACCUMULATES
 
     @property
     def time_span(self) -> tuple[int, int]:

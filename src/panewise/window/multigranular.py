@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from panewise.core.errors import WindowProblem
 from panewise.core.time import Boundary, Domain, Ticks, duration_text
-from panewise.window.base import Contents, Edges, Pattern, Retention, Window, unique_instants
+from panewise.window.base import Contents, Edges, Pattern, Window, WindowRetention, unique_instants
 from panewise.window.sliding import Sliding
 
 
@@ -22,6 +22,8 @@ class MultiGranular(Window):
     """
 
     levels: tuple[Sliding, ...] = field()
+
+    retention = WindowRetention.SLIDES
 
     def __post_init__(self) -> None:
         if not self.levels:
@@ -39,10 +41,6 @@ class MultiGranular(Window):
                 )
         if any(level.slide is None for level in self.levels):
             raise WindowProblem("a level has no slide", fix="give one slide for each range")
-
-    @property
-    def retention(self) -> Retention:
-        return Retention.SLIDES
 
     @property
     def time_span(self) -> tuple[int, int]:

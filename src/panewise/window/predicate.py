@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from panewise.core.scalar import Scalar
 from panewise.core.time import Boundary, Domain, Ticks
-from panewise.window.base import Contents, LogicalWindow, Pattern, Retention
+from panewise.window.base import Contents, LogicalWindow, Pattern, WindowRetention
 from panewise.window.landmark import Landmark
 
 _EVERYTHING = Landmark()
@@ -21,9 +21,7 @@ class Predicate(LogicalWindow):
 
     condition: Scalar = field()
 
-    @property
-    def retention(self) -> Retention:
-        return Retention.ACCUMULATES
+    retention = WindowRetention.ACCUMULATES
 
     @property
     def pattern(self) -> Pattern:

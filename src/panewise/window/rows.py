@@ -11,7 +11,15 @@ import numpy as np
 
 from panewise.core.errors import WindowProblem
 from panewise.core.time import Boundary, Domain, Ticks
-from panewise.window.base import Contents, Pattern, Retention, Window, require_positive, require_whole, unique_instants
+from panewise.window.base import (
+    Contents,
+    Pattern,
+    Window,
+    WindowRetention,
+    require_positive,
+    require_whole,
+    unique_instants,
+)
 
 
 @dataclass(frozen=True)
@@ -25,15 +33,13 @@ class Rows(Window):
     lag: int = 0
     partition_by: tuple[str, ...] = ()
 
+    retention = WindowRetention.COUNTS_ROWS
+
     def __post_init__(self) -> None:
         require_positive("count of rows", self.count)
         require_whole("lag", self.lag)
         if self.lag < 0:
             raise WindowProblem(f"lag {self.lag} is negative", fix="use zero or more, windows look back")
-
-    @property
-    def retention(self) -> Retention:
-        return Retention.COUNTS_ROWS
 
     @property
     def pattern(self) -> Pattern:

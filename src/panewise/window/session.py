@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from panewise.core.time import Boundary, Domain, Ticks, duration_text
-from panewise.window.base import Contents, Pattern, Retention, Window, require_positive
+from panewise.window.base import Contents, Pattern, Window, WindowRetention, require_positive
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
@@ -28,12 +28,10 @@ class Session(Window):
     gap: int
     partition_by: tuple[str, ...] = ()
 
+    retention = WindowRetention.FOLLOWS_SESSIONS
+
     def __post_init__(self) -> None:
         require_positive("gap", self.gap)
-
-    @property
-    def retention(self) -> Retention:
-        return Retention.FOLLOWS_SESSIONS
 
     @property
     def pattern(self) -> Pattern:

@@ -26,7 +26,7 @@ from panewise.window.base import (
     Edges,
     LogicalWindow,
     Pattern,
-    Retention,
+    WindowRetention,
     require_positive,
     require_whole,
     unique_instants,
@@ -46,6 +46,8 @@ class Sliding(LogicalWindow):
     lag: int = 0
     origin: Instant | None = None
 
+    retention = WindowRetention.SLIDES
+
     def __post_init__(self) -> None:
         require_positive("range", self.range)
         if self.slide is not None:
@@ -61,10 +63,6 @@ class Sliding(LogicalWindow):
     @property
     def start(self) -> int:
         return self.origin.tick if self.origin else 0
-
-    @property
-    def retention(self) -> Retention:
-        return Retention.SLIDES
 
     @property
     def longest(self) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 
 from panewise.core.errors import WindowProblem
 from panewise.core.time import Boundary, Domain, Ticks, duration_text, floor_to_grid, grid_between
-from panewise.window.base import FOREVER, Contents, LogicalWindow, Pattern, Retention, require_positive
+from panewise.window.base import FOREVER, Contents, LogicalWindow, Pattern, WindowRetention, require_positive
 
 #: Extents in ticks at the given instants; must be a pure function, called with ascending instants.
 Extent = Callable[[Ticks], Ticks]
@@ -30,13 +30,10 @@ class Varying(LogicalWindow):
     slide: int
 
     items_return = True
+    retention = WindowRetention.LOOKS_BACK
 
     def __post_init__(self) -> None:
         require_positive("slide", self.slide)
-
-    @property
-    def retention(self) -> Retention:
-        return Retention.LOOKS_BACK
 
     @property
     def pattern(self) -> Pattern:

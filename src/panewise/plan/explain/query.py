@@ -28,7 +28,7 @@ from panewise.plan.explain.frames import frame_facts
 from panewise.plan.plan import QueryPlan
 from panewise.plan.refusal import Refusal
 from panewise.plan.rules.choose_store import store_of
-from panewise.window import Pattern, Retention
+from panewise.window import Pattern, WindowRetention
 
 _EMITS = {
     Emit.RSTREAM: "the whole result",
@@ -79,7 +79,7 @@ def _negative_tuple_reason(node: Node) -> str | None:
     if pattern(node) is Pattern.MONOTONIC:
         return None
     match node:
-        case Windowed(window=window) if window.retention is Retention.COUNTS_ROWS:
+        case Windowed(window=window) if window.retention is WindowRetention.COUNTS_ROWS:
             return "tuples are counted, nobody knows when enough will have come"
         case Distinct():
             return "a row stays until the last of its equals has left"

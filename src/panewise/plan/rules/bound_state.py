@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from panewise.algebra import Derived, Distinct, Emit, Except, Group, Join, Node, Query, Windowed
-from panewise.window import Retention, Window
+from panewise.window import Window, WindowRetention
 
 
 def unbounded_state_reason(query: Query) -> str | None:
@@ -24,7 +24,11 @@ def unbounded_keys_reason(query: Query) -> str | None:
     for node in query.root.walk():
         if isinstance(node, Derived) and (reason := unbounded_keys_reason(node.query)):
             return reason
-        if isinstance(node, Windowed) and node.window.retention is Retention.COUNTS_ROWS and node.window.partition_by:
+        if (
+            isinstance(node, Windowed)
+            and node.window.retention is WindowRetention.COUNTS_ROWS
+            and node.window.partition_by
+        ):
             keys = ", ".join(node.window.partition_by)
             return f"the last rows of every different {keys} are kept in [{node.window.text(query.domain)}]"
     return None

@@ -29,7 +29,7 @@ from panewise.stores import (
 from panewise.stores.base import law_problem
 from panewise.stores.landmark_intervals import SPREAD
 from panewise.stores.totals import PaneTotal, SubtractingTotal, TwoStackTotal
-from panewise.window import Retention, Rows
+from panewise.window import Rows, WindowRetention
 
 RULE = Rule("choose_store", "each aggregate is kept by the cheapest structure that its laws allow")
 
@@ -55,19 +55,19 @@ def store_of(call: Call, plan: PanePlan | RowPlan | FramePlan | Refusal) -> Stor
         case PanePlan(query=Query(revise=int())):
             return StoreChoice("recompute", "LATE REVISE says past instants again")
     match plan.window.retention:
-        case Retention.LOOKS_BACK:
+        case WindowRetention.LOOKS_BACK:
             return StoreChoice("recompute", "the extent changes with time")
-        case Retention.ACCUMULATES if plan.window.lasting:
+        case WindowRetention.ACCUMULATES if plan.window.lasting:
             return StoreChoice("running total", "nothing ever leaves")
-        case Retention.ACCUMULATES:
+        case WindowRetention.ACCUMULATES:
             return StoreChoice("running total", "nothing leaves before the period ends")
-        case Retention.FOLLOWS_SESSIONS:
+        case WindowRetention.FOLLOWS_SESSIONS:
             return StoreChoice("running total", "a session only grows")
-        case Retention.COUNTS_ROWS:
+        case WindowRetention.COUNTS_ROWS:
             return row_store(call, plan, [Rows.of(plan.window)])
-        case Retention.SLIDES:
+        case WindowRetention.SLIDES:
             return _sliding_store(call, plan.rules_off)
-        case Retention.REFERENCE_ONLY:
+        case WindowRetention.REFERENCE_ONLY:
             raise ValueError(retention_refusal(plan.window))
 
 

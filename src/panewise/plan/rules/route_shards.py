@@ -25,7 +25,7 @@ from panewise.algebra import (
     Windowed,
 )
 from panewise.plan.rules.rule import Rule
-from panewise.window import Retention
+from panewise.window import WindowRetention
 
 RULE = Rule("route_shards", "rows that never meet are spread over shards")
 
@@ -59,7 +59,7 @@ def routes(query: Query) -> dict[Source, str | None]:
 
 def _query_routes(query: Query) -> list[ShardRoute]:
     """The possible routes; none if a change in one shard makes the query report rows of another shard."""
-    sessions = any(w.window.retention is Retention.FOLLOWS_SESSIONS for w in query.windows)
+    sessions = any(w.window.retention is WindowRetention.FOLLOWS_SESSIONS for w in query.windows)
     if sessions and len(query.windows) > 1:
         return []
     if query.emit is Emit.RSTREAM:

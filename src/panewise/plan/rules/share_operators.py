@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from panewise.algebra import Distinct, Emit, Except, Join, Node, Project, Query, Select, Union, Windowed
 from panewise.plan.row_plan import RowPlan
 from panewise.plan.rules.rule import Rule
-from panewise.window import ALL_TIME, Retention, Window
+from panewise.window import ALL_TIME, Window, WindowRetention
 from panewise.window.sliding import NOW
 
 RULE = Rule("share_operators", "joins and distincts that differ in their windows only are one operator")
@@ -108,7 +108,7 @@ def _ignores_duplicate_age(query: Query) -> bool:
 
 
 def _is_plain_sliding(window: Window) -> bool:
-    return window.retention is Retention.SLIDES and not window.lag and window.time_span == ALL_TIME
+    return window.retention is WindowRetention.SLIDES and not window.lag and window.time_span == ALL_TIME
 
 
 def _window_below(node: Node) -> Windowed | None:

@@ -9,7 +9,7 @@ from panewise.plan.cuts import Cuts, coarsest_cuts
 from panewise.plan.pane_plan import PanePlan
 from panewise.plan.rules.group_windows import GroupingPolicy, WindowGroup, WindowManager, WindowRole, WindowShape
 from panewise.plan.rules.rule import Rule
-from panewise.window import Edges, Retention, Sliding, Window
+from panewise.window import Edges, Sliding, Window, WindowRetention
 
 RULE = Rule("share_panes", "queries that differ in their windows only are answered from the same panes")
 
@@ -118,7 +118,7 @@ def window_managers(plans: Iterable[PanePlan], policy: GroupingPolicy) -> dict[i
 
 def sliding_window(window: Window, revise: int | None) -> Sliding | None:
     """The window itself where it slides on a chain; what revises past instants cannot."""
-    return Sliding.of(window) if window.retention is Retention.SLIDES and revise is None else None
+    return Sliding.of(window) if window.retention is WindowRetention.SLIDES and revise is None else None
 
 
 def shape_of(window: Sliding) -> WindowShape:

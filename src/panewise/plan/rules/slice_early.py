@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from panewise.plan.pane_plan import PanePlan
 from panewise.plan.rules.rule import Rule
-from panewise.window import Retention
+from panewise.window import WindowRetention
 
 RULE = Rule("slice_early", "on shards, rows are sliced into panes before they are sent")
 
@@ -28,7 +28,7 @@ def _plan_refusal(plan: PanePlan) -> str | None:
         return "EMIT EMPTY must know when each row came"
     if window.has_time_of_day:
         return "a time of day waits for the first row to tell the day"
-    if window.retention is Retention.LOOKS_BACK:
+    if window.retention is WindowRetention.LOOKS_BACK:
         return "the extent of the window changes with every tick"
     if not all(level.grid for _, level in plan.levels):
         return "without SLIDE every row has instants of its own"
