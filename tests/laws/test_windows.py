@@ -198,7 +198,7 @@ def test_expiry_is_exact(spec: Slide | Grow, time: int, boundary: Boundary) -> N
 def test_order_of_expiry_is_exact(spec: Count, size: int) -> None:
     """Item n leaves with the admission of the item whose number is its order of expiry."""
     window = made(replace(spec, by_key=False))
-    orders = window.expires_order(size)
+    orders = window.expires_order(np.arange(1, size + 1))
     assert orders is not None
     for number, order in enumerate(orders.tolist(), start=1):
         inside = [n for n in range(1, 40) if number - 1 in held(window, list(range(n)), n, Boundary.RIGHT)]

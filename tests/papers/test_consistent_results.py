@@ -428,7 +428,7 @@ def test_ties_of_count_based_windows_are_broken_by_arrival(arrived: list[int], s
 def test_proposition_5_count_based_windows_are_first_in_first_out(arrived: list[int], size: int) -> None:
     """Section 3.3, proposition 5: item number r leaves as number r + n is admitted, so both orders agree."""
     window = Rows(size)
-    orders = window.expires_order(len(arrived))
+    orders = window.expires_order(np.arange(1, len(arrived) + 1))
     assert orders is not None
     assert orders.tolist() == [number + size for number in range(1, len(arrived) + 1)]
     contents = Contents.of(np.arange(len(arrived), dtype=np.int64))

@@ -40,7 +40,7 @@ from panewise.cql.naming import unique_names
 from panewise.cql.scope import Scope, alias_name, plain_name
 from panewise.cql.syntax import Body, Expr, FromItem, QuerySyntax, SelectSyntax, SetSyntax, WindowClause, place_of
 from panewise.frame.frame import Frame
-from panewise.window import Landmark, MultiGranular, Session, Window
+from panewise.window import Landmark, Window, WindowRetention
 
 #: Streams and sub-queries in one FROM; each is one level of a tree that is walked recursively.
 MAX_SOURCES = 100
@@ -67,13 +67,13 @@ class Binder:
                 fix="give a window a SLIDE, or leave LATE REVISE out",
                 place=syntax.late,
             )
-        if len({w.window for w in draft.windows if isinstance(w.window, MultiGranular)}) > 1:
+        if len({w.window for w in draft.windows if w.window.levels}) > 1:
             raise BindProblem(
                 "two different multi-granular windows meet in one query",
                 fix="give both the same levels",
                 place=syntax.place,
             )
-        if revise is not None and any(isinstance(w.window, Session) for w in draft.windows):
+        if revise is not None and any(w.window.retention is WindowRetention.FOLLOWS_SESSIONS for w in draft.windows):
             raise BindProblem(
                 "LATE REVISE cannot reopen a session", fix="use a longer DELAY, or leave it out", place=syntax.place
             )
@@ -318,7 +318,7 @@ def _refuse_frames(node: Node, what: str, fix: str, place: Place | None) -> None
 def _as_stream(node: Node, ref: FromItem, top: bool = True) -> Node:
     """A relation that was only selected and projected is still a stream, to which a window can be applied."""
     match node:
-        case Windowed(child, Landmark(None, None, None)):
+        case Windowed(child, window) if window == Landmark():
             return child
         case Project(Distinct(child), items) if top and [s.column for _, s in items] == [c.name for c in child.columns]:
             # Renaming commutes with duplicate elimination, over which a window can be put only directly.

@@ -139,7 +139,7 @@ class GroupByBinder:
             )
         window = next(node.window for node in self.below.walk() if isinstance(node, Windowed))
         try:
-            aggregate.check(len(getattr(window, "levels", (window,))), self.domain)
+            aggregate.check(len(window.single_windows), self.domain)
         except AggregateProblem as problem:
             raise problem.at(place) from None
 

@@ -276,7 +276,7 @@ class Engine:
         """Called by the pool."""
         if isinstance(query.plan, RowPlan | FramePlan):
             self._row_engine.join(query.name, query.plan, instant_type(query.plan.query, self.pool.streams))
-        elif _has_time_of_day(query.plan):
+        elif query.plan.window.has_time_of_day:
             self._unanchored[query.name] = query
         else:
             self._join_family(query, query.plan)
@@ -391,7 +391,3 @@ class Engine:
         if stream not in self._intakes:
             raise SchemaProblem(f"there is no stream {stream!r}", fix=did_you_mean(stream, self._intakes))
         return self._intakes[stream]
-
-
-def _has_time_of_day(plan: PanePlan) -> bool:
-    return plan.anchor_to(0) != plan.anchor_to(86_400_000_000)

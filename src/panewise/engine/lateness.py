@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from panewise.aggregate import Int64Array
 from panewise.core.time import Boundary
-from panewise.window import FOREVER, LogicalWindow, Varying
+from panewise.window import LogicalWindow
 
 Flags = npt.NDArray[np.bool_]
 
@@ -34,18 +34,10 @@ def late_verdict(
     patience: int = 0,
 ) -> Verdict:
     """The verdict of one window; rows are visible from an instant on, or earlier if instants may be revised."""
-    enter, leave = presence(window, times, boundary)
+    enter, leave = window.lifetimes(times, boundary)
     wanted: Flags = enter < leave
     first_seen = np.maximum(enter, window.instants_from(visible - patience))
     return Verdict(order, wanted, wanted & (first_seen < leave), wanted & (enter < visible))
-
-
-def presence(window: LogicalWindow, times: Int64Array, boundary: Boundary) -> tuple[Int64Array, Int64Array]:
-    """The first instant at which items of these times are in the window, and the first at which they are not."""
-    if isinstance(window, Varying):
-        # It is not known whether the extent will include them again.
-        return window.instants_from(times + boundary.shift), np.full_like(times, FOREVER)
-    return window.lifetimes(times, boundary)
 
 
 class Ledger:

@@ -35,7 +35,7 @@ from panewise.plan.rules.bound_state import unbounded_keys_reason, unbounded_sta
 from panewise.plan.rules.catalogue import rules_named
 from panewise.plan.rules.group_windows import GroupingPolicy, WindowGroup, WindowManager
 from panewise.plan.rules.share_operators import SharedOperators, shared_operators
-from panewise.window import Rows
+from panewise.window import WindowRetention
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Pool:
         self._refuse_growth(plan)
         if since is not None and isinstance(plan, RowPlan | FramePlan):
             raise BindProblem("a query over rows always starts with what comes", fix="leave START NOW out")
-        if since is not None and isinstance(plan, PanePlan) and isinstance(plan.window, Rows):
+        if since is not None and isinstance(plan, PanePlan) and plan.window.retention is WindowRetention.COUNTS_ROWS:
             raise BindProblem("a window of rows cannot start now: it counts rows", fix="let it see the rows kept")
         return RegisteredQuery(name, query if isinstance(query, str) else "", plan, since)
 

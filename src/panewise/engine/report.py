@@ -26,7 +26,7 @@ from panewise.engine.row_steps import apply_steps
 from panewise.engine.state.snapshot import Tree
 from panewise.plan import PanePlan
 from panewise.plan.explain.query import call_text
-from panewise.window import Rows, Session, Window
+from panewise.window import Window, WindowRetention
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +244,7 @@ class ReportFormat:
         column = self.family.expiry_column
         if rows.oldest is None or column is None or self.plan.query.emit is Emit.DSTREAM:
             return {}
-        if isinstance(self.plan.window, Session):
+        if self.plan.window.retention is WindowRetention.FOLLOWS_SESSIONS:
             return {column: pa.array(rows.at[origin] + 1, mask=signs < 0)}
         oldest = rows.oldest.take(pa.array(origin))
         ticks = oldest.fill_null(0).to_numpy(zero_copy_only=False)
@@ -254,12 +254,11 @@ class ReportFormat:
             at = np.flatnonzero(subscriptions == number)
             order = at[np.argsort(ticks[at], kind="stable")]
             window = self.family.subscriptions[int(number)].window
-            if isinstance(window, Rows):
-                expires[order] = ticks[order] + window.count + window.lag
-            else:
+            leaving = window.expires_order(ticks[order])
+            if leaving is None:
                 leaving = window.expires_at(ticks[order], self.family.boundary)
-                assert leaving is not None
-                expires[order] = leaving
+            assert leaving is not None
+            expires[order] = leaving
         return {column: pa.array(expires, mask=(signs < 0) | oldest.is_null().to_numpy(zero_copy_only=False))}
 
     def _revisions(self, rows: GroupRows, selected: pa.Table, places: Int64Array) -> ReportedRows:

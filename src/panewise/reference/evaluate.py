@@ -38,7 +38,7 @@ from panewise.core.time import Boundary, Ticks
 from panewise.core.values import normalize_float, to_arrow, to_python
 from panewise.reference.history import History, Row, merge_histories
 from panewise.reference.moments import Moment
-from panewise.window import Predicate, Session
+from panewise.window import Session
 
 Bag = list[Row]
 
@@ -90,7 +90,7 @@ class Evaluation:
     def parts(self, node: Windowed) -> dict[tuple[Any, ...], History]:
         """The partitions of a windowed stream, each row knowing when it will leave."""
         if id(node) not in self._parts:
-            child = Select(node.child, node.window.condition) if isinstance(node.window, Predicate) else node.child
+            child = Select(node.child, node.window.condition) if node.window.condition else node.child
             names = [c.name for c in node.child.columns]
             places = tuple(names.index(column) for column in node.window.partition_by)
             split = self.history(child).split(places)
@@ -120,7 +120,7 @@ class Evaluation:
         members = window.members(part.view(seen), moment.at, self.boundary)
         places = seen[members]
         rows = [part.rows[i] for i in places]
-        if part.disordered and (orders := window.expires_order(len(seen))) is not None:
+        if part.disordered and (orders := window.expires_order(np.arange(1, len(seen) + 1))) is not None:
             # Late items are not admitted and do not count, so the order of the others depends on the moment.
             rows = [replace(row, orders=(int(o),)) for row, o in zip(rows, orders[members], strict=True)]
         return places, rows

@@ -113,7 +113,8 @@ class History:
 
     def with_expiry(self, window: Window, boundary: Boundary) -> History:
         """The same rows, each knowing when it leaves this window."""
-        times, orders = window.expires_at(self.contents.times, boundary), window.expires_order(len(self.rows))
+        times = window.expires_at(self.contents.times, boundary)
+        orders = window.expires_order(np.arange(1, len(self.rows) + 1))
         if isinstance(window, Session):
             times = self.sessions(window, boundary)[1] + 1
         rows = self.rows

@@ -13,7 +13,7 @@ from panewise.algebra import Emit, Except, Node, Query, Union, Windowed
 from panewise.core.errors import BindProblem
 from panewise.core.time import Boundary, Ticks, grid_between
 from panewise.reference.history import History
-from panewise.window import FOREVER, Contents, Landmark, MultiGranular, Pattern, Session, Window
+from panewise.window import FOREVER, Contents, Pattern, Session, Window
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ Parts = Callable[[Windowed], dict[tuple[Any, ...], History]]
 
 def split_levels(query: Query) -> list[tuple[int | None, Query]]:
     """The query once for each level of its multi-granular window, or once."""
-    hierarchies = {w.window for w in query.windows if isinstance(w.window, MultiGranular)}
+    hierarchies = {w.window for w in query.windows if w.window.levels}
     if not hierarchies:
         return [(None, query)]
     if len(hierarchies) > 1:
@@ -56,7 +56,7 @@ def replace_windows(node: Node, by: Callable[[Windowed], Window]) -> Node:
 
 
 def _pick_level(number: int, node: Windowed) -> Window:
-    return node.window.levels[number] if isinstance(node.window, MultiGranular) else node.window
+    return node.window.levels[number] if node.window.levels else node.window
 
 
 def moments(query: Query, parts: Parts, boundary: Boundary) -> list[Moment]:
@@ -113,7 +113,7 @@ def _late_item_instants(window: Window, time: int, opened: int, boundary: Bounda
     """The instants of a late item that it is not late for; in an open landmark it counts from the next one on."""
     instants = window.instants(Contents.of(np.array([time], np.int64)), boundary)
     not_late = instants[instants >= opened]
-    if len(not_late) or not len(instants) or not isinstance(window, Landmark) or window.grid is None:
+    if len(not_late) or not len(instants) or not _is_monotonic(window) or window.grid is None:
         return not_late
     following = window.instants_from(np.array([opened], np.int64))
     return following[following < FOREVER]

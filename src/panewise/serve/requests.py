@@ -18,7 +18,6 @@ from panewise.runtime.log_readers import LogContents, LogReaders
 from panewise.serve.effort import RequestBudget
 from panewise.serve.limits import Limits, TooLarge
 from panewise.serve.page_cache import PageCache
-from panewise.window import Sliding
 
 When = int | str
 
@@ -197,7 +196,7 @@ class ResolvedLookup:
         _refuse("windows of groups", windows * max(groups, 1) * len(plan.levels), limits.cells)
         if limits.reach is None:
             return
-        spans = [window.range for _, window in plan.levels if isinstance(window, Sliding)]
+        spans = [window.longest for _, window in plan.levels if window.longest is not None]
         if "between" in arguments:
             starts, ends = arguments["between"]
             spans = [int((ends - starts).max())] if len(ends) else []

@@ -1,6 +1,16 @@
 """Every window kind, as frozen specs with vectorised scope functions."""
 
-from panewise.window.base import ALL_TIME, FOREVER, Contents, Edges, LogicalWindow, Pattern, Window, WindowRetention
+from panewise.window.base import (
+    ALL_TIME,
+    FOREVER,
+    Contents,
+    Edges,
+    LogicalWindow,
+    Pattern,
+    Window,
+    WindowRetention,
+    unsupported_retention,
+)
 from panewise.window.cumulate import Cumulate
 from panewise.window.landmark import Landmark
 from panewise.window.multigranular import MultiGranular
@@ -33,4 +43,5 @@ __all__ = [
     "historical",
     "historical_rows",
     "tumbling",
+    "unsupported_retention",
 ]

@@ -160,8 +160,8 @@ class Window(ABC):
         """The instant at which items of these times leave; None when no time can be told."""
         return None
 
-    def expires_order(self, count: int) -> Ticks | None:
-        """For items number 1 to `count`, the admission that pushes each out; None unless tuples are counted."""
+    def expires_order(self, numbers: Ticks) -> Ticks | None:
+        """For items of these numbers, from 1 on, the number of the item that pushes each out; None unless it counts."""
         return None
 
     def instants_from(self, instants: Ticks) -> Ticks:
@@ -286,6 +286,14 @@ class LogicalWindow(Window):
         first = int(np.searchsorted(contents.times, low[0], side="left"))
         last = int(np.searchsorted(contents.times, high[0], side="right"))
         return np.arange(first, max(first, last), dtype=np.int64)
+
+
+def unsupported_retention(window: Window) -> WindowProblem:
+    """The problem that a part of the engine meets a window which it has nothing to keep in."""
+    return WindowProblem(
+        f"a window of kind {type(window).__name__} that is {window.retention.name} cannot be kept here",
+        fix="let the kind answer another retention",
+    )
 
 
 def require_positive(name: str, value: int) -> None:

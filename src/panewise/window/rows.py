@@ -69,8 +69,8 @@ class Rows(Window):
     def spans(self, instants: Ticks) -> tuple[Ticks | None, Ticks]:
         return None, instants
 
-    def expires_order(self, count: int) -> Ticks | None:
-        return np.arange(1, count + 1, dtype=np.int64) + self.count + self.lag
+    def expires_order(self, numbers: Ticks) -> Ticks | None:
+        return numbers + self.count + self.lag
 
     def text(self, domain: Domain) -> str:
         parts = f"PARTITION BY {', '.join(f'`{c}`' for c in self.partition_by)} " if self.partition_by else ""

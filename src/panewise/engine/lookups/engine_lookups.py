@@ -20,7 +20,7 @@ from panewise.engine.panes.time_family import TimeFamily
 from panewise.plan import PanePlan
 from panewise.plan.rules.cover_lookups import cover_refusal
 from panewise.stores.chain import MIN_POSITION
-from panewise.window import Rows
+from panewise.window import WindowRetention
 
 if TYPE_CHECKING:
     from panewise.engine.engine import Engine
@@ -71,7 +71,7 @@ class EngineLookups(PoolLookups):
 
     def _families(self, name: str | None, plan: PanePlan) -> list[TimeFamily | CountedFamily]:
         """The families that may answer: those of the stream with the same kind of counting, or the one of the query."""
-        stream, counted = plan.source.stream, isinstance(plan.window, Rows)
+        stream, counted = plan.source.stream, plan.window.retention is WindowRetention.COUNTS_ROWS
         every = [f for f in self.engine.families() if f.plan.source.stream == stream]
         fitting = [f for f in every if isinstance(f, CountedFamily if counted else TimeFamily)]
         return [f for f in fitting if name in f.members] if name is not None else fitting

@@ -20,7 +20,7 @@ from panewise.core.time import MAX_TICK, MIN_TICK, Domain, Instant, Ticks
 from panewise.engine.lookups.pane_source import GroupAnswers, KeyValues, LookupSource
 from panewise.engine.pool import Pool
 from panewise.plan import PanePlan
-from panewise.window import LogicalWindow, MultiGranular, Rows
+from panewise.window import WindowRetention
 
 #: An instant as users write it.
 InstantLike = int | str | datetime
@@ -115,8 +115,7 @@ class PoolLookups(ABC):
         raise problem or StateProblem("no panes are kept yet", fix="feed rows first")
 
     def _refuse_sessions(self, plan: PanePlan) -> None:
-        windows = plan.window.levels if isinstance(plan.window, MultiGranular) else (plan.window,)
-        if not all(isinstance(window, LogicalWindow | Rows) for window in windows):
+        if plan.window.retention is WindowRetention.FOLLOWS_SESSIONS:
             raise BindProblem("sessions end when their items say so, not when somebody asks", fix="use RANGE or ROWS")
 
     def _refuse_too_many(self, windows: int) -> None:

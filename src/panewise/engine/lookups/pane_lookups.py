@@ -21,7 +21,6 @@ from panewise.plan import PanePlan
 from panewise.plan.rules.cover_lookups import cover_refusal
 from panewise.stores.chain import MIN_POSITION
 from panewise.stores.pane import Pane
-from panewise.window import LogicalWindow
 
 
 @dataclass(eq=False)
@@ -111,6 +110,6 @@ class PaneLookups(PoolLookups):
 
 def _why_unanswerable(kept: PanePlan, plan: PanePlan) -> str | None:
     """Why panes of one query cannot answer another; None where they can."""
-    if not all(isinstance(window, LogicalWindow) for _, window in plan.levels):
+    if not plan.window.logical:
         return "its window is not decided by time alone"
     return cover_refusal(kept, plan)

@@ -157,8 +157,7 @@ class PaneLookupSource(LookupSource):
 
 def scope_of(window: Window, instants: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
     """The positions `(low, high]` of a window at each instant."""
-    assert isinstance(window, LogicalWindow)
-    low, high = window.scope(instants, boundary)
+    low, high = LogicalWindow.of(window).scope(instants, boundary)
     return low + boundary.shift - 1, high + boundary.shift
 
 

@@ -26,8 +26,7 @@ class RowLookupSource(LookupSource):
         self.family = family
 
     def answer_at(self, plan: PanePlan, instants: Ticks, keys: KeyValues | None) -> list[GroupAnswers]:
-        codes, window = self._group_codes(plan, keys), plan.window
-        assert isinstance(window, Rows)
+        codes, window = self._group_codes(plan, keys), Rows.of(plan.window)
         found = [self._states(window, at, codes) for at in instants.tolist()]
         empty = [column.identity(0) for column in self.family.columns]
         states = [tuple(map(np.concatenate, zip(*words, strict=True))) for words in zip(*found, strict=True)] or empty

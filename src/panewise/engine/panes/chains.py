@@ -92,8 +92,7 @@ class Chains:
             self._match_chains(lag, here)
             for chain in old.values():
                 for serving in chain.serving.values():
-                    assert isinstance(serving.feed.window, Sliding)
-                    heir = self._chain_of(serving.feed.window)
+                    heir = self._chain_of(Sliding.of(serving.feed.window))
                     since = heir.exact_since(serving.frame, here.coming)
                     heir.serve(serving.feed, since=since)
                     serving.until = since

@@ -10,14 +10,17 @@ from panewise.engine.panes.session_family import SessionFamily
 from panewise.engine.panes.time_family import TimeFamily
 from panewise.plan import PanePlan
 from panewise.plan.rules.group_windows import GroupingPolicy
-from panewise.window import Rows, Session
+from panewise.window import WindowRetention, unsupported_retention
 
 
 def create_family(plan: PanePlan, boundary: Boundary, host: Host, policy: GroupingPolicy) -> Family:
     """A new family for queries like this one."""
-    match plan.window:
-        case Session():
+    match plan.window.retention:
+        case WindowRetention.FOLLOWS_SESSIONS:
             return SessionFamily(plan, boundary, host)
-        case Rows():
+        case WindowRetention.COUNTS_ROWS:
             return CountedFamily(plan, boundary, host)
-    return TimeFamily(plan, boundary, host, policy)
+        case WindowRetention.SLIDES | WindowRetention.ACCUMULATES | WindowRetention.LOOKS_BACK:
+            return TimeFamily(plan, boundary, host, policy)
+        case WindowRetention.REFERENCE_ONLY:
+            raise unsupported_retention(plan.window)

@@ -67,12 +67,11 @@ class CountedFamily(Family):
 
     @property
     def rows_needed(self) -> int:
-        return max((w.count + w.lag for w in self._windows()), default=1)
+        return max((w.count + w.lag for w in self._windows.values()), default=1)
 
-    def _windows(self) -> Iterator[Rows]:
-        for feed in self.subscriptions.values():
-            assert isinstance(feed.window, Rows)
-            yield feed.window
+    @property
+    def _windows(self) -> dict[int, Rows]:
+        return {number: Rows.of(feed.window) for number, feed in self.subscriptions.items()}
 
     def _on_subscribe(self, feed: Subscription) -> None:
         self.current[feed.number] = {}
@@ -153,10 +152,9 @@ class CountedFamily(Family):
             self._insert(self.partitions.setdefault(partition, Partition(partition)), mine, touched)
         for partition, mine in rows_by_partition(fresh).items():
             self._append(self.partitions.setdefault(partition, Partition(partition)), mine, touched)
-        for number, feed in self.subscriptions.items():
-            assert isinstance(feed.window, Rows)
-            answers = {code: self._answer(feed.window, code) for code in touched[number]}
-            if feed.changes:
+        for number, window in self._windows.items():
+            answers = {code: self._answer(window, code) for code in touched[number]}
+            if self.subscriptions[number].changes:
                 self._report_answers(at, number, answers)
             else:
                 current = self.current[number] | answers
@@ -171,9 +169,8 @@ class CountedFamily(Family):
             partition.rows.append(row)
             if row.code >= 0:
                 self._group(partition, row.code).append(partition.length, row.states, partition.length - reach + 1)
-        for number, feed in self.subscriptions.items():
-            assert isinstance(feed.window, Rows)
-            lag, count = feed.window.lag, feed.window.count
+        for number, window in self._windows.items():
+            lag, count = window.lag, window.count
             touched[number] |= partition.codes(before - lag + 1, partition.length - lag)
             touched[number] |= partition.codes(before - lag - count + 1, partition.length - lag - count)
         excess = max(len(partition.rows) - reach, 0)
@@ -222,7 +219,7 @@ class CountedFamily(Family):
         return self._factories
 
     def _store_factory(self, call: Call) -> Callable[[], Store[Any]]:
-        windows = list(self._windows())
+        windows = list(self._windows.values())
         choice = row_store(call, self.plan, windows)
         if choice.store is LandmarkIntervals:
             return partial(LandmarkIntervals, call.aggregate, self.rows_needed, widths=[w.count for w in windows])
@@ -270,10 +267,9 @@ class CountedFamily(Family):
         self.waiting = rows_from(state["waiting"])
         self.late = list(zip(state["late"][0], rows_from(state["late"][1]), strict=True))
         self._rebuild_all()
-        for number, feed in self.subscriptions.items():
-            assert isinstance(feed.window, Rows)
-            codes = {code for partition in self.partitions.values() for code in partition.groups}
-            answers = {code: self._answer(feed.window, code) for code in codes}
+        codes = {code for partition in self.partitions.values() for code in partition.groups}
+        for number, window in self._windows.items():
+            answers = {code: self._answer(window, code) for code in codes}
             self.current[number] = {code: answer for code, answer in answers.items() if answer[0]}
 
     # ---- answers -----------------------------------------------------------------------------------------------

@@ -18,17 +18,18 @@ from panewise.engine.panes.subscriptions import Chunk, Subscription
 from panewise.engine.state.snapshot import Tree
 from panewise.stores.chain import MIN_POSITION
 from panewise.stores.pane import Pane, merge_panes
-from panewise.window import Contents, LogicalWindow, Sliding
+from panewise.window import Contents, LogicalWindow
 
 
 class KeptPanesEvaluator(Evaluator):
     """One subscription. Space O(panes), which is bounded only if the window has a greatest length."""
 
     def __init__(self, columns: Sequence[StateArrays], feed: Subscription, boundary: Boundary) -> None:
-        super().__init__(columns, boundary, feed.window.lag if isinstance(feed.window, Sliding) else 0)
-        assert isinstance(feed.window, LogicalWindow)
+        super().__init__(columns, boundary, feed.window.lag)
         assert feed.window.grid is not None
-        self.window, self.grid, self.subscription = feed.window, feed.window.grid, feed
+        self.window, self.grid, self.subscription = LogicalWindow.of(feed.window), feed.window.grid, feed
+        #: How far back the window reaches at instants that may still be revised.
+        self.lookback = self.window.max_lifetime + (feed.revise or 0)
         self.held: list[Pane] = []
         #: Groups in the last answer; an extent that changes may lose any of them.
         self.shown = np.zeros(0, np.int64)
@@ -115,11 +116,7 @@ class KeptPanesEvaluator(Evaluator):
 
     @property
     def forgotten_until(self) -> int:
-        return (
-            self.at - self._lookback(self.window)
-            if isinstance(self.window, Sliding) and self.at > MIN_POSITION
-            else MIN_POSITION
-        )
+        return max(self.at - self.lookback, MIN_POSITION)
 
     def panes(self) -> list[Pane]:
         return list(self.held)
@@ -159,10 +156,4 @@ class KeptPanesEvaluator(Evaluator):
         return int(low[0]) + self.boundary.shift - 1, int(high[0]) + self.boundary.shift
 
     def _forget(self, at: int) -> None:
-        if isinstance(self.window, Sliding):
-            reach = self._lookback(self.window)
-            self.held = [pane for pane in self.held if pane.end > at - reach]
-
-    def _lookback(self, window: Sliding) -> int:
-        """How far back the window reaches at instants that may still be revised."""
-        return window.range + self.lag + (self.subscription.revise or 0) + self.grid[1]
+        self.held = [pane for pane in self.held if pane.end > at - self.lookback]

@@ -8,12 +8,12 @@ import numpy as np
 
 from panewise.aggregate import StateArrays, StateWords
 from panewise.core.time import Boundary
-from panewise.engine.panes.evaluators import END_OF_TIME, Evaluator, on_grid
+from panewise.engine.panes.evaluators import Evaluator, on_grid
 from panewise.engine.panes.subscriptions import Chunk, Subscription
 from panewise.stores.chain import MIN_POSITION
 from panewise.stores.pane import Pane
 from panewise.stores.totals import PaneTotal
-from panewise.window import Cumulate, Landmark, LogicalWindow, Pattern
+from panewise.window import LogicalWindow
 
 
 class AccumulatingEvaluator(Evaluator):
@@ -21,8 +21,7 @@ class AccumulatingEvaluator(Evaluator):
 
     def __init__(self, columns: Sequence[StateArrays], feed: Subscription, boundary: Boundary) -> None:
         super().__init__(columns, boundary)
-        assert isinstance(feed.window, LogicalWindow)
-        self.window, self.subscription = feed.window, feed
+        self.window, self.subscription = LogicalWindow.of(feed.window), feed
         self.totals: list[PaneTotal] | None = None
         #: The last position before the current period.
         self.floor = MIN_POSITION
@@ -34,33 +33,25 @@ class AccumulatingEvaluator(Evaluator):
             return min(candidates, default=None)
         if self.totals is not None:
             following = on_grid(self.at + 1, *self.window.grid)
-            return None if self.at >= self._closing_instant() else following
+            return None if self.at >= self.window.closing_instant else following
         return on_grid(max(self.waiting[0].end, self.at + 1), *self.window.grid) if self.waiting else None
-
-    def _closing_instant(self) -> int:
-        """The instant from which on nothing can change."""
-        return (
-            self.window.closing_instant
-            if isinstance(self.window, Landmark) and self.window.upper is not None
-            else END_OF_TIME
-        )
 
     def is_exhausted(self) -> bool:
         if self.waiting or self._openings:
             return False
         # A window that never ends is reported until the first instant that has every item, even one without a group.
-        lasting = self.window.pattern is Pattern.MONOTONIC and self.at >= self._first_complete_instant()
+        lasting = self.window.lasting and self.at >= self._first_complete_instant()
         return lasting or self.totals is None
 
     def _first_complete_instant(self) -> int:
         """The first instant whose window has every item."""
         grid = self.window.grid or (0, 1)
         newest, heard = on_grid(self.entry_bounds.newest, *grid), on_grid(self.entry_bounds.heard, *grid)
-        return max(newest, heard) if heard <= self._closing_instant() else newest
+        return max(newest, heard) if heard <= self.window.closing_instant else newest
 
     def _has_unreported(self, at: int) -> bool:
         # A window that never ends loses no items; an item that is late for its last instant changes nothing.
-        return super()._has_unreported(at) and self.window.pattern is not Pattern.MONOTONIC
+        return super()._has_unreported(at) and not self.window.lasting
 
     def step(self, at: int, fresh: list[Pane], opened: bool) -> Iterator[Chunk]:
         self.absorb(at, fresh)
@@ -77,12 +68,11 @@ class AccumulatingEvaluator(Evaluator):
     def change_instants(self) -> Iterator[int]:
         if self.totals is None:
             return
-        if isinstance(self.window, Cumulate):
-            start, _ = self.window.bounds(self.at)
-            yield (start or 0) + self.window.size + 1
+        if (end := self.window.period_end(self.at)) is not None:
+            yield end + 1
         elif self.finishing and not self.waiting and not self._openings:
             yield self._first_complete_instant() + 1
-        yield self._closing_instant() + 1
+        yield self.window.closing_instant + 1
 
     def absorb(self, at: int, fresh: list[Pane]) -> None:
         self._start_period(on_grid(at, *(self.window.grid or (0, 1))))

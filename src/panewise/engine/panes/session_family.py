@@ -101,8 +101,7 @@ class SessionFamily(Family):
                 yield from (session.pane for session in some)
 
     def _on_subscribe(self, feed: Subscription) -> None:
-        assert isinstance(feed.window, Session)
-        self.sessions[feed.number] = OpenSessions(feed, feed.window.gap)
+        self.sessions[feed.number] = OpenSessions(feed, Session.of(feed.window).gap)
 
     def _on_unsubscribe(self, feed: Subscription) -> None:
         del self.sessions[feed.number]

@@ -10,6 +10,7 @@ from panewise.core.time import Boundary
 from panewise.engine.panes.evaluators import END_OF_TIME, Evaluator, on_grid
 from panewise.engine.panes.subscriptions import Chunk, Subscription
 from panewise.engine.state.snapshot import Tree
+from panewise.plan import shape_of
 from panewise.plan.rules.group_windows import WindowShape
 from panewise.stores.chain import MIN_POSITION, StairChain
 from panewise.stores.pane import Pane
@@ -55,11 +56,8 @@ class ChainEvaluator(Evaluator):
 
     def serve(self, feed: Subscription, since: int = MIN_POSITION, until: int = END_OF_TIME) -> None:
         """Answer a subscription at the instants in [since, until)."""
-        assert isinstance(feed.window, Sliding)
         self.join(feed)
-        self.serving[feed.number] = ServedSubscription(
-            feed, WindowShape(feed.window.range, feed.window.step), since, until
-        )
+        self.serving[feed.number] = ServedSubscription(feed, shape_of(Sliding.of(feed.window)), since, until)
         self._index_subscriptions()
 
     def leave(self, number: int) -> None:

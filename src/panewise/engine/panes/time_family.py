@@ -13,7 +13,7 @@ from panewise.aggregate.states.positional import PositionalStates
 from panewise.algebra import Host
 from panewise.core.time import Boundary, refuse_many_instants
 from panewise.engine.intake import Arrivals
-from panewise.engine.lateness import Ledger, late_verdict, presence
+from panewise.engine.lateness import Ledger, late_verdict
 from panewise.engine.lookups.archive import Archive
 from panewise.engine.panes.chains import Chains, FamilyProgress
 from panewise.engine.panes.evaluators import EntryBounds, Evaluator
@@ -29,7 +29,16 @@ from panewise.plan.cuts import Cuts, coarsest_cuts
 from panewise.plan.rules.group_windows import GroupingPolicy, WindowManager
 from panewise.stores.chain import MIN_POSITION
 from panewise.stores.pane import Pane
-from panewise.window import FOREVER, Contents, Cumulate, Edges, Landmark, LogicalWindow, Sliding, Varying, Window
+from panewise.window import (
+    FOREVER,
+    Contents,
+    Edges,
+    LogicalWindow,
+    Sliding,
+    Window,
+    WindowRetention,
+    unsupported_retention,
+)
 
 #: Single ticks, for late rows.
 TICK_CUTS = Cuts(0, 1, np.zeros(1, np.int64))
@@ -132,15 +141,26 @@ class TimeFamily(Family):
         if self.plan.positional:
             self._tier_evaluator(feed.since).join(feed)
             return
-        kept = feed.revise is not None or isinstance(feed.window, Varying)
-        holder = (
-            KeptPanesEvaluator(self.columns, feed, self.boundary)
-            if kept
-            else AccumulatingEvaluator(self.columns, feed, self.boundary)
-        )
-        holder.at = self.answered_until
-        holder.grow(len(self.keys))
-        self.others[feed.number] = holder
+        evaluator = self._new_evaluator(feed)
+        evaluator.at = self.answered_until
+        evaluator.grow(len(self.keys))
+        self.others[feed.number] = evaluator
+
+    def _new_evaluator(self, feed: Subscription) -> Evaluator:
+        """An evaluator for a subscription that shares no chain."""
+        retention = feed.window.retention if feed.revise is None else WindowRetention.LOOKS_BACK
+        match retention:
+            case WindowRetention.ACCUMULATES:
+                return AccumulatingEvaluator(self.columns, feed, self.boundary)
+            case WindowRetention.LOOKS_BACK:
+                return KeptPanesEvaluator(self.columns, feed, self.boundary)
+            case (
+                WindowRetention.SLIDES
+                | WindowRetention.COUNTS_ROWS
+                | WindowRetention.FOLLOWS_SESSIONS
+                | WindowRetention.REFERENCE_ONLY
+            ):
+                raise unsupported_retention(feed.window)
 
     def _tier_evaluator(self, since: int) -> TierEvaluator:
         """The tiers for subscriptions whose items count after a position; new tiers begin with later panes."""
@@ -154,7 +174,7 @@ class TimeFamily(Family):
         return self.tiers[since]
 
     def _progress(self) -> FamilyProgress:
-        origin = next((window.start for f in self.subscriptions.values() if isinstance(window := f.window, Sliding)), 0)
+        origin = next((w.start for feed in self.subscriptions.values() if (w := self._chain_window(feed))), 0)
         return FamilyProgress(origin, self.closed, self.answered_until, len(self.keys), self.open.panes())
 
     def _cuts(self) -> Cuts:
@@ -205,7 +225,7 @@ class TimeFamily(Family):
         if late is not None and rows.marks is not None:
             heard = int(rows.marks[late].max()) + shift
             self.record_late(rows.order[late], rows.times[late] + shift, rows.marks[late] + shift, ledger)
-        if any(isinstance(feed.window, Landmark | Varying) for feed in self.subscriptions.values()):
+        if any(feed.window.needs_newest for feed in self.subscriptions.values()):
             self.entry_bounds.note(int(rows.times.min()) + shift, int(rows.times.max()) + shift, heard)
         for feed in [feed for feed in self.subscriptions.values() if feed.empty]:
             if len(seen := self._instants_seeing(feed.window, rows)):
@@ -216,9 +236,8 @@ class TimeFamily(Family):
         """Note which windows late rows missed; they are visible from an instant on."""
         audience = self.queries_by_subscription()
         for feed in self.subscriptions.values():
-            assert isinstance(feed.window, LogicalWindow)
             times, patience = positions - self.boundary.shift, feed.revise or 0
-            verdict = late_verdict(feed.window, self.boundary, order, times, visible, patience)
+            verdict = late_verdict(LogicalWindow.of(feed.window), self.boundary, order, times, visible, patience)
             ledger.add(verdict, audience[feed.number])
 
     def _instants_seeing(self, window: Window, rows: Arrivals) -> Int64Array:
@@ -284,8 +303,7 @@ class TimeFamily(Family):
             return
         for feed in (feed for feed in self.subscriptions.values() if feed.window.grid is not None):
             origin, step = feed.window.grid or (0, 1)
-            assert isinstance(feed.window, LogicalWindow)
-            first, leave = presence(feed.window, ends - self.boundary.shift, self.boundary)
+            first, leave = LogicalWindow.of(feed.window).lifetimes(ends - self.boundary.shift, self.boundary)
             last = leave - 1
             if feed.number in self.reach:
                 # Empty states are reported too.
@@ -299,10 +317,9 @@ class TimeFamily(Family):
     def _surely_few_instants(self, span: int) -> bool:
         """Whether a cheap test shows that instants are not too many: the common case, for any number of windows."""
         if self._widest is None:
-            grids = [feed.window.grid or (0, 1) for feed in self.subscriptions.values()]
-            frames = [w.range + w.lag for f in self.subscriptions.values() if isinstance(w := f.window, Sliding)]
-            others = [w.size for f in self.subscriptions.values() if isinstance(w := f.window, Cumulate)]
-            self._widest = max([0, *frames, *others]), min(step for _, step in grids)
+            windows = [feed.window for feed in self.subscriptions.values()]
+            widest = max([0, *(window.lag + (window.longest or 0) for window in windows)])
+            self._widest = widest, min((window.grid or (0, 1))[1] for window in windows)
         reach, step = self._widest
         return (span + reach) // step < 1_000_000
 

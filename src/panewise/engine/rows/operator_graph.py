@@ -41,7 +41,7 @@ from panewise.engine.rows.variants import OperatorKey, OperatorVariant
 from panewise.engine.state.snapshot import Tree
 from panewise.plan.row_plan import RowPlan, ShardKey
 from panewise.plan.rules.share_operators import OperatorPlace, SharedOperators, find_shared_operators, shared_operators
-from panewise.window import Rows, Session, Window
+from panewise.window import Window, WindowRetention, unsupported_retention
 
 
 @dataclass(eq=False)
@@ -158,7 +158,9 @@ class OperatorGraph:
 
     def _new_emitter(self, query: Query, related: int | None = None) -> Emitter:
         windows = [node for node in query.root.walk() if isinstance(node, Windowed)]
-        alone = query.emit is Emit.RSTREAM and len(windows) == 1 and isinstance(windows[0].window, Session)
+        alone = query.emit is Emit.RSTREAM and [w.window.retention for w in windows] == [
+            WindowRetention.FOLLOWS_SESSIONS
+        ]
         manner = OperatorVariant(alone, related)
         held = {below for node in query.root.walk() if (node, manner) in self.shared_by_key for below in node.walk()}
         views = [WindowView(node.window) if node in held else self._input_of(node, manner) for node in windows]
@@ -183,14 +185,17 @@ class OperatorGraph:
                 self.inner[query] = [self._new_emitter(level) for _, level in levels]
 
     def _new_input(self, node: Windowed, manner: OperatorVariant) -> WindowInput:
-        match node.window:
-            case Rows():
+        match node.window.retention:
+            case WindowRetention.COUNTS_ROWS:
                 return CountedInput(node, self.boundary, self.host)
-            case Session():
+            case WindowRetention.FOLLOWS_SESSIONS:
                 leaf = SessionInput(node, self.boundary, self.host)
                 leaf.apart = manner.apart
                 return leaf
-        return TimedInput(node, self.boundary, self.host)
+            case WindowRetention.SLIDES | WindowRetention.ACCUMULATES | WindowRetention.LOOKS_BACK:
+                return TimedInput(node, self.boundary, self.host)
+            case WindowRetention.REFERENCE_ONLY:
+                raise unsupported_retention(node.window)
 
     def _add_operators(self, node: Node, manner: OperatorVariant) -> None:
         """Add an operator for a node and for all nodes below it."""

@@ -75,7 +75,7 @@ def shared_input(nodes: Iterable[Windowed], boundary: Boundary, host: Host) -> S
     some = list(nodes)
     names = {c.name: c.type for node in some for c in node.columns}
     items = tuple((name, column(name, kind)) for name, kind in names.items())
-    windows = [node.window for node in some if isinstance(node.window, LogicalWindow)]
+    windows = [LogicalWindow.of(node.window) for node in some]
     return SharedInput(
         replace(some[0], child=Project(without_projections(some[0].child), items)), windows, boundary, host
     )

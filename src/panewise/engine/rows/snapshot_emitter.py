@@ -15,7 +15,6 @@ from panewise.engine.rows.operators.base import order_count, schema_of
 from panewise.engine.rows.spans import EMPTY, NO_EXPIRY, OPEN, RelationDelta, Spans, empty_spans, with_ends
 from panewise.engine.rows.variants import OperatorVariant
 from panewise.engine.state.snapshot import Tree
-from panewise.window import Landmark, Predicate, Rows
 
 
 class SnapshotEmitter(Emitter):
@@ -29,7 +28,7 @@ class SnapshotEmitter(Emitter):
     @property
     def outlasts_changes(self) -> bool:
         """Whether rows may be present when no window changes any more; such queries stop reporting then."""
-        endless = any(isinstance(view.window, Landmark | Predicate | Rows) for view in self.views)
+        endless = any(view.window.lasting for view in self.views)
         return endless or any(isinstance(node, Union | Except) for node in self.query.root.walk())
 
     def advance(self, limit: int, given: RelationDelta, finishing: bool = False) -> EmittedRows:

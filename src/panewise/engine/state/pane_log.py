@@ -18,7 +18,6 @@ from panewise.aggregate import Int64Array, StateWords, concat_states, runs, stat
 from panewise.algebra import Project
 from panewise.algebra.result_columns import free_name
 from panewise.core.errors import BindProblem
-from panewise.core.time import UNITS
 from panewise.engine.engine import Engine
 from panewise.engine.keys import Keys
 from panewise.engine.panes.grouping import GroupEncoder, arrays_of
@@ -27,7 +26,6 @@ from panewise.engine.pool import RegisteredQuery
 from panewise.engine.state.plain_states import from_plain, to_plain
 from panewise.plan import PanePlan
 from panewise.stores.pane import Pane
-from panewise.window import Rows, Session
 
 
 def logged_plan(standing: RegisteredQuery) -> PanePlan:
@@ -35,9 +33,9 @@ def logged_plan(standing: RegisteredQuery) -> PanePlan:
     plan, reason = standing.plan, None
     if not isinstance(plan, PanePlan):
         reason = "it is not answered from panes, but from rows"
-    elif isinstance(plan.window, Rows | Session):
+    elif not plan.window.logical:
         reason = "its windows do not follow time alone"
-    elif plan.anchor_to(0) != plan.anchor_to(UNITS["DAY"]):
+    elif plan.window.has_time_of_day:
         reason = "its window starts at a time of day, whose date a reader cannot know"
     if reason is not None or not isinstance(plan, PanePlan):
         fix = "log the panes of a grouped aggregate over a window of time, whose instants have dates"

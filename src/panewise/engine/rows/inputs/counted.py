@@ -40,8 +40,8 @@ class CountedInput(WindowInput):
 
     def __init__(self, node: Windowed, boundary: Boundary, host: Host) -> None:
         super().__init__(node, boundary, host)
-        assert isinstance(node.window, Rows)
-        self.count, self.lag = node.window.count, node.window.lag
+        window = Rows.of(node.window)
+        self.count, self.lag = window.count, window.lag
         types = {column.name: column.type for column in node.columns}
         self.partitions = Keys([types[name] for name in node.window.partition_by])
         #: The items that are in the window or will be, with the instant at which each entered, OPEN before it has.

@@ -22,8 +22,7 @@ class SessionInput(WindowInput):
 
     def __init__(self, node: Windowed, boundary: Boundary, host: Host) -> None:
         super().__init__(node, boundary, host)
-        assert isinstance(node.window, Session)
-        self.session = node.window
+        self.session = Session.of(node.window)
         #: If every session is reported on its own, each has an instant of its own: its number.
         self.apart = False
         self.number = 0

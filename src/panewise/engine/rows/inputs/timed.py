@@ -108,7 +108,7 @@ class WindowInput(WindowView, ABC):
         self.inlets: tuple[StreamInput, ...] = stream_inputs(node)
         self.schema = pa.schema([(column.name, column.type) for column in node.columns])
         #: Times of day wait for the first item, which decides the day.
-        self.anchored = node.window.anchor_to(0) == node.window.anchor_to(86_400_000_000)
+        self.anchored = not node.window.has_time_of_day
         self.first: int | None = None
         self.waiting: list[WaitingItems] = []
         self.serial = 0
@@ -200,6 +200,10 @@ class TimedInput(WindowInput):
         super().__init__(node, boundary, host)
         self.leaving = Departures()
 
+    @property
+    def logical_window(self) -> LogicalWindow:
+        return LogicalWindow.of(self.window)
+
     def advance(self, limit: int) -> RelationDelta:
         items = concat_waiting(self.waiting, self.schema)
         enter, leave = self._lifetimes(items)
@@ -215,8 +219,7 @@ class TimedInput(WindowInput):
 
     def _entry_instants(self, items: WaitingItems, enter: Int64Array) -> Int64Array:
         """When items enter; a late item enters a landmark window that was closed before as if it had been in time."""
-        assert isinstance(self.window, LogicalWindow)
-        return np.where(enter < FOREVER, enter, self.window.lifetimes(items.times, self.boundary)[0])
+        return np.where(enter < FOREVER, enter, self.logical_window.lifetimes(items.times, self.boundary)[0])
 
     def _note_lifetimes(self, enter: Int64Array, leave: Int64Array, limit: int) -> None:
         """Note the instants at which the window changes."""
@@ -226,8 +229,7 @@ class TimedInput(WindowInput):
             self.changed_at = np.unique(np.concatenate((enter, self.leaving.pop_until(limit)[1])))
 
     def note_newest(self, newest: int) -> None:
-        assert isinstance(self.window, LogicalWindow)
-        self._note_last_change(*self.window.lifetimes(np.array([newest]), self.boundary))
+        self._note_last_change(*self.logical_window.lifetimes(np.array([newest]), self.boundary))
 
     def _note_last_change(self, enter: Int64Array, leave: Int64Array) -> None:
         grid, inside = self.window.grid, enter < leave
@@ -243,12 +245,10 @@ class TimedInput(WindowInput):
         self.leaving.restore(state["leaving"])
 
     def _lifetimes(self, items: WaitingItems) -> tuple[Int64Array, Int64Array]:
-        assert isinstance(self.window, LogicalWindow)
-        return lifetimes(self.window, items.times, items.visible, self.boundary)
+        return lifetimes(self.logical_window, items.times, items.visible, self.boundary)
 
     def record_late(self, late: WaitingItems, ledger: Ledger, readers: Readers) -> None:
-        assert isinstance(self.window, LogicalWindow)
-        verdict = late_verdict(self.window, self.boundary, late.order, late.times, late.visible)
+        verdict = late_verdict(self.logical_window, self.boundary, late.order, late.times, late.visible)
         ledger.add(verdict, readers(self.node.window))
 
 

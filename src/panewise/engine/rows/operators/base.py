@@ -17,7 +17,7 @@ from panewise.algebra import Except, Host, Join, Node, Project, Select, Union, W
 from panewise.engine.row_steps import apply_steps
 from panewise.engine.rows.spans import NO_EXPIRY, RelationDelta, Spans
 from panewise.engine.state.snapshot import Tree
-from panewise.window import Rows
+from panewise.window import WindowRetention
 
 
 class Operator(ABC):
@@ -51,7 +51,7 @@ def order_count(node: Node) -> int:
     """The number of counted windows whose order decides the expiry of a node's rows."""
     match node:
         case Windowed(window=window):
-            return int(isinstance(window, Rows))
+            return int(window.retention is WindowRetention.COUNTS_ROWS)
         case Join(left, right):
             return order_count(left) + order_count(right)
         case Except():

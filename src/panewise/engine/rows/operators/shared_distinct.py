@@ -106,9 +106,7 @@ def _windowed_below(node: Node) -> Windowed:
 
 
 def _window(node: Node) -> Sliding:
-    window = _windowed_below(node).window
-    assert isinstance(window, Sliding)
-    return window
+    return Sliding.of(_windowed_below(node).window)
 
 
 def _steps(node: Node) -> list[Select | Project]:

@@ -101,7 +101,7 @@ class SharedJoinMember:
         node, manner = key
         self.boundary = boundary
         self.since = manner.kin or 0
-        self.windows = [side.window for side in _windows(node) if isinstance(side.window, LogicalWindow)]
+        self.windows = [LogicalWindow.of(side.window) for side in _windows(node)]
         self.schema = schema_of(node)
         #: Pairs that have been found and are not in the windows yet.
         self.waiting = empty_spans(self.schema)

@@ -12,14 +12,9 @@ from panewise.cql import inline_columns
 from panewise.engine.panes.grouping import expiry_column
 from panewise.plan import PanePlan, RowStep
 from panewise.runtime.spark.types import quote_name, spark_type
-from panewise.window import Rows, Session
 
 #: Times outside these years are rejected and counted.
 EARLIEST, LATEST = -5_364_662_400_000_000, 10_413_792_000_000_000  # 1800-01-01, 2300-01-01
-
-
-def counts_rows(plan: PanePlan) -> bool:
-    return isinstance(plan.window, Rows | Session)
 
 
 def source_columns(plan: PanePlan) -> dict[str, str]:
@@ -80,7 +75,7 @@ def family_signature(plan: PanePlan) -> str:
     calls = [f"{type(kind).__name__}({', '.join([*given, *map(str, kind.literals)])})" for kind, given in asked]
     keys = [grouped[key] for key in plan.group.keys]
     parts = [before[name] for name in plan.window.partition_by]
-    kind = type(plan.window).__name__ if counts_rows(plan) else str(plan.window) if plan.positional else "time"
+    kind = type(plan.window).__name__ if not plan.window.logical else str(plan.window) if plan.positional else "time"
     filters = [filter_sql(plan, sliced) for sliced in (False, True)]
     told = (
         plan.source.stream,

@@ -18,7 +18,6 @@ from panewise.engine.panes.grouping import FamilyKey, family_key
 from panewise.engine.rows import RowInputKey
 from panewise.plan import FramePlan, PanePlan, RowPlan, plan_edges, slicing_refusal
 from panewise.plan.cuts import Cuts
-from panewise.window import Landmark, Varying
 
 #: The time of each row, in ticks.
 TIME_COLUMN = "t"
@@ -66,7 +65,7 @@ class FamilyTransfer:
         if self.plan is None:
             # If all rows go to one shard, that shard finds it itself.
             return bool(self.routed)
-        return isinstance(self.plan.window, Landmark | Varying)
+        return self.plan.window.needs_newest
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ from panewise.runtime.spark.transfer.expressions import (
     apply_projections,
     columns_needed,
     columns_used,
-    counts_rows,
     family_signature,
     filter_sql,
     source_columns,
@@ -116,7 +115,7 @@ class _TransferBuilder:
         span = plan.window.admitted_times(self.pool.boundary)
         if reason is not None:
             columns = {name: self._column_name(name) for name in columns_used(plans)}
-            by = [before[name] for name in plan.window.partition_by] if counts_rows(plan) else keys
+            by = [before[name] for name in plan.window.partition_by] if not plan.window.logical else keys
             routed = (
                 tuple(map(self._expression_name, by)) if set(by) <= set(keys) and not plan.repeats_on_change else ()
             )
