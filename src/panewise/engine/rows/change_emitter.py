@@ -1,8 +1,9 @@
-"""The emitter of queries that report changes only."""
+"""The emitter of queries that report changes only, and the rows that it has reported and that have not left."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,20 +15,18 @@ from panewise.core.time import ceil_to_grid
 from panewise.engine.keys import Keys
 from panewise.engine.rows.emitter import EmittedRows, Emitter
 from panewise.engine.rows.inputs.timed import WindowView
-from panewise.engine.rows.live_rows import LiveRows
-from panewise.engine.rows.operators.base import order_count, schema_of
-from panewise.engine.rows.spans import NO_EXPIRY, OPEN, RelationDelta, Spans, empty_spans, with_ends
-from panewise.engine.rows.variants import OperatorVariant
+from panewise.engine.rows.operators.base import OperatorVariant, order_count, schema_of
+from panewise.engine.rows.spans import NO_EXPIRY, OPEN, RelationDelta, Spans, empty_spans, end_instants, with_ends
 from panewise.engine.state.snapshot import Tree
 
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 class ChangeEmitter(Emitter):
-    """Rows that entered since the last instant, and rows that left."""
+    """Emits the rows that entered and the rows that left since the last instant at which the query reported."""
 
-    def __init__(self, query: Query, views: Sequence[WindowView], manner: OperatorVariant) -> None:
-        super().__init__(query, views, manner)
+    def __init__(self, query: Query, views: Sequence[WindowView], variant: OperatorVariant) -> None:
+        super().__init__(query, views, variant)
         nothing = empty_spans(schema_of(query.root), order_count(query.root))
         #: Rows that are present and not reported yet, since the query has had no instant after they entered.
         self.unreported = nothing
@@ -128,6 +127,78 @@ class ChangeEmitter(Emitter):
         self.unreported = Spans.from_state(state["unsaid"])
         self.live_rows.restore(state["standing"])
         self.session_ends = np.array(state["moments"], np.int64)
+
+
+#: More pieces than this are put together.
+MAX_PIECES = 16
+
+
+class LiveRows:
+    """Rows that have been reported and have not left.
+
+    Rows whose end is known are ordered by it, in a few pieces, so that a turn touches only rows that leave.
+    """
+
+    def __init__(self, nothing: Spans) -> None:
+        self.nothing = nothing
+        self.sure: list[Spans] = []
+        self.open: list[Spans] = []
+
+    def add(self, rows: Spans) -> None:
+        """Add rows; those that never leave are not stored."""
+        unsure = rows.leave == OPEN
+        if unsure.any():
+            self.open = _merge_pieces([*self.open, rows.where(unsure)])
+        sure = rows.where(rows.leave < OPEN)
+        if len(sure):
+            self.sure = [_sort_by_leave(piece) for piece in _merge_pieces([*self.sure, _sort_by_leave(sure)])]
+
+    def close_rows(self, given: RelationDelta) -> None:
+        """Set the ends that have become known."""
+        if not len(given.closed):
+            return
+        pieces, self.open = self.open, []
+        for piece in pieces:
+            at = end_instants(piece.ids, given)
+            left = at < OPEN
+            if left.any():
+                self.add(replace(piece, leave=np.where(left, at, OPEN)).where(left))
+            if not left.all():
+                self.open.append(piece.where(~left))
+
+    def pop_until(self, limit: int) -> Spans:
+        """Remove and return the rows that leave up to an instant."""
+        gone, rest = [self.nothing], []
+        for piece in self.sure:
+            cut = int(np.searchsorted(piece.leave, limit, side="right"))
+            if cut:
+                gone.append(_slice_rows(piece, slice(0, cut)))
+            if cut < len(piece):
+                rest.append(_slice_rows(piece, slice(cut, len(piece))))
+        self.sure = rest
+        return Spans.concat(gone)
+
+    def state(self) -> Tree:
+        return {"rows": Spans.concat([self.nothing, *self.sure, *self.open]).state()}
+
+    def restore(self, state: Tree) -> None:
+        self.sure, self.open = [], []
+        self.add(Spans.from_state(state["rows"]))
+
+
+def _merge_pieces(pieces: list[Spans]) -> list[Spans]:
+    return [Spans.concat(pieces)] if len(pieces) > MAX_PIECES else pieces
+
+
+def _sort_by_leave(rows: Spans) -> Spans:
+    if (np.diff(rows.leave) >= 0).all():
+        return rows
+    order: Int64Array = np.argsort(rows.leave, kind="stable")
+    return rows.at(order)
+
+
+def _slice_rows(rows: Spans, where: slice) -> Spans:
+    return Spans.of(rows.table.slice(where.start, where.stop - where.start), [word[where] for word in rows.words])
 
 
 #: So many bits distinguish most labels; a table for all of them stays in the cache.

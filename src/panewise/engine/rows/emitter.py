@@ -18,8 +18,8 @@ from panewise.algebra import Query
 from panewise.algebra.result_columns import AddedValues, added_types, dated_table
 from panewise.engine.rows.inputs.sessions import SessionInput
 from panewise.engine.rows.inputs.timed import WindowView
+from panewise.engine.rows.operators.base import OperatorVariant
 from panewise.engine.rows.spans import EMPTY, NO_EXPIRY, UNKNOWN_EXPIRY, RelationDelta, Spans
-from panewise.engine.rows.variants import OperatorVariant
 from panewise.engine.state.snapshot import Tree
 
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -39,8 +39,8 @@ class EmittedRows:
 class Emitter(ABC):
     """Emits the results of one level of one query."""
 
-    def __init__(self, query: Query, views: Sequence[WindowView], manner: OperatorVariant) -> None:
-        self.query, self.views, self.variant = query, views, manner
+    def __init__(self, query: Query, views: Sequence[WindowView], variant: OperatorVariant) -> None:
+        self.query, self.views, self.variant = query, views, variant
         #: Instants at which sessions ended and that have not been reported yet.
         self.session_ends = EMPTY
 

@@ -29,7 +29,7 @@ from panewise.engine.rows.emitter import EmittedRows, Emitter, emitted_table
 from panewise.engine.rows.inputs.counted import CountedInput
 from panewise.engine.rows.inputs.sessions import SessionInput
 from panewise.engine.rows.inputs.timed import EnteringItems, TimedInput, WaitingItems, WindowInput, WindowView
-from panewise.engine.rows.operators.base import Operator
+from panewise.engine.rows.operators.base import Operator, OperatorKey, OperatorVariant
 from panewise.engine.rows.operators.build import new_operator, new_shared_operator
 from panewise.engine.rows.operators.distinct import can_outlive_expiry, without_expiry
 from panewise.engine.rows.operators.shared_distinct import SharedDistinct
@@ -37,7 +37,6 @@ from panewise.engine.rows.operators.shared_join import SharedJoin
 from panewise.engine.rows.shared_items import SharedInput
 from panewise.engine.rows.snapshot_emitter import SnapshotEmitter
 from panewise.engine.rows.spans import RelationDelta
-from panewise.engine.rows.variants import OperatorKey, OperatorVariant
 from panewise.engine.state.snapshot import Tree
 from panewise.plan.row_plan import RowPlan, ShardKey
 from panewise.plan.rules.share_operators import OperatorPlace, SharedOperators, find_shared_operators, shared_operators
@@ -65,7 +64,7 @@ class OperatorGraph:
     def __post_init__(self) -> None:
         self.plans: dict[str, RowPlan] = {}
         self.built = False
-        self.kin: list[SharedOperators] = []
+        self.shared_places: list[SharedOperators] = []
         self.shared_operators: list[SharedJoin | SharedDistinct] = []
         #: The shared operator that serves each operator, if there is one.
         self.shared_by_key: dict[OperatorKey, SharedJoin | SharedDistinct] = {}
@@ -85,19 +84,21 @@ class OperatorGraph:
         self._inner_tables: dict[Query, pa.Table] = {}
         self._order = 0
 
-    def build(self, kin: Sequence[SharedOperators] | None = None) -> None:
+    def build(self, shared_places: Sequence[SharedOperators] | None = None) -> None:
         """Make the operators of all queries that have joined; shared operators are given after a restart, or found."""
         if self.built:
             return
         self.built = True
-        self.kin = list(shared_operators(self.plans, hoping=self.late) if kin is None else kin)
-        for some in self.kin:
-            family = new_shared_operator(self._operator_keys(some), self.boundary, self.host, self.purge)
+        if shared_places is None:
+            shared_places = shared_operators(self.plans, hoping=self.late)
+        self.shared_places = list(shared_places)
+        for places in self.shared_places:
+            family = new_shared_operator(self._operator_keys(places), self.boundary, self.host, self.purge)
             self.shared_operators.append(family)
             self.shared_by_key |= dict.fromkeys(family.members, family)
             for leaf in family.inputs:
                 self._add_inner_queries(leaf)
-        related = {(place.query, place.level): place.since for some in self.kin for place in some}
+        related = {(place.query, place.level): place.since for places in self.shared_places for place in places}
         for name, plan in self.plans.items():
             self._add_emitters(name, plan, related)
 
@@ -107,32 +108,34 @@ class OperatorGraph:
             for number, (level, query) in enumerate(plan.levels)
         ]
 
-    def _operator_keys(self, kin: SharedOperators) -> list[OperatorKey]:
+    def _operator_keys(self, places: SharedOperators) -> list[OperatorKey]:
         """The different operators that a shared operator serves."""
-        return list(dict.fromkeys((place.node(self.plans), OperatorVariant(kin=place.since)) for place in kin))
+        return list(dict.fromkeys((place.node(self.plans), OperatorVariant(since=place.since)) for place in places))
 
     def can_admit(self, name: str, plan: RowPlan) -> bool:
         """Whether the running shared operators have all that a new query needs."""
-        places = find_shared_operators(name, plan, self.kin, self.plans) if self.built and not self.broken else None
+        if not self.built or self.broken:
+            return False
+        places = find_shared_operators(name, plan, self.shared_places, self.plans) or {}
         return bool(places) and all(
             # Rows that a chain of distincts has counted already would count for the new query too.
             isinstance(family := self.shared_operators[number], SharedJoin)
             and family.can_admit(place.node({name: plan}))
-            for place, number in (places or {}).items()
+            for place, number in places.items()
         )
 
     def admit(self, name: str, plan: RowPlan) -> None:
         """Add a query to running shared operators; only rows from now on count for it."""
-        places = find_shared_operators(name, plan, self.kin, self.plans) or {}
+        places = find_shared_operators(name, plan, self.shared_places, self.plans) or {}
         self.joined_while_running += 1
         self.plans[name] = plan
         for place, number in places.items():
-            key = (place.node(self.plans), OperatorVariant(kin=self.joined_while_running))
+            key = (place.node(self.plans), OperatorVariant(since=self.joined_while_running))
             family = self.shared_operators[number]
             assert isinstance(family, SharedJoin)
             family.admit(key)
             self.shared_by_key[key] = family
-            self.kin[number] += (replace(place, since=self.joined_while_running),)
+            self.shared_places[number] += (replace(place, since=self.joined_while_running),)
         self._add_emitters(name, plan, {(place.query, place.level): self.joined_while_running for place in places})
 
     def leave(self, name: str) -> None:
@@ -142,15 +145,15 @@ class OperatorGraph:
             return
         del self.emitters[name]
         self.broken.pop(name, None)
-        staying = [tuple(place for place in kin if place.query != name) for kin in self.kin]
-        for family, kin in zip(self.shared_operators, staying, strict=True):
-            if kin:
-                family.keep_only(self._operator_keys(kin))
-        self.shared_operators = [family for family, kin in zip(self.shared_operators, staying, strict=True) if kin]
-        self.kin = [kin for kin in staying if kin]
+        staying = [tuple(place for place in places if place.query != name) for places in self.shared_places]
+        for family, places in zip(self.shared_operators, staying, strict=True):
+            if places:
+                family.keep_only(self._operator_keys(places))
+        self.shared_operators = [f for f, places in zip(self.shared_operators, staying, strict=True) if places]
+        self.shared_places = [places for places in staying if places]
         rest = OperatorGraph(self.home, self.boundary, self.host, self.purge, self.late)
         rest.plans = self.plans
-        rest.build(self.kin)
+        rest.build(self.shared_places)
         self.shared_by_key = {key: family for family in self.shared_operators for key in family.members}
         self.window_inputs = {key: self.window_inputs[key] for key in rest.window_inputs}
         self.operators = {key: self.operators[key] for key in rest.operators}
@@ -161,19 +164,19 @@ class OperatorGraph:
         alone = query.emit is Emit.RSTREAM and [w.window.retention for w in windows] == [
             WindowRetention.FOLLOWS_SESSIONS
         ]
-        manner = OperatorVariant(alone, related)
-        held = {below for node in query.root.walk() if (node, manner) in self.shared_by_key for below in node.walk()}
-        views = [WindowView(node.window) if node in held else self._input_of(node, manner) for node in windows]
+        variant = OperatorVariant(alone, related)
+        held = {below for node in query.root.walk() if (node, variant) in self.shared_by_key for below in node.walk()}
+        views = [WindowView(node.window) if node in held else self._input_of(node, variant) for node in windows]
         for view in views:
             view.watched = view.watched or (query.emit is Emit.RSTREAM and not query.periodic)
-        self._add_operators(query.root, manner)
-        return (SnapshotEmitter if query.emit is Emit.RSTREAM else ChangeEmitter)(query, views, manner)
+        self._add_operators(query.root, variant)
+        return (SnapshotEmitter if query.emit is Emit.RSTREAM else ChangeEmitter)(query, views, variant)
 
-    def _input_of(self, node: Windowed, manner: OperatorVariant) -> WindowInput:
-        if (node, manner) not in self.window_inputs:
-            self.window_inputs[node, manner] = self._new_input(node, manner)
-            self._add_inner_queries(self.window_inputs[node, manner])
-        return self.window_inputs[node, manner]
+    def _input_of(self, node: Windowed, variant: OperatorVariant) -> WindowInput:
+        if (node, variant) not in self.window_inputs:
+            self.window_inputs[node, variant] = self._new_input(node, variant)
+            self._add_inner_queries(self.window_inputs[node, variant])
+        return self.window_inputs[node, variant]
 
     def _add_inner_queries(self, leaf: WindowInput) -> None:
         """Add the queries whose results enter a window."""
@@ -184,26 +187,26 @@ class OperatorGraph:
                 levels = next(iter(self.plans.values())).levels_of(query)
                 self.inner[query] = [self._new_emitter(level) for _, level in levels]
 
-    def _new_input(self, node: Windowed, manner: OperatorVariant) -> WindowInput:
+    def _new_input(self, node: Windowed, variant: OperatorVariant) -> WindowInput:
         match node.window.retention:
             case WindowRetention.COUNTS_ROWS:
                 return CountedInput(node, self.boundary, self.host)
             case WindowRetention.FOLLOWS_SESSIONS:
                 leaf = SessionInput(node, self.boundary, self.host)
-                leaf.apart = manner.apart
+                leaf.apart = variant.apart
                 return leaf
             case WindowRetention.SLIDES | WindowRetention.ACCUMULATES | WindowRetention.LOOKS_BACK:
                 return TimedInput(node, self.boundary, self.host)
             case WindowRetention.REFERENCE_ONLY:
                 raise unsupported_retention(node.window)
 
-    def _add_operators(self, node: Node, manner: OperatorVariant) -> None:
+    def _add_operators(self, node: Node, variant: OperatorVariant) -> None:
         """Add an operator for a node and for all nodes below it."""
-        if isinstance(node, Windowed) or (node, manner) in self.operators or (node, manner) in self.shared_by_key:
+        if isinstance(node, Windowed) or (node, variant) in self.operators or (node, variant) in self.shared_by_key:
             return
         for child in node.children:
-            self._add_operators(child, manner)
-        self.operators[node, manner] = new_operator(node, self.host, self.purge)
+            self._add_operators(child, variant)
+        self.operators[node, variant] = new_operator(node, self.host, self.purge)
 
     @property
     def _all_inputs(self) -> Iterator[WindowInput]:
@@ -271,18 +274,18 @@ class OperatorGraph:
         self.advanced_until = max(self.advanced_until, limit)
         return found
 
-    def _emit(self, saying: Emitter, limit: int) -> EmittedRows:
-        given = self._delta(saying.query.root, saying.variant, limit)
-        return saying.advance(self._emit_limit(saying, limit), given, self.finishing)
+    def _emit(self, emitter: Emitter, limit: int) -> EmittedRows:
+        given = self._delta(emitter.query.root, emitter.variant, limit)
+        return emitter.advance(self._emit_limit(emitter, limit), given, self.finishing)
 
-    def _emit_limit(self, saying: Emitter, limit: int) -> int:
+    def _emit_limit(self, emitter: Emitter, limit: int) -> int:
         """The limit of an emitter; if sessions are numbered, the number of the last one."""
-        (first, *_) = saying.views
-        return first.number - 1 if saying.variant.apart and isinstance(first, SessionInput) else limit
+        (first, *_) = emitter.views
+        return first.number - 1 if emitter.variant.apart and isinstance(first, SessionInput) else limit
 
-    def _delta(self, node: Node, manner: OperatorVariant, limit: int) -> RelationDelta:
+    def _delta(self, node: Node, variant: OperatorVariant, limit: int) -> RelationDelta:
         """The delta of an operator, computed once for all operators that read it; an error is kept as well."""
-        key = (node, manner)
+        key = (node, variant)
         if key in self._failed:
             raise self._failed[key]
         if key not in self._deltas:
@@ -295,16 +298,16 @@ class OperatorGraph:
         return self._deltas[key]
 
     def _own_delta(self, key: OperatorKey, limit: int) -> RelationDelta:
-        node, manner = key
+        node, variant = key
         if isinstance(node, Windowed):
             return self._input_delta(self.window_inputs[key], limit)
-        inputs = [self._delta(child, manner, limit) for child in node.children]
+        inputs = [self._delta(child, variant, limit) for child in node.children]
         if isinstance(node, Join | Group):
             inputs = [
                 without_expiry(turn) if can_outlive_expiry(child) else turn
                 for child, turn in _children_with_inputs(node, inputs)
             ]
-        return self.operators[key].advance(self._session_limit(node) if manner.apart else limit, inputs)
+        return self.operators[key].advance(self._session_limit(node) if variant.apart else limit, inputs)
 
     def _shared_deltas(self, family: SharedJoin | SharedDistinct, limit: int) -> dict[OperatorKey, RelationDelta]:
         given = [self._input_delta(leaf, limit) for leaf in family.inputs]
@@ -327,20 +330,20 @@ class OperatorGraph:
                 query = inlet.source.query
                 if query not in self._inner_tables:
                     self._inner_tables[query] = self._inner_results(query, limit)
-                told = self._inner_tables[query]
-                times = np.array(told.column(told.num_columns - 1).to_numpy(), np.int64)
+                results = self._inner_tables[query]
+                times = np.array(results.column(results.num_columns - 1).to_numpy(), np.int64)
                 names = [column.name for column in inlet.source.columns]
-                rows = told.select(range(len(names))).rename_columns(names)
+                rows = results.select(range(len(names))).rename_columns(names)
                 order = np.arange(self._order, self._order + len(times), dtype=np.int64)
                 self._order += len(times)
                 leaf.enter_results(inlet, WaitingItems(rows, times, order, times + self.boundary.shift))
 
     def _inner_results(self, query: Query, limit: int) -> pa.Table:
         tables = []
-        for saying in self.inner[query]:
-            told = self._emit(saying, limit)
-            at = told.ends if saying.variant.apart else told.at
-            tables.append(told.rows.table.append_column("#at", pa.array(at)))
+        for emitter in self.inner[query]:
+            emitted = self._emit(emitter, limit)
+            at = emitted.ends if emitter.variant.apart else emitted.at
+            tables.append(emitted.rows.table.append_column("#at", pa.array(at)))
         whole = pa.concat_tables(tables)
         order = np.argsort(whole.column("#at").to_numpy(), kind="stable")
         return whole.take(pa.array(order)).combine_chunks()
@@ -348,13 +351,13 @@ class OperatorGraph:
     @property
     def _stateful(self) -> list[WindowInput | Operator | Emitter | SharedJoin | SharedDistinct]:
         """All objects with state, in an order that does not depend on the order of registration."""
-        sayings = [saying for levels in self.emitters.values() for _, saying in levels]
-        inner = [saying for several in self.inner.values() for saying in several]
-        return [*self._all_inputs, *self.operators.values(), *self.shared_operators, *sayings, *inner]
+        emitters = [emitter for levels in self.emitters.values() for _, emitter in levels]
+        inner = [emitter for several in self.inner.values() for emitter in several]
+        return [*self._all_inputs, *self.operators.values(), *self.shared_operators, *emitters, *inner]
 
     def state(self) -> Tree:
         return {
-            "kin": [[list(astuple(place)) for place in kin] for kin in self.kin],
+            "kin": [[list(astuple(place)) for place in places] for places in self.shared_places],
             "joined": self.joined_while_running,
             "broken": {name: [problem.message, problem.fix] for name, problem in self.broken.items()},
             "parts": [each.state() for each in self._stateful],
@@ -363,7 +366,7 @@ class OperatorGraph:
         }
 
     def restore(self, state: Tree) -> None:
-        self.build([tuple(OperatorPlace(*place) for place in kin) for kin in state["kin"]])
+        self.build([tuple(OperatorPlace(*place) for place in places) for places in state["kin"]])
         for each, saved in zip(self._stateful, state["parts"], strict=True):
             each.restore(saved)
         self.advanced_until, self._order, self.joined_while_running = state["passed"], state["order"], state["joined"]

@@ -74,7 +74,7 @@ class RowEngine:
     def shared_operators(self) -> list[tuple[Mapping[str, RowPlan], SharedOperators]]:
         """The shared operators, with the plans of the queries that they serve."""
         parts = [part for part, _ in self._graphs() if isinstance(part, OperatorGraph)]
-        return [(p.plans, kin) for p in parts for kin in (p.kin if p.built else shared_operators(p.plans))]
+        return [(p.plans, each) for p in parts for each in (p.shared_places if p.built else shared_operators(p.plans))]
 
     def _graphs(self) -> list[tuple[OperatorGraph | FrameQuery, pa.DataType]]:
         return list({id(part): (part, self._instants[name]) for name, part in self.parts.items()}.values())

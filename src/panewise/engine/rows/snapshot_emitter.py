@@ -11,17 +11,16 @@ from panewise.algebra import Except, Query, Union
 from panewise.core.time import ceil_to_grid, grid_between
 from panewise.engine.rows.emitter import EmittedRows, Emitter
 from panewise.engine.rows.inputs.timed import WindowView
-from panewise.engine.rows.operators.base import order_count, schema_of
+from panewise.engine.rows.operators.base import OperatorVariant, order_count, schema_of
 from panewise.engine.rows.spans import EMPTY, NO_EXPIRY, OPEN, RelationDelta, Spans, empty_spans, with_ends
-from panewise.engine.rows.variants import OperatorVariant
 from panewise.engine.state.snapshot import Tree
 
 
 class SnapshotEmitter(Emitter):
-    """The whole relation, at every instant at which the query reports."""
+    """Emits the whole relation at every instant at which the query reports."""
 
-    def __init__(self, query: Query, views: Sequence[WindowView], manner: OperatorVariant) -> None:
-        super().__init__(query, views, manner)
+    def __init__(self, query: Query, views: Sequence[WindowView], variant: OperatorVariant) -> None:
+        super().__init__(query, views, variant)
         self.rows = empty_spans(schema_of(query.root), order_count(query.root))
         self.advanced_until = -OPEN
 
@@ -48,13 +47,11 @@ class SnapshotEmitter(Emitter):
         at = moments[np.repeat(low, sizes) + offsets]
         order = np.lexsort((rows.order[places], rows.time[places], at))
         places, at = places[order], at[order]
-        said = rows.at(places)
-        alive = rows.leave > limit + 1
-        self.rows = rows.where(alive)
+        self.rows = rows.where(rows.leave > limit + 1)
         self.session_ends = self.session_ends[self.session_ends > limit]
         self.advanced_until = max(self.advanced_until, limit)
         starts, ends = self._bounds(at)
-        return EmittedRows(said, at, np.ones(len(at), np.int64), starts, ends)
+        return EmittedRows(rows.at(places), at, np.ones(len(at), np.int64), starts, ends)
 
     def _last_report_instants(self) -> list[int]:
         """For each window view, the instant at which it reports the last change."""
@@ -65,8 +62,8 @@ class SnapshotEmitter(Emitter):
     def _report_instants(self, first: Int64Array, last: Int64Array, limit: int) -> Int64Array:
         """All instants of the query at which any of these rows is present."""
         if not self.periodic_views:
-            heard = np.unique(np.concatenate([EMPTY, *(view.changed_at for view in self.views)]))
-            return heard[heard <= limit]
+            changes = np.unique(np.concatenate([EMPTY, *(view.changed_at for view in self.views)]))
+            return changes[changes <= limit]
         found = [self.session_ends[self.session_ends <= limit]]
         lasts = self._last_report_instants() if self.outlasts_changes else [limit] * len(self.periodic_views)
         for view, until in zip(self.periodic_views, lasts, strict=True):

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from panewise.aggregate import Int64Array, StateWords, concat_states, runs, states_at
+from panewise.aggregate import Int64Array, StateArrays, StateWords, concat_states, runs, states_at
 from panewise.algebra import Project
 from panewise.algebra.result_columns import free_name
 from panewise.core.errors import BindProblem
@@ -23,7 +24,7 @@ from panewise.engine.keys import Keys
 from panewise.engine.panes.grouping import GroupEncoder, arrays_of
 from panewise.engine.panes.time_family import TimeFamily
 from panewise.engine.pool import RegisteredQuery
-from panewise.engine.state.plain_states import from_plain, to_plain
+from panewise.engine.state.codec import from_text, to_text
 from panewise.plan import PanePlan
 from panewise.stores.pane import Pane
 
@@ -84,7 +85,7 @@ class PaneLogFormat:
         self.types = grouping.keys.types
         #: The keys under the names by which the query selects them; other columns are renamed if they have these names.
         self.keys = _key_names(plan)
-        empty = [to_plain(column, column.identity(0)) for column in self._columns]
+        empty = [_to_plain(column, column.identity(0)) for column in self._columns]
         #: How many arrays each column of states takes.
         self._widths = [len(arrays) for arrays in empty]
         words = {
@@ -106,7 +107,7 @@ class PaneLogFormat:
         codes = np.concatenate([pane.codes for pane in panes])
         columns = [*(pa.array(b).cast(self._instants) for b in bounds), *keys.take(codes)]
         for number, column in enumerate(self._columns):
-            columns += to_plain(column, concat_states([pane.states[number] for pane in panes]))
+            columns += _to_plain(column, concat_states([pane.states[number] for pane in panes]))
         return pa.table(columns, schema=self.schema)
 
     def read(self, table: pa.Table) -> tuple[list[pa.Array], list[Pane]]:
@@ -120,7 +121,7 @@ class PaneLogFormat:
         stored = iter(arrays[first:])
         states: list[StateWords] = []
         for column, width in zip(self._columns, self._widths, strict=True):
-            states.append(states_at(from_plain(column, list(islice(stored, width))), order))
+            states.append(states_at(_from_plain(column, list(islice(stored, width))), order))
         panes = []
         for low, high in zip(*runs(turns), strict=True):
             where = slice(int(low), int(high))
@@ -163,3 +164,59 @@ def _key_names(plan: PanePlan) -> list[str]:
     for key in plan.group.keys:
         names.append(free_name(selected.get(key) or key.rpartition(".")[2], names))
     return names
+
+
+#: Types that Spark does not support, and the types that replace them.
+_PLAIN = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.int64(),
+    pa.large_string(): pa.string(),
+    pa.large_binary(): pa.binary(),
+}
+
+
+def _to_plain(column: StateArrays, words: StateWords) -> list[pa.Array]:
+    """The states of one column, one array a word, or as many as the column writes; objects are text."""
+    written = column.write(words)
+    arrays = [_array(word) for word in words] if written is None else written
+    return [array.cast(_plain_type(array.type)) for array in arrays]
+
+
+def _from_plain(column: StateArrays, arrays: Sequence[pa.Array]) -> StateWords:
+    """What `_to_plain` wrote."""
+    nothing = column.identity(0)
+    written = column.write(nothing)
+    if written is not None:
+        return column.read([array.cast(like.type) for array, like in zip(arrays, written, strict=True)])
+    return tuple(_word(array, like) for array, like in zip(arrays, nothing, strict=True))
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(_plain_type(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, _plain_type(field.type)) for field in kind])
+    return _PLAIN.get(kind, kind)
+
+
+def _array(word: Any) -> pa.Array:
+    if word.dtype.hasobject:
+        return pa.array([to_text(state) for state in word], pa.string())
+    if word.ndim > 1:
+        offsets = np.arange(len(word) + 1, dtype=np.int32) * word.shape[1]
+        return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.ascontiguousarray(word).ravel()))
+    return pa.array(word.view(np.int64) if word.dtype == np.uint64 else word)
+
+
+def _word(array: pa.Array, like: Any) -> Any:
+    if like.dtype.hasobject:
+        out = np.empty(len(array), object)
+        out[:] = [from_text(text) for text in array.to_pylist()]
+        return out
+    if like.ndim > 1:
+        # Copied, because states are written in place and Arrow's memory is not ours.
+        return np.array(array.flatten().to_numpy(zero_copy_only=False), like.dtype).reshape(len(array), *like.shape[1:])
+    found = array.to_numpy(zero_copy_only=False)
+    return found.view(np.uint64) if like.dtype == np.uint64 else found.astype(like.dtype)

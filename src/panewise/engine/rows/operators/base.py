@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,20 @@ from panewise.engine.row_steps import apply_steps
 from panewise.engine.rows.spans import NO_EXPIRY, RelationDelta, Spans
 from panewise.engine.state.snapshot import Tree
 from panewise.window import WindowRetention
+
+
+@dataclass(frozen=True)
+class OperatorVariant:
+    """How the windows of a query are kept; queries share equal operators only if these are of the same variant."""
+
+    #: Every session has an instant of its own.
+    apart: bool = False
+    #: For shared operators: after how many others the query joined them while they ran; None for operators of its own.
+    since: int | None = None
+
+
+#: A node and its variant; other queries may use another variant of the same node.
+OperatorKey = tuple[Node, OperatorVariant]
 
 
 class Operator(ABC):

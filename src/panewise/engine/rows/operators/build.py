@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from panewise.algebra import Distinct, Except, Group, Host, Join, Node, Project, Select, Union
 from panewise.core.time import Boundary
 from panewise.engine.purge import Purge
-from panewise.engine.rows.operators.base import Operator, RowwiseOperator, UnionOperator
+from panewise.engine.rows.operators.base import Operator, OperatorKey, RowwiseOperator, UnionOperator
 from panewise.engine.rows.operators.distinct import DistinctOperator, ExceptOperator
 from panewise.engine.rows.operators.group import GroupOperator
 from panewise.engine.rows.operators.join import JoinOperator
 from panewise.engine.rows.operators.shared_distinct import SharedDistinct
 from panewise.engine.rows.operators.shared_join import SharedJoin
-from panewise.engine.rows.variants import OperatorKey
 
 
 def new_shared_operator(

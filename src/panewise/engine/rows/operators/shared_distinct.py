@@ -15,11 +15,10 @@ import numpy as np
 from panewise.algebra import Distinct, Host, Node, Project, Select, Windowed
 from panewise.core.time import Boundary
 from panewise.engine.rows.inputs.timed import WindowInput, expiry_instants
-from panewise.engine.rows.operators.base import RowwiseOperator
+from panewise.engine.rows.operators.base import OperatorKey, RowwiseOperator
 from panewise.engine.rows.operators.distinct import DistinctOperator
 from panewise.engine.rows.shared_items import shared_input
 from panewise.engine.rows.spans import OPEN, RelationDelta, Spans
-from panewise.engine.rows.variants import OperatorKey
 from panewise.engine.state.snapshot import Tree
 from panewise.window import Sliding
 

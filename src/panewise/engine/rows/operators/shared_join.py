@@ -16,11 +16,10 @@ from panewise.algebra import Host, Join, Node, Windowed
 from panewise.core.time import Boundary
 from panewise.engine.purge import Purge
 from panewise.engine.rows.inputs.timed import WindowInput, expiry_instants, lifetimes
-from panewise.engine.rows.operators.base import schema_of
+from panewise.engine.rows.operators.base import OperatorKey, schema_of
 from panewise.engine.rows.operators.join import JoinOperator
 from panewise.engine.rows.shared_items import SharedInput, shared_input
 from panewise.engine.rows.spans import RelationDelta, Spans, empty_spans
-from panewise.engine.rows.variants import OperatorKey
 from panewise.engine.state.snapshot import Tree
 from panewise.window import LogicalWindow
 
@@ -98,9 +97,9 @@ class SharedJoinMember:
     """One of the joins: the pairs that are in its windows."""
 
     def __init__(self, key: OperatorKey, boundary: Boundary) -> None:
-        node, manner = key
+        node, variant = key
         self.boundary = boundary
-        self.since = manner.kin or 0
+        self.since = variant.since or 0
         self.windows = [LogicalWindow.of(side.window) for side in _windows(node)]
         self.schema = schema_of(node)
         #: Pairs that have been found and are not in the windows yet.
