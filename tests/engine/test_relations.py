@@ -55,7 +55,7 @@ def test_a_batch_that_fails_is_not_taken_by_anybody() -> None:
 
 
 def test_first_and_last_need_the_order_of_one_stream() -> None:
-    with pytest.raises(pw.PanewiseError, match="FIRST and LAST need rows in the order of one stream"):
+    with pytest.raises(pw.PanewiseError, match="LAST needs rows in the order of one stream"):
         pool("SELECT A.k, LAST(B.v) AS l FROM S [RANGE 4] A, T [RANGE 4] B WHERE A.k = B.k GROUP BY A.k")
 
 

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panewise.aggregate import AGGREGATES, Aggregate, Invertible, Quantile, Sum, pairs
+from panewise.aggregate import AGGREGATES, Aggregate, Invertible, Quantile, Sum
 from panewise.core.errors import AggregateProblem
 from panewise.core.values import to_arrow
 
@@ -283,7 +283,7 @@ def test_sliding_float_sums_stay_near_fsum(items: list[float], width: int) -> No
     largest = Fraction(0)
     for n, item in enumerate(items * 3):
         state = total.combine(state, total.lift(item))
-        largest = max(largest, abs(Fraction(pairs.value(state[1]))), abs(Fraction(item)))
+        largest = max(largest, abs(Fraction(state[1].value)), abs(Fraction(item)))
         if n >= width:
             state = total.invert(state, total.lift((items * 3)[n - width]))
         window = (items * 3)[max(0, n - width + 1) : n + 1]

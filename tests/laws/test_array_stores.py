@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from panewise import kernels
 from panewise.aggregate import Aggregate, Count, Int64Array, Items, Max, Quantile, StateArrays, StateWords, Sum
+from panewise.aggregate.quantile import quantile_ranks, shares_of
 from panewise.core.errors import AggregateProblem, PlanProblem
 from panewise.core.values import normalize_float, to_arrow
 from panewise.kernels import compiled, intervals, quantiles
 from panewise.stores import BaseIntervals
 from panewise.stores.arrays import ARRAY_STORES, ArrayStore, BaseArrays, LandmarkArrays, QuantileArrays, RunningArrays
-from panewise.stores.arrays.quantiles import ranks, shares_of
 
 from .test_aggregates import VARIANTS, alike
 from .test_stores import VALUES
@@ -288,14 +288,14 @@ def test_quantiles_of_long_windows_whatever_the_stream(stream: str) -> None:
 
 def test_ranks_are_exact() -> None:
     """0.29 of 100 is 29, and no product passes a long."""
-    assert ranks(longs([100, 3, 0]), *shares_of(Fraction("0.29"))).tolist() == [29, 1, 1]
+    assert quantile_ranks(longs([100, 3, 0]), *shares_of(Fraction("0.29"))).tolist() == [29, 1, 1]
     third = Fraction(10**17, 3 * 10**17 + 1)
-    assert ranks(longs([3, 3 * 10**17 + 1]), *shares_of([third, third])).tolist() == [1, 10**17]
+    assert quantile_ranks(longs([3, 3 * 10**17 + 1]), *shares_of([third, third])).tolist() == [1, 10**17]
     large = Fraction(2**31 - 2, 2**31 - 1)
-    assert ranks(longs([2**40]), *shares_of(large)).tolist() == [2**40 * (2**31 - 2) // (2**31 - 1)]
-    assert ranks(longs([7, 7]), *shares_of((longs([1, 1]), longs([2, 7])))).tolist() == [3, 1]
+    assert quantile_ranks(longs([2**40]), *shares_of(large)).tolist() == [2**40 * (2**31 - 2) // (2**31 - 1)]
+    assert quantile_ranks(longs([7, 7]), *shares_of((longs([1, 1]), longs([2, 7])))).tolist() == [3, 1]
     tiny = Fraction(1, 10**30)
-    assert ranks(longs([7]), *shares_of(tiny)).tolist() == [1]
+    assert quantile_ranks(longs([7]), *shares_of(tiny)).tolist() == [1]
     for share in (Fraction(0), Fraction(101, 100)):
         with pytest.raises(AggregateProblem, match="outside"):
             shares_of(share)

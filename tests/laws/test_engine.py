@@ -22,7 +22,7 @@ from pyarrow import feather
 import panewise as pw
 from panewise import kernels
 from panewise.aggregate import Int64Array, Items, Max, StateWords, Sum
-from panewise.aggregate.states.numbering import IntegerCodes
+from panewise.aggregate.dictionary import IntegerCodes
 from panewise.core.errors import BindProblem
 from panewise.engine import keys
 from panewise.engine.panes import grouping, open_panes

@@ -11,9 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
-from panewise.aggregate import AgedCount, AgedSum, LevelView, Recurring
-from panewise.aggregate.states import occurrences
-from panewise.aggregate.states.base import Items
+from panewise.aggregate import AgedCount, AgedSum, Items, LevelView, Recurring, occurrences
 from panewise.core.errors import PanewiseError
 
 from .strategies import BOUNDARIES
@@ -169,7 +167,7 @@ def test_every_position_of_a_window_lies_in_one_tier(at: int, text: str, data: s
 
 @pytest.mark.parametrize("call", ["RECURRING(v)", "RECURRING_COUNTS(v)"])
 def test_values_that_are_gone_are_forgotten(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lexicon most of whose values no window holds is followed by another; answers do not change."""
+    """A dictionary most of whose values no window holds is followed by another; answers do not change."""
     monkeypatch.setattr(occurrences, "SMALL_DICTIONARY", 16)
     rows = [(t, "a", t // 3 * 10 + n, None, None) for t in range(240) for n in (0, 0, 1, t % 4)]
     cql = f"SELECT {call} AS r FROM S [RANGES 12, 6, 3 SLIDES 3, 2, 1]"
@@ -180,9 +178,9 @@ def test_values_that_are_gone_are_forgotten(call: str, monkeypatch: pytest.Monke
     (family,) = engine._families.values()
     column = family.columns[1]
     assert isinstance(column, occurrences.OccurrenceStates)
-    lexicon = column.lexicon
-    assert lexicon.generation > 0
-    assert len(lexicon) < len({row[2] for row in rows}) / 2
+    dictionary = column.dictionary
+    assert dictionary.generation > 0
+    assert len(dictionary) < len({row[2] for row in rows}) / 2
 
 
 def test_few_values_of_many_are_listed_and_meet_marked_ones() -> None:
@@ -201,7 +199,7 @@ def test_few_values_of_many_are_listed_and_meet_marked_ones() -> None:
 def test_states_travel_as_values() -> None:
     """Codes mean nothing elsewhere: what one process writes another reads, whatever it has numbered before."""
     here, there = Recurring(pa.string()).state_arrays(), Recurring(pa.string()).state_arrays()
-    there.lexicon.encode(pa.array(["z", "b"]))
+    there.dictionary.encode(pa.array(["z", "b"]))
     numbers = pa.array([0, 0, 1]).to_numpy()
     words = here.gather(numbers, Items((pa.array(["b", "a", "é"]),), numbers, numbers), 3)
     assert there.lower(there.read(here.write(words))).to_pylist() == [["a", "b"], ["é"], []]

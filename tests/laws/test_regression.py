@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from panewise import kernels
 from panewise.aggregate import Items, RegrIntercept, RegrR2, RegrSlope, StateWords, put, states_at
-from panewise.aggregate.states.regression import AnchoredLineStates, FloatLineStates, IntegerLineStates
+from panewise.aggregate.lines import AnchoredLineStates, FloatLineStates, IntegerLineStates
 from panewise.kernels import regression_float as moments
 from panewise.kernels import regression_int as powers
 

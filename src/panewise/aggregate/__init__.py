@@ -1,13 +1,12 @@
-"""Every aggregate, one concept a file. `AGGREGATES` maps SQL names to them."""
+"""Every aggregate, one file each with its states in arrays. `AGGREGATES` maps SQL names to them."""
 
 from panewise.aggregate.aged import AgedAvg, AgedCount, AgedSum
-from panewise.aggregate.average import Avg
-from panewise.aggregate.base import AGGREGATES, Aggregate, Invertible, Laws
-from panewise.aggregate.count import Count, CountAll
+from panewise.aggregate.base import AGGREGATES, Aggregate, Fold, Invertible, Laws, ObjectStates
+from panewise.aggregate.count import Count, CountAll, CountStates
 from panewise.aggregate.count_distinct import CountDistinct
 from panewise.aggregate.first_last import First, Last
 from panewise.aggregate.min_max import Max, Min
-from panewise.aggregate.positional import Positional
+from panewise.aggregate.positional import LevelView, Positional, PositionalStates
 from panewise.aggregate.quantile import Median, Quantile
 from panewise.aggregate.recurring import Recurring, RecurringCounts
 from panewise.aggregate.regression import RegrForecast, RegrIntercept, RegrR2, RegrSlope
@@ -16,7 +15,7 @@ from panewise.aggregate.states import (
     FusedOperation,
     Int64Array,
     Items,
-    ObjectStates,
+    RankedValues,
     StateArrays,
     StateWords,
     bytes_of,
@@ -25,9 +24,8 @@ from panewise.aggregate.states import (
     runs,
     states_at,
 )
-from panewise.aggregate.sum import Sum
+from panewise.aggregate.sum import Avg, Sum
 from panewise.aggregate.variance import StddevPop, StddevSamp, VarPop, VarSamp
-from panewise.aggregate.view import LevelView
 
 __all__ = [
     "AGGREGATES",
@@ -40,7 +38,9 @@ __all__ = [
     "Count",
     "CountAll",
     "CountDistinct",
+    "CountStates",
     "First",
+    "Fold",
     "FusedOperation",
     "Int64Array",
     "Invertible",
@@ -53,7 +53,9 @@ __all__ = [
     "Min",
     "ObjectStates",
     "Positional",
+    "PositionalStates",
     "Quantile",
+    "RankedValues",
     "Recurring",
     "RecurringCounts",
     "RegrForecast",

@@ -1,4 +1,4 @@
-"""AGED_SUM, AGED_AVG and AGED_COUNT: what lies further back counts less.
+"""AGED_SUM, AGED_AVG and AGED_COUNT: older items count less.
 
 Paper: "Multi-granular windows" section IV.A, a weight for each level; and decay with age across granules.
 """
@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 
+from panewise import kernels
 from panewise.aggregate.base import Invertible, Laws, numeric_type
-from panewise.aggregate.positional import Positional
-from panewise.aggregate.states.aged import AgedAvgStates, AgedCountStates, AgedSumStates
-from panewise.aggregate.sum import nearest_double
-from panewise.aggregate.view import LevelView
+from panewise.aggregate.positional import LevelView, Positional, PositionalStates, TierStates
+from panewise.aggregate.states import Int64Array, Items, StateWords, put, states_at
+from panewise.aggregate.sum import float_totals, nearest_double
 from panewise.core.errors import AggregateProblem, TimeProblem
 from panewise.core.time import Domain, Duration
 
@@ -28,10 +29,10 @@ State = tuple[int, Fraction, int, int, int]
 
 @dataclass(frozen=True)
 class Weighting:
-    """How much items count, by tier or by age: halved with each tier unless said otherwise.
+    """How much items count, by tier or by age; by default the weight is halved with each tier.
 
-    weights: one for each level, finest first. half_life: the age that halves a weight, as written; it is known in
-    ticks once the time of the stream is. power: of 1 + age, counted in slides of the finest level.
+    weights: one for each level, finest first. half_life: the age that halves a weight, as written; its ticks
+    depend on the time of the stream. power: of 1 + age, where age is counted in slides of the finest level.
     """
 
     weights: tuple[float, ...] = ()
@@ -40,11 +41,11 @@ class Weighting:
 
     @property
     def by_age(self) -> bool:
-        """Whether granules of one tier weigh differently."""
+        """Whether granules of one tier have different weights."""
         return self.half_life is not None or self.power is not None
 
     def weight(self, view: LevelView, tier: int, age: int) -> float:
-        """What an item weighs in a tier, in a granule of some age."""
+        """The weight of an item in a tier, in a granule of some age."""
         if self.half_life is not None:
             return math.exp2(-age / self.half_life.ticks(view.domain))
         if self.power is not None:
@@ -52,7 +53,7 @@ class Weighting:
         return self.weights[tier] if self.weights else 2.0**-tier
 
     def check(self, name: str, levels: int, domain: Domain) -> None:
-        """Refuse a window that these weights do not fit."""
+        """Refuse a window to which these weights do not fit."""
         if self.weights and len(self.weights) != levels:
             count = f"{len(self.weights)} weight{'s' * (len(self.weights) > 1)}"
             raise AggregateProblem(
@@ -69,7 +70,7 @@ class Weighting:
 
 
 def parse_weights(name: str, given: Sequence[str]) -> Weighting:
-    """Weights as written: none, one a level, or the name of a decay and its parameter."""
+    """The weights of a call: none, one for each level, or the name of a decay and its parameter."""
     kind = given[0].upper() if given else ""
     if kind not in ("EXPONENTIAL", "POLYNOMIAL"):
         return Weighting(tuple(_number(name, "weight", text) for text in given))
@@ -98,10 +99,10 @@ def _number(name: str, what: str, text: str) -> float:
 
 
 class Aged(Positional[State], Invertible[State]):
-    """Base of the three. O(1) a pane with weights by level; with decay every pane is weighed at every instant.
+    """Base of the three. With weights by level O(1) for each pane; with decay every pane is weighed at every instant.
 
-    An item that weighs nothing leaves no trace, also if it is infinite. Answers are doubles, within a few units in the
-    last place of the sum of all magnitudes.
+    An item of weight zero has no effect, also if it is infinite. Answers are doubles, within a few units in the last
+    place of the sum of all magnitudes.
     """
 
     rest: ClassVar[str | None] = "weights"
@@ -153,7 +154,8 @@ class Aged(Positional[State], Invertible[State]):
         return self._answer(count, odd if odd else nearest_double(total), float(count))
 
     @abstractmethod
-    def _answer(self, count: int, total: float, weights: float) -> float | None: ...
+    def _answer(self, count: int, total: float, weights: float) -> float | None:
+        """The answer from the number of values, their weighted sum and the sum of weights."""
 
     def text(self, arguments: Sequence[str]) -> str:
         return f"{self.names[0]}({', '.join([*arguments, *self.given])})"
@@ -175,7 +177,7 @@ class AgedSum(Aged):
 
 
 class AgedAvg(Aged):
-    """The mean of all values by weight; NULL where all weigh nothing."""
+    """The mean of all values by weight; NULL where all weights are zero."""
 
     names = ("AGED_AVG",)
 
@@ -205,3 +207,68 @@ class AgedCount(Aged):
 
     def state_arrays(self) -> AgedSumStates:
         return AgedCountStates(self.weighting)
+
+
+class AgedSumStates(PositionalStates):
+    """How many values, a compensated pair, marks of NaN and infinities, and the sum of weights.
+
+    Until tiers are combined, every weight is one. Never subtracted, as sums of floats never are.
+    """
+
+    def __init__(self, weighting: Weighting) -> None:
+        self.weighting, self.apart = weighting, weighting.by_age
+
+    def identity(self, size: int) -> StateWords:
+        return np.zeros(size, np.int64), np.zeros(size), np.zeros(size), np.zeros(size, np.uint8), np.zeros(size)
+
+    def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
+        values = items.arguments[0].cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        kernels.count(slots, into[0])
+        kernels.add_floats(slots, values, *into[1:4])
+        into[4][:] = into[0]
+
+    def combine(self, left: StateWords, right: StateWords) -> StateWords:
+        high, low = kernels.add_pairs(left[1], left[2], right[1], right[2])
+        return left[0] + right[0], high, low, left[3] | right[3], left[4] + right[4]
+
+    def combine_tiers(self, view: LevelView, tiers: Sequence[TierStates], size: int) -> StateWords:
+        found = self.identity(size)
+        for number, tier in enumerate(tiers):
+            if not self.apart:
+                found = self.combine(found, _apply_weight(tier.total(), self.weighting.weight(view, number, 0)))
+                continue
+            for end, where, words in tier.panes():
+                weight = self.weighting.weight(view, number, view.age(end, number))
+                put(found, where, self.combine(states_at(found, where), _apply_weight(words, weight)))
+        return found
+
+    def lower(self, words: StateWords) -> pa.Array:
+        return self._answers(float_totals(*words[1:4]), words[0], words[4])
+
+    def _answers(self, totals: Any, count: Int64Array, weights: Any) -> pa.Array:
+        return pa.array(totals, mask=count == 0)
+
+
+class AgedAvgStates(AgedSumStates):
+    """AGED_AVG."""
+
+    def _answers(self, totals: Any, count: Int64Array, weights: Any) -> pa.Array:
+        nothing = weights == 0
+        return pa.array(totals / np.where(nothing, 1.0, weights), mask=nothing)
+
+
+class AgedCountStates(AgedSumStates):
+    """AGED_COUNT, of values of any type."""
+
+    def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
+        kernels.count(slots, into[0])
+        into[4][:] = into[0]
+
+    def _answers(self, totals: Any, count: Int64Array, weights: Any) -> pa.Array:
+        return pa.array(weights)
+
+
+def _apply_weight(words: StateWords, weight: float) -> StateWords:
+    """States times a weight; with weight zero there are no marks either."""
+    count, high, low, odd, weights = words
+    return count, high * weight, low * weight, odd if weight else np.zeros_like(odd), weights * weight

@@ -1,24 +1,38 @@
-"""What every aggregate is: a meaning, a monoid that computes it piecewise, and the laws that monoid keeps.
+"""What every aggregate is: a meaning, a monoid that computes it piecewise, and the laws which that monoid keeps.
 
-Defining a subclass with `names` registers it: the language, the catalogue and the contract tests find it there.
+Defining a subclass with `names` registers it in `AGGREGATES`, where the language and the contract tests find it.
 """
 
 from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from enum import Enum
+from functools import reduce
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
+import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate.states import ObjectStates, StateArrays
-from panewise.aggregate.states.objects import fold_values
+from panewise.aggregate.states import Int64Array, Items, RankedValues, StateArrays, StateWords, runs
 from panewise.core.errors import AggregateProblem
 from panewise.core.schema import type_name
+from panewise.core.values import normalize_float, to_arrow, to_python
 
 S = TypeVar("S")
+
+
+class Fold(Enum):
+    """The number to which an aggregate reduces its values, where kernels and indexes know how to do that."""
+
+    COUNT = "how many values there are"
+    SUM = "their sum"
+    MEAN = "their mean"
+    LEAST = "the least of them"
+    GREATEST = "the greatest of them"
 
 
 @dataclass(frozen=True)
@@ -52,8 +66,8 @@ class Laws:
 class Aggregate(ABC, Generic[S]):
     """An aggregate bound to the types of its arguments.
 
-    Values are Python values without NULLs (`skip_nulls` says who removes them), in time order. Timestamps are ticks.
-    A value is a tuple when the aggregate takes several arguments.
+    Values are Python values in the order of time, without NULLs unless `skip_nulls` is false. Timestamps are ticks.
+    A value is a tuple if the aggregate takes several arguments.
     """
 
     #: SQL names, the first one canonical.
@@ -64,13 +78,17 @@ class Aggregate(ABC, Generic[S]):
     parameters: ClassVar[tuple[str, ...]] = ()
     #: Names of literal parameters that may follow those; they are left out from the right.
     options: ClassVar[tuple[str, ...]] = ()
-    #: The name of literal parameters of which any number may follow; they come together, as a tuple of texts.
+    #: The name of literal parameters of which any number may follow; they are given as one tuple of texts.
     rest: ClassVar[str | None] = None
-    #: Whether its last column is the time of items, which nobody writes.
+    #: Whether its last column is the time of items, which is not written in a call.
     timed: ClassVar[bool] = False
     skip_nulls: ClassVar[bool] = True
     #: Whether the answer depends on where in the window items lie: see `aggregate.positional`.
     positional: ClassVar[bool] = False
+    #: Whether the answer is the number of rows of a group, which is kept for every group anyway.
+    counts_rows: ClassVar[bool] = False
+    #: What frames that it ends, and the index for HAVING, are computed by; None if they need its states or items.
+    fold: ClassVar[Fold | None] = None
     laws: ClassVar[Laws]
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -85,7 +103,7 @@ class Aggregate(ABC, Generic[S]):
 
     @classmethod
     def variant(cls, literals: Sequence[str]) -> type[Aggregate[Any]]:
-        """The aggregate that a call with these literals means, where it is not this one."""
+        """The aggregate that a call with these literals means: this one, or another of the same name."""
         return cls
 
     @abstractmethod
@@ -112,25 +130,29 @@ class Aggregate(ABC, Generic[S]):
 
     @property
     def exact(self) -> bool:
-        """Whether states carry no rounding, so that what is taken out again leaves no trace."""
+        """Whether states are not rounded, so that a part that is taken out again leaves no trace."""
         return True
+
+    @property
+    def ranked_values(self) -> RankedValues | None:
+        """Which ranks decide the answer, where the state is a multiset of values and that is known."""
+        return None
 
     def gather(self, values: Sequence[Any]) -> S:
         """The state of many values at once."""
-        state: S = fold_values(self, values)
-        return state
+        return reduce(self.combine, map(self.lift, values), self.identity())
 
     def state_arrays(self) -> StateArrays:
         """The same states for many groups at once, in arrays."""
         return ObjectStates(self)
 
     def text(self, arguments: Sequence[str]) -> str:
-        """The call as a person writes it."""
+        """The call as text."""
         return f"{self.names[0]}({', '.join(arguments)})"
 
     @property
     def literals(self) -> tuple[Any, ...]:
-        """What its literal parameters make of it, beside its kind and types."""
+        """The literal parameters by which it differs from others of its kind and types."""
         return self._key()[2:]
 
     def _key(self) -> tuple[Any, ...]:
@@ -147,7 +169,7 @@ class Aggregate(ABC, Generic[S]):
 
 
 class Invertible(Aggregate[S]):
-    """An aggregate out of whose state a part can be taken again: `invert(combine(a, b), a) = b`.
+    """An aggregate from whose state a part can be taken out again: `invert(combine(a, b), a) = b`.
 
     Structures that subtract accept only this type, so that subtracting a maximum does not type-check.
     """
@@ -179,3 +201,97 @@ def orderable_type(aggregate: Aggregate[Any]) -> pa.DataType:
             f"{aggregate.names[0]} cannot order values of type {type_name(kind)}", fix="pick a field of it"
         )
     return kind
+
+
+class ObjectStates(StateArrays):
+    """One word with the states of any aggregate as Python objects, for aggregates that have no faster arrays.
+
+    None is the identity, so that empty groups cost nothing.
+    """
+
+    def __init__(self, aggregate: Aggregate[Any]) -> None:
+        self.aggregate = aggregate
+        self.exact = aggregate.laws.invertible and aggregate.exact
+        self.ranked_values = aggregate.ranked_values
+
+    def identity(self, size: int) -> StateWords:
+        return (np.full(size, None, object),)
+
+    def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
+        # Items are sorted by time and arrival, as ordered aggregates need them.
+        ranks = np.lexsort((items.order, items.times, slots))
+        ordered = slots[ranks]
+        columns = [to_python(a.take(pa.array(ranks))) for a in items.arguments]
+        values = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+        for start, stop in zip(*runs(ordered), strict=True):
+            into[0][ordered[start]] = self.aggregate.gather(values[start:stop])
+
+    def combine(self, left: StateWords, right: StateWords) -> StateWords:
+        return (_pairwise(self._combine_two, left[0], right[0]),)
+
+    def invert(self, whole: StateWords, part: StateWords) -> StateWords:
+        return (_pairwise(self._subtract, whole[0], part[0]),)
+
+    def lower(self, words: StateWords) -> pa.Array:
+        empty = self.aggregate.identity()
+        states = (empty if state is None else state for state in words[0])
+        return to_arrow([normalize_float(self.aggregate.lower(state)) for state in states], self.aggregate.result)
+
+    def _combine_two(self, left: Any, right: Any) -> Any:
+        if left is None or right is None:
+            return left if right is None else right
+        return self.aggregate.combine(left, right)
+
+    def _subtract(self, whole: Any, part: Any) -> Any:
+        # This is called only if `exact` is set, which implies an `Invertible` aggregate.
+        return whole if part is None else cast("Invertible[Any]", self.aggregate).invert(whole, part)
+
+
+def _pairwise(function: Any, left: Any, right: Any) -> Any:
+    out = np.empty(len(left), object)
+    for i in range(len(left)):
+        out[i] = function(left[i], right[i])
+    return out
+
+
+class PickAggregate(Aggregate[Any]):
+    """Base of the aggregates whose answer is one of the values; that value is the state.
+
+    None is the identity, since no type has a value that can be spared for it.
+    """
+
+    def identity(self) -> Any:
+        return None
+
+    def lift(self, value: Any) -> Any:
+        return value
+
+    def combine(self, left: Any, right: Any) -> Any:
+        return self.meaning([v for v in (left, right) if v is not None])
+
+    def lower(self, state: Any) -> Any:
+        return state
+
+
+class Multiset(Invertible["Counter[Any]"]):
+    """Base of the aggregates that must keep every value: how often each occurs. Space O(distinct values)."""
+
+    laws = Laws(invertible=True, bounded=False)
+
+    def identity(self) -> Counter[Any]:
+        return Counter()
+
+    def lift(self, value: Any) -> Counter[Any]:
+        return Counter([value])
+
+    def gather(self, values: Sequence[Any]) -> Counter[Any]:
+        return Counter(values)
+
+    def combine(self, left: Counter[Any], right: Counter[Any]) -> Counter[Any]:
+        return left + right
+
+    def invert(self, whole: Counter[Any], part: Counter[Any]) -> Counter[Any]:
+        return whole - part
+
+    def lower(self, state: Counter[Any]) -> Any:
+        return self.meaning(list(state.elements()))

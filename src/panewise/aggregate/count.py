@@ -1,22 +1,24 @@
-"""COUNT(*) counts tuples; COUNT(x) counts the values that are not NULL."""
+"""COUNT(*) counts rows; COUNT(x) counts the values that are not NULL."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate.base import Invertible, Laws
-from panewise.aggregate.states import StateArrays
-from panewise.aggregate.states.counts import CountStates
+from panewise import kernels
+from panewise.aggregate.base import Fold, Invertible, Laws
+from panewise.aggregate.states import FusedOperation, Int64Array, Items, StateArrays, StateWords
 
 
 class Count(Invertible[int]):
-    """Requires a group. O(1) time and space. "Consistent results" section 4.2, progressive."""
+    """Takes values of any type. O(1) time and space. "Consistent results" section 4.2, progressive."""
 
     names: ClassVar[tuple[str, ...]] = ("COUNT",)
     laws = Laws(invertible=True)
+    fold = Fold.COUNT
 
     def result_type(self) -> pa.DataType:
         return pa.int64()
@@ -44,11 +46,38 @@ class Count(Invertible[int]):
 
 
 class CountAll(Count):
-    """COUNT(*): NULLs count too, because no column is looked at."""
+    """COUNT(*) counts rows, also those with NULLs."""
 
-    names = ("COUNT(*)",)  # no function can be called by this name: the language knows the star
+    names = ("COUNT(*)",)  # no function can have this name: the language knows the star
     arity = 0
     skip_nulls = False
+    counts_rows = True
 
     def text(self, arguments: Sequence[str]) -> str:
         return self.names[0]
+
+
+class CountStates(StateArrays):
+    """One word: how many values there are."""
+
+    exact = True
+    fused = FusedOperation.ADDED
+    needs_time = False
+
+    def identity(self, size: int) -> StateWords:
+        return (np.zeros(size, np.int64),)
+
+    def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
+        kernels.count(slots, into[0])
+
+    def combine(self, left: StateWords, right: StateWords) -> StateWords:
+        return (left[0] + right[0],)
+
+    def invert(self, whole: StateWords, part: StateWords) -> StateWords:
+        return (whole[0] - part[0],)
+
+    def lower(self, words: StateWords) -> pa.Array:
+        return pa.array(words[0])
+
+    def spark_sql(self, value: str) -> list[str]:
+        return [f"COUNT({value})"]

@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from panewise.aggregate.multiset import Multiset
+from panewise.aggregate.base import Multiset
 
 
 class CountDistinct(Multiset):
-    """Holistic: remembers values with their multiplicity, so that expiry can forget them one by one."""
+    """Holistic: keeps values with their multiplicity, so that they can be taken out one by one."""
 
-    names = ("COUNT(DISTINCT)",)  # no function can be called by this name: the language knows the word
+    names = ("COUNT(DISTINCT)",)  # no function can have this name: the language knows the word
 
     def result_type(self) -> pa.DataType:
         return pa.int64()

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate.base import Laws
-from panewise.aggregate.pick import PickAggregate
-from panewise.aggregate.states import StateArrays
-from panewise.aggregate.states.pick import FirstLastStates
+from panewise import kernels
+from panewise.aggregate.base import Laws, PickAggregate
+from panewise.aggregate.ordering import fits_int64, from_longs, to_longs
+from panewise.aggregate.states import Int64Array, Items, StateArrays, StateWords
+from panewise.core.values import to_arrow, to_python
 
 
 class First(PickAggregate):
-    """Ordered: parts must be combined in time order. NULLs are skipped like everywhere else."""
+    """The oldest value. Ordered: parts must be combined in the order of time. NULLs are skipped."""
 
     names = ("FIRST", "FIRST_VALUE")
     laws = Laws(commutative=False, idempotent=True)
@@ -35,3 +37,38 @@ class Last(First):
 
     names = ("LAST", "LAST_VALUE")
     place = -1
+
+
+_LEAST = np.iinfo(np.int64).min
+
+
+class FirstLastStates(StateArrays):
+    """The value of the item with the greatest (time, arrival); for FIRST, both are negated."""
+
+    def __init__(self, kind: pa.DataType, first: bool) -> None:
+        self.kind, self.sign, self.carried = kind, -1 if first else 1, fits_int64(kind)
+
+    def identity(self, size: int) -> StateWords:
+        values = np.zeros(size, np.int64) if self.carried else np.full(size, None, object)
+        return np.full(size, _LEAST, np.int64), np.full(size, _LEAST, np.int64), values
+
+    def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
+        times, order, values = into
+        rows = np.zeros(len(times), np.int64)
+        numbers = np.arange(len(items), dtype=np.int64)
+        kernels.take_latest(slots, items.times * self.sign, items.order * self.sign, numbers, (times, order, rows))
+        found = np.flatnonzero(times > _LEAST)
+        chosen = items.arguments[0].take(pa.array(rows[found])) if len(items) else items.arguments[0]
+        if self.carried:
+            values[found] = to_longs(chosen)
+        else:
+            for place, value in zip(found, to_python(chosen), strict=True):
+                values[place] = value
+
+    def combine(self, left: StateWords, right: StateWords) -> StateWords:
+        later: Any = (right[0] > left[0]) | ((right[0] == left[0]) & (right[1] > left[1]))
+        return tuple(np.where(later, b, a) for a, b in zip(left, right, strict=True))
+
+    def lower(self, words: StateWords) -> pa.Array:
+        times, _, values = words
+        return from_longs(values, times == _LEAST, self.kind) if self.carried else to_arrow(list(values), self.kind)

@@ -1,17 +1,25 @@
-"""QUANTILE(x, phi) as the papers define it, and MEDIAN as SQL does."""
+"""QUANTILE(x, phi) as the papers define it, and MEDIAN as SQL defines it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
 from math import floor
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate.base import numeric_type, orderable_type
-from panewise.aggregate.multiset import Multiset, sort_values
+from panewise.aggregate.base import Multiset, numeric_type, orderable_type
+from panewise.aggregate.ordering import sort_values
+from panewise.aggregate.states import Int64Array, RankedValues
 from panewise.core.errors import AggregateProblem
+
+#: One share for all windows, or one for each; or numerators and denominators, which is faster for many.
+Phi: TypeAlias = Fraction | Sequence[Fraction] | tuple[Int64Array, Int64Array]
+
+#: Ranks are computed in int64 if denominators are below this, so that no product overflows.
+_SMALL = 2**31
 
 
 class Quantile(Multiset):
@@ -41,6 +49,13 @@ class Quantile(Multiset):
     def meaning(self, values: Sequence[Any]) -> Any:
         return sort_values(values)[max(floor(self.phi * len(values)), 1) - 1] if values else None
 
+    @property
+    def ranked_values(self) -> RankedValues:
+        return RankedValues(self.types[0], self._deciding_ranks)
+
+    def _deciding_ranks(self, sizes: Int64Array) -> list[Int64Array]:
+        return [quantile_ranks(sizes, *shares_of(self.phi))]
+
     def text(self, arguments: Sequence[str]) -> str:
         return f"QUANTILE({', '.join(arguments)}, {float(self.phi):g})"
 
@@ -63,3 +78,36 @@ class Median(Multiset):
         ordered = sort_values(values)
         low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
         return float(low) if low == high else float(low) / 2 + float(high) / 2
+
+    @property
+    def ranked_values(self) -> RankedValues:
+        return RankedValues(self.types[0], self._deciding_ranks)
+
+    def _deciding_ranks(self, sizes: Int64Array) -> list[Int64Array]:
+        return [(sizes + 1) // 2, sizes // 2 + 1]
+
+
+def shares_of(phi: Phi) -> tuple[Any, Any]:
+    """Numerators and denominators; Python's numbers where a long does not hold them."""
+    if isinstance(phi, tuple):
+        above, below = (np.atleast_1d(np.asarray(part)) for part in phi)
+    else:
+        given = [phi] if isinstance(phi, Fraction) else list(phi)
+        above, below = (np.array([getattr(share, part) for share in given]) for part in ("numerator", "denominator"))
+    if ((above <= 0) | (above > below)).any():
+        bad = int(np.argmax((above <= 0) | (above > below)))
+        raise AggregateProblem(
+            f"phi {above[bad]}/{below[bad]} of QUANTILE is outside (0, 1]", fix="use a fraction such as 0.95"
+        )
+    return (above, below) if below.max(initial=1) < _SMALL else (above.astype(object), below.astype(object))
+
+
+def quantile_ranks(sizes: Int64Array, above: Any, below: Any) -> Int64Array:
+    """floor(phi * N), at least one, exactly: for each of some sizes, with its own phi or one for all.
+
+    >>> quantile_ranks(np.array([100, 2]), *shares_of(Fraction("0.29"))).tolist()
+    [29, 1]
+    """
+    whole, rest = sizes // below, sizes % below
+    found: Int64Array = np.maximum(above * whole + above * rest // below, 1).astype(np.int64, copy=False)
+    return found

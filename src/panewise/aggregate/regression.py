@@ -1,6 +1,6 @@
 """REGR_SLOPE, REGR_INTERCEPT, REGR_R2 and REGR_FORECAST: the least-squares line through (x, y), by default over time.
 
-Paper: "Multi-granular windows" section IV.B. Here every item is a point; `series` has one point an instant.
+Paper: "Multi-granular windows" section IV.B. Here every item is a point; in `series` every instant is one.
 """
 
 from __future__ import annotations
@@ -11,11 +11,24 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 
 from panewise.aggregate.base import Aggregate, Invertible, Laws, numeric_type
-from panewise.aggregate.lines import Line, as_fraction, fit_line, is_finite
-from panewise.aggregate.positional import Positional
+from panewise.aggregate.lines import (
+    AnchoredLineStates,
+    FloatLineStates,
+    IntegerLineStates,
+    Line,
+    LineProperty,
+    LineRequest,
+    LineStates,
+    as_fraction,
+    fit_line,
+    is_finite,
+    is_whole,
+)
+from panewise.aggregate.positional import LevelView, Positional, PositionalStates, TierStates
 from panewise.aggregate.series import (
     DurationLiteral,
     SeriesForecast,
@@ -24,18 +37,8 @@ from panewise.aggregate.series import (
     SeriesR2,
     SeriesSlope,
 )
-from panewise.aggregate.states import StateArrays
-from panewise.aggregate.states.regression import (
-    AnchoredLineStates,
-    FloatLineStates,
-    ForecastStates,
-    IntegerLineStates,
-    LineProperty,
-    LineRequest,
-    is_whole,
-)
+from panewise.aggregate.states import Int64Array, Items, StateArrays, StateWords
 from panewise.aggregate.sum import nearest_double
-from panewise.aggregate.view import LevelView
 from panewise.core.schema import tick_size
 from panewise.core.time import UNITS, Domain
 
@@ -45,14 +48,14 @@ _NOTHING: State = (0, Fraction(0), Fraction(0), Fraction(0), Fraction(0), Fracti
 
 
 class Regression(Invertible[State]):
-    """Algebraic: the line comes from sums, all distributive, so every level of a hierarchy can share them.
+    """Algebraic: the line is computed from sums, which are distributive, so that all levels of a hierarchy share them.
 
     Values are (y, x). With one argument x is the item's time: seconds on timestamps, ticks on integers.
     """
 
     arity = 2
     laws = Laws(invertible=True)
-    #: What a call with a literal means: the same over a series.
+    #: The aggregate that a call with the name of a series means.
     series: ClassVar[type[SeriesLine]]
 
     def result_type(self) -> pa.DataType:
@@ -70,7 +73,7 @@ class Regression(Invertible[State]):
         return LineRequest(self.series.asked, self.unit, tick_size(self.types[1]))
 
     def _abscissa(self, x: Any) -> Fraction:
-        """A finite x in the unit of the answer; timestamps count what their type counts."""
+        """A finite x in the unit of the answer; a timestamp is a number of ticks of its type."""
         return as_fraction(x) * tick_size(self.types[1]) / self.unit
 
     def meaning(self, values: Sequence[tuple[Any, Any]]) -> float | None:
@@ -111,21 +114,21 @@ class Regression(Invertible[State]):
         return nearest_double(self._answer_from(found))
 
     def state_arrays(self) -> StateArrays:
-        question = self._line_request()
+        request = self._line_request()
         y, x = self.types
-        if question.asked is not LineProperty.FIT and is_whole(x):
+        if request.asked is not LineProperty.FIT and is_whole(x):
             if is_whole(y):
-                return IntegerLineStates(question)
+                return IntegerLineStates(request)
             if pa.types.is_floating(y):
-                return FloatLineStates(question)
-        # Also where a y that does not vary must be told from one that varies little.
+                return FloatLineStates(request)
+        # REGR_R2 needs these too, since it must know whether y varies at all.
         if all(is_whole(kind) or pa.types.is_floating(kind) for kind in self.types):
-            return AnchoredLineStates(y, x, question)
+            return AnchoredLineStates(y, x, request)
         return super().state_arrays()
 
     @abstractmethod
     def _answer_from(self, found: Line) -> Fraction:
-        """What is asked of a line."""
+        """The answer from a line."""
 
 
 class RegrSlope(Regression):
@@ -164,7 +167,7 @@ class RegrR2(RegrSlope):
 
 
 class RegrForecast(Positional[State], Regression):
-    """Where the line over time is some time after the window's end."""
+    """The value of the line over time, some time after the window's end."""
 
     names = ("REGR_FORECAST",)
     parameters = ("ahead",)
@@ -189,10 +192,9 @@ class RegrForecast(Positional[State], Regression):
         return found if found is None or isinstance(found, float) else nearest_double(found.value(at))
 
     def state_arrays(self) -> ForecastStates:
-        question = self._line_request()
-        return ForecastStates(
-            IntegerLineStates(question) if is_whole(self.types[0]) else FloatLineStates(question), self.ahead.ticks
-        )
+        request = self._line_request()
+        lines = IntegerLineStates(request) if is_whole(self.types[0]) else FloatLineStates(request)
+        return ForecastStates(lines, self.ahead.ticks)
 
     def _answer_from(self, found: Line) -> Fraction:
         return found.value(Fraction(self.ahead.ticks, self.unit))
@@ -202,3 +204,31 @@ class RegrForecast(Positional[State], Regression):
 
     def _key(self) -> tuple[Any, ...]:
         return (*super()._key(), self.ahead)
+
+
+class ForecastStates(PositionalStates):
+    """The states of a line; combined tiers also have the time for which the value of the line is asked."""
+
+    def __init__(self, lines: LineStates, ahead: int) -> None:
+        self.lines, self.ahead, self.exact = lines, ahead, lines.exact
+
+    def identity(self, size: int) -> StateWords:
+        return self.lines.identity(size)
+
+    def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
+        self.lines._gather(slots, items, into)
+
+    def combine(self, left: StateWords, right: StateWords) -> StateWords:
+        return self.lines.combine(left, right)
+
+    def invert(self, whole: StateWords, part: StateWords) -> StateWords:
+        return self.lines.invert(whole, part)
+
+    def combine_tiers(self, view: LevelView, tiers: Sequence[TierStates], size: int) -> StateWords:
+        words = self.identity(size)
+        for tier in tiers:
+            words = self.combine(words, tier.total())
+        return *words, np.full(size, view.front + self.ahead)
+
+    def lower(self, words: StateWords) -> pa.Array:
+        return self.lines.request.answers(self.lines.moments(words[:-1]), words[-1])

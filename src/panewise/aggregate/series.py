@@ -1,7 +1,7 @@
-"""Lines over series: one value an instant, as REGR_SLOPE(v, 'FILLED') and its like ask for.
+"""Lines over series, which have one value for each instant: REGR_SLOPE(v, 'FILLED') and its like.
 
-Paper: "Multi-granular windows" section IV.B: several items of an instant are one value, and an instant without items
-has the value of the one before it, or none.
+Paper: "Multi-granular windows" section IV.B: several items of an instant are one value, their mean, and an instant
+without items has the value of the instant before it, or none.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 
+from panewise import kernels
 from panewise.aggregate.base import Laws, numeric_type
-from panewise.aggregate.lines import Line, as_fraction, fit_line, is_finite
-from panewise.aggregate.positional import Positional
-from panewise.aggregate.states.regression import LineProperty, LineRequest
-from panewise.aggregate.states.series import SeriesStates
+from panewise.aggregate.lines import Line, LineProperty, LineRequest, as_fraction, fit_line, is_finite
+from panewise.aggregate.positional import LevelView, Positional, PositionalStates, TierStates
+from panewise.aggregate.states import Int64Array, Items, StateWords
 from panewise.aggregate.sum import nearest_double
-from panewise.aggregate.view import LevelView
 from panewise.core.errors import AggregateProblem, TimeProblem
 from panewise.core.time import UNITS, Domain, Duration
 
@@ -32,7 +32,7 @@ FORMS = ("SKIPPED", "FILLED")
 
 @dataclass(frozen=True)
 class DurationLiteral:
-    """A length of time as written after the column: a number of ticks, or on timestamps a duration with a unit."""
+    """A length of time in the call of an aggregate: a number of ticks, or on timestamps a duration with a unit."""
 
     duration: Duration
 
@@ -52,7 +52,7 @@ class DurationLiteral:
         return self.duration.ticks(self.domain)
 
     def check(self, name: str, what: str, domain: Domain) -> None:
-        """Refuse a stream whose time it does not fit."""
+        """Refuse a stream to whose time it does not fit."""
         try:
             self.duration.ticks(domain)
         except TimeProblem as problem:
@@ -60,9 +60,9 @@ class DurationLiteral:
 
 
 class SeriesLine(Positional[State]):
-    """Base of the lines over series. Items lie in steps of time; each step with items is an instant.
+    """Base of the lines over series. Time is divided into steps; each step with items is an instant.
 
-    x of an instant is the last tick of its step. Before its first item a window holds no instant; FILLED repeats the
+    x of an instant is the last tick of its step. Before its first item a window has no instant; FILLED repeats the
     newest value up to the window's end, SKIPPED leaves gaps out.
     """
 
@@ -140,7 +140,7 @@ class SeriesLine(Positional[State]):
         return left[0] + right[0], left[1] + right[1], left[2] + right[2]
 
     def lower(self, state: State) -> float | None:
-        """No line goes through one instant."""
+        """NULL, since a line needs two instants; NaN if a value is not finite."""
         return math.nan if state[2] else None
 
     def state_arrays(self) -> SeriesStates:
@@ -159,26 +159,33 @@ class SeriesLine(Positional[State]):
         return (*super()._key(), self.filled, self.step)
 
 
-# Their names stand for the lines through items, which `regression` defines next and which choose these by literals.
+# The same names are registered again by `regression`, for the lines through items. These choose a line over a series if
+# a call has literals (`variant`).
 
 
 class SeriesSlope(SeriesLine):
+    """How much the value grows with time."""
+
     names = ("REGR_SLOPE",)
     asked = LineProperty.SLOPE
 
 
 class SeriesIntercept(SeriesLine):
+    """Where the line of REGR_SLOPE meets time 0."""
+
     names = ("REGR_INTERCEPT",)
     asked = LineProperty.VALUE
 
 
 class SeriesR2(SeriesLine):
+    """How well the line fits, from 0 to 1."""
+
     names = ("REGR_R2",)
     asked = LineProperty.FIT
 
 
 class SeriesForecast(SeriesLine):
-    """Where the line is some time after the window's end."""
+    """The value of the line some time after the window's end."""
 
     names = ("REGR_FORECAST",)
     parameters = ("ahead", "series")
@@ -211,3 +218,46 @@ def _mean(values: Sequence[Any]) -> Fraction | None:
         return None
     mean = sum(map(Fraction, values), Fraction(0)) / len(values)
     return as_fraction(mean) if is_finite(mean) else None
+
+
+class SeriesStates(PositionalStates):
+    """How many items, their sum as a pair, and marks of NaN and infinities. No pane spans several instants.
+
+    Combined tiers have the moments of lines over the numbers of instants, and the time at which a value is asked for.
+    Each answer needs a pass over all panes, since the value of a pane may also fill later instants.
+    """
+
+    apart = True
+
+    def __init__(self, request: LineRequest, filled: bool, ahead: int | None) -> None:
+        self.request, self.filled, self.ahead = request, filled, ahead
+
+    def identity(self, size: int) -> StateWords:
+        return np.zeros(size, np.int64), np.zeros((size, 2)), np.zeros(size, np.uint8)
+
+    def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
+        values = items.arguments[0].cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        high, low = np.zeros((2, len(into[0])))
+        kernels.count(slots, into[0])
+        kernels.add_floats(slots, values, high, low, into[2])
+        into[1][:, 0], into[1][:, 1] = high, low
+
+    def combine(self, left: StateWords, right: StateWords) -> StateWords:
+        return left[0] + right[0], kernels.power_add(left[1], right[1]), left[2] | right[2]
+
+    def combine_tiers(self, view: LevelView, tiers: Sequence[TierStates], size: int) -> StateWords:
+        step = self.request.step.numerator
+        anchors = np.zeros(size, np.int64), np.zeros(size)
+        heads, sums = (np.zeros(size, np.int64), np.zeros(size, np.uint8), *anchors), np.zeros((size, 10))
+        newest = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros((size, 2))
+        groups = np.arange(size)
+        for tier in reversed(tiers):
+            for end, where, (counts, totals, odd) in tier.panes():
+                heads[1][where] |= odd > 0
+                kernels.line_series(groups[where], counts, totals, -(-end // step), self.filled, newest, heads, sums)
+        kernels.line_series_end(view.front // step + 1, self.filled, newest, heads, sums)
+        at = view.shift if self.ahead is None else view.front + self.ahead + view.shift
+        return *heads, sums, np.full(size, at)
+
+    def lower(self, words: StateWords) -> pa.Array:
+        return self.request.answers((words[:4], words[4]), words[5])

@@ -1,6 +1,6 @@
 """APPROX_DISTINCT and TOP_K: answers from sketches of bounded size, with a stated error.
 
-Sketches are those of Apache DataSketches; a state is one of them as bytes, so that it means the same in every process.
+Sketches are those of Apache DataSketches. A state is a sketch as bytes, so that it means the same in every process.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from heapq import nlargest
 from importlib import import_module
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate.base import Aggregate, Laws, orderable_type
-from panewise.aggregate.multiset import order_key
-from panewise.aggregate.states import StateArrays
-from panewise.aggregate.states.sketches import SketchStates
+from panewise.aggregate.base import Aggregate, Laws, ObjectStates, orderable_type
+from panewise.aggregate.ordering import order_key
+from panewise.aggregate.states import Int64Array, Items, StateArrays, StateWords, runs
 from panewise.core.errors import AggregateProblem, require_extra
-from panewise.core.values import normalize_float
+from panewise.core.values import normalize_float, to_python
 
 
 class SketchAggregate(Aggregate[bytes]):
-    """Base of both. No items are no bytes."""
+    """Base of both aggregates. The state of no items is empty."""
 
     def __init__(self, *types: pa.DataType) -> None:
         super().__init__(*types)
@@ -42,7 +42,7 @@ class SketchAggregate(Aggregate[bytes]):
 
     @abstractmethod
     def sketch_of(self, counts: Mapping[Any, int]) -> bytes:
-        """The sketch of values that occur so often."""
+        """The sketch of values, each with how often it occurs."""
 
     def state_arrays(self) -> StateArrays:
         return SketchStates(self)
@@ -51,9 +51,9 @@ class SketchAggregate(Aggregate[bytes]):
 class ApproxDistinct(SketchAggregate):
     """How many different values there are, by HyperLogLog with 2**lg_k registers of a byte. O(1) space.
 
-    The relative standard error is 1.04 / sqrt(2**lg_k), 1.6 % unless said otherwise; up to 2**lg_k / 16 values are
-    counted exactly but for one in a million. However values are split and in whichever order parts are combined, the
-    answer is the same, because it is computed from the registers alone.
+    The relative standard error is 1.04 / sqrt(2**lg_k), by default 1.6 %; up to 2**lg_k / 16 values are counted exactly
+    but for one in a million. The answer does not depend on how values are split and in which order parts are combined,
+    because it is computed from the registers alone.
     """
 
     names: ClassVar[tuple[str, ...]] = ("APPROX_DISTINCT", "APPROX_COUNT_DISTINCT")
@@ -83,7 +83,7 @@ class ApproxDistinct(SketchAggregate):
         return bytes(self._union(left, right).get_result(_sketches().HLL_8).serialize_compact())
 
     def lower(self, state: bytes) -> int:
-        # A sketch that was never combined also remembers in which order values came; combined with itself it does not.
+        # A sketch that was never combined depends on the order of values; combined with itself it does not.
         return round(self._union(state, state).get_estimate()) if state else 0
 
     def _union(self, left: bytes, right: bytes) -> Any:
@@ -103,9 +103,9 @@ class ApproxDistinct(SketchAggregate):
 class TopK(SketchAggregate):
     """The k most frequent values with how often each occurs, most frequent first, equals by value. O(1) space.
 
-    A frequent-items sketch with room for 0.75 * 2**lg_size values. While no more than that are different, counts are
-    exact. Otherwise each is at most e too large, e being 3.5 / 2**lg_size of all items (0.35 % unless said otherwise),
-    and no value that is missing occurs more often than a listed one by more than e.
+    A frequent-items sketch with room for 0.75 * 2**lg_size values. Up to so many different values, counts are exact.
+    Otherwise each is at most e too large, where e is 3.5 / 2**lg_size of all items (by default 0.35 %), and no value
+    that is missing occurs more often than a listed one by more than e.
     """
 
     names: ClassVar[tuple[str, ...]] = ("TOP_K",)
@@ -160,7 +160,7 @@ class TopK(SketchAggregate):
 
 
 def _sketches() -> Any:
-    """The library, which is loaded when a query needs it."""
+    """The library, which is imported when a query needs it."""
     return import_module("datasketches")
 
 
@@ -174,7 +174,7 @@ def _whole(name: str, what: str, given: str | int, least: int, most: int) -> int
 
 
 def _hashable(value: Any) -> int | float | str:
-    """A value as a sketch hashes it, the same in every process. It would not count an empty text."""
+    """A value as a sketch hashes it, the same in every process. An empty text becomes -1, since sketches ignore it."""
     if isinstance(value, int):
         return (value + 2**63) % 2**64 - 2**63
     return value if isinstance(value, float) else _to_text(value) or -1
@@ -188,7 +188,7 @@ def _to_text(value: Any) -> str:
 
 
 def _reader(kind: pa.DataType) -> Callable[[str], Any]:
-    """What brings a value of a type back from its text."""
+    """A function from the text of a value, as `_to_text` writes it, to the value."""
     types = pa.types
     if types.is_boolean(kind):
         return lambda text: text == "1"
@@ -199,3 +199,31 @@ def _reader(kind: pa.DataType) -> Callable[[str], Any]:
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
         return lambda text: text.encode("latin-1")
     return int if types.is_integer(kind) or types.is_temporal(kind) else str
+
+
+class SketchStates(ObjectStates):
+    """One word of sketches as bytes; None is the identity. Each value of a group is hashed once in a batch."""
+
+    def __init__(self, aggregate: SketchAggregate) -> None:
+        super().__init__(aggregate)
+        self.sketch_of = aggregate.sketch_of
+
+    def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
+        encoded = items.arguments[0].dictionary_encode()
+        values: list[Any] = to_python(encoded.dictionary)
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        pairs, counts = np.unique(slots * max(len(values), 1) + codes, return_counts=True)
+        groups, codes = np.divmod(pairs, max(len(values), 1))
+        for start, stop in zip(*runs(groups), strict=True):
+            some: Counter[Any] = Counter()
+            for code, count in zip(codes[start:stop].tolist(), counts[start:stop].tolist(), strict=True):
+                some[values[code]] += count  # 0.0 and -0.0 have two codes but are one value
+            into[0][groups[start]] = self.sketch_of(some)
+
+    def write(self, words: StateWords) -> list[pa.Array]:
+        return [pa.array(words[0], pa.large_binary())]
+
+    def read(self, arrays: Sequence[pa.Array]) -> StateWords:
+        out = np.full(len(arrays[0]), None, object)
+        out[:] = arrays[0].to_pylist()
+        return (out,)

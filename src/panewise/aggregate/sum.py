@@ -1,30 +1,84 @@
-"""SUM: exact on integers and decimals, compensated on floats."""
+"""SUM and AVG: exact on integers and decimals, compensated on floats.
+
+Paper: "Consistent results" section 4.2, progressive.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import Decimal, localcontext
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import pairs
-from panewise.aggregate.base import Invertible, Laws, numeric_type
-from panewise.aggregate.states import StateArrays
-from panewise.aggregate.states.sums import FloatSumStates, IntegerSumStates
+from panewise import kernels
+from panewise.aggregate.base import Fold, Invertible, Laws, ObjectStates, numeric_type
+from panewise.aggregate.states import FusedOperation, Int64Array, Items, StateArrays, StateWords
 from panewise.core.errors import AggregateProblem
 
-#: A count of values and their sum; the sum is an int, a Decimal or a compensated Pair.
+#: A count of values and their sum; the sum is an int, a Decimal or a Pair.
 State = tuple[int, Any]
+
+_LOW = (1 << 32) - 1
+#: If a double times this is subtracted from itself again, the lower half of the double is lost (Dekker).
+_SPLIT = 134_217_729
+#: Beyond this the product would overflow.
+_HUGE = "1e290D"
+
+
+class Pair(NamedTuple):
+    """A compensated sum of floats: `high + low` is the sum of the finite values, NaN and infinities are counted.
+
+    The error of a pair does not grow with the number of additions or subtractions, and NaN or infinity can leave again.
+    """
+
+    high: float = 0.0
+    low: float = 0.0
+    nans: int = 0
+    ups: int = 0
+    downs: int = 0
+
+    @staticmethod
+    def of(value: float) -> Pair:
+        if math.isfinite(value):
+            return Pair(value)
+        return Pair(nans=1) if math.isnan(value) else Pair(ups=1) if value > 0 else Pair(downs=1)
+
+    def plus(self, other: Pair) -> Pair:
+        finite = self._plus(other.high, other.low)
+        return Pair(*finite, self.nans + other.nans, self.ups + other.ups, self.downs + other.downs)
+
+    def minus(self, other: Pair) -> Pair:
+        finite = self._plus(-other.high, -other.low)
+        return Pair(*finite, self.nans - other.nans, self.ups - other.ups, self.downs - other.downs)
+
+    @property
+    def value(self) -> float:
+        if self.nans or (self.ups and self.downs):
+            return math.nan
+        if self.ups or self.downs:
+            return math.inf if self.ups else -math.inf
+        return self.high + self.low
+
+    def _plus(self, high: float, low: float) -> tuple[float, float]:
+        """Accurate double-double addition; an overflow stays infinite instead of turning into NaN."""
+        s, e = _two_sum(self.high, high)
+        if math.isinf(s):
+            return s, 0.0
+        t, f = _two_sum(self.low, low)
+        s, e = _two_sum(s, e + t)
+        return _two_sum(s, e + f)
 
 
 class Sum(Invertible[State]):
-    """Requires numbers. O(1) time and space. "Consistent results" section 4.2, progressive."""
+    """Requires numbers. O(1) time and space."""
 
     names: ClassVar[tuple[str, ...]] = ("SUM",)
     laws = Laws(invertible=True)
+    fold: ClassVar[Fold | None] = Fold.SUM
 
     def result_type(self) -> pa.DataType:
         kind = numeric_type(self)
@@ -42,22 +96,23 @@ class Sum(Invertible[State]):
         return float_sum(values) if self.floating else self._check_range(exact_sum(values))
 
     def identity(self) -> State:
-        return 0, pairs.Pair() if self.floating else 0
+        return 0, Pair() if self.floating else 0
 
     def lift(self, value: Any) -> State:
-        return 1, pairs.lift(value) if self.floating else value
+        return 1, Pair.of(value) if self.floating else value
 
     def combine(self, left: State, right: State) -> State:
-        return left[0] + right[0], self._add(left[1], right[1])
+        total = left[1].plus(right[1]) if self.floating else exact_sum((left[1], right[1]))
+        return left[0] + right[0], total
 
     def invert(self, whole: State, part: State) -> State:
-        rest = pairs.subtract(whole[1], part[1]) if self.floating else exact_sum((whole[1], -part[1]))
+        rest = whole[1].minus(part[1]) if self.floating else exact_sum((whole[1], -part[1]))
         return whole[0] - part[0], rest
 
     def lower(self, state: State) -> Any:
         if not state[0]:
             return None
-        return pairs.value(state[1]) if self.floating else self._check_range(state[1])
+        return state[1].value if self.floating else self._check_range(state[1])
 
     @property
     def exact(self) -> bool:
@@ -65,14 +120,11 @@ class Sum(Invertible[State]):
 
     def state_arrays(self) -> StateArrays:
         if self.floating:
-            return FloatSumStates(self)
+            return FloatSumStates()
         return IntegerSumStates(self) if is_int64(self.types[0]) else super().state_arrays()
 
-    def _add(self, left: Any, right: Any) -> Any:
-        return pairs.add(left, right) if self.floating else exact_sum((left, right))
-
     def _check_range(self, total: Any) -> Any:
-        """Sums widen to BIGINT or DECIMAL(38); past that there is no honest answer."""
+        """The sum, if it fits into BIGINT or DECIMAL(38), to which sums are widened."""
         if isinstance(total, int) and pa.types.is_integer(self.types[0]) and not -(2**63) <= total < 2**63:
             raise AggregateProblem(f"SUM overflows BIGINT with {total}", fix="cast the argument to DECIMAL(38, 0)")
         if isinstance(total, Decimal) and len(total.as_tuple().digits) > 38:
@@ -80,8 +132,158 @@ class Sum(Invertible[State]):
         return total
 
 
+class Avg(Sum):
+    """Algebraic: the sum divided by the count, from the state of SUM. Decimals have four more digits, as in Spark."""
+
+    names = ("AVG", "MEAN")
+    fold = Fold.MEAN
+
+    def result_type(self) -> pa.DataType:
+        kind = numeric_type(self)
+        return pa.decimal128(38, min(kind.scale + 4, 38)) if pa.types.is_decimal(kind) else pa.float64()
+
+    def meaning(self, values: Sequence[Any]) -> Any:
+        if not values:
+            return None
+        total = float_sum(values) if self.floating else exact_sum(values)
+        return self._divide(total, len(values))
+
+    def lower(self, state: State) -> Any:
+        count, total = state
+        return self._divide(total.value if self.floating else total, count) if count else None
+
+    def state_arrays(self) -> StateArrays:
+        if self.floating:
+            return FloatAvgStates()
+        return IntegerAvgStates(self) if is_int64(self.types[0]) else ObjectStates(self)
+
+    def _divide(self, total: Any, count: int) -> Any:
+        if not isinstance(total, Decimal):
+            return total / count
+        with localcontext(prec=200):
+            return (total / count).quantize(Decimal(1).scaleb(-self.result.scale), ROUND_HALF_UP)
+
+
+class IntegerSumStates(StateArrays):
+    """How many values, and their sum as `high * 2**32 + low`. Wrapping around 2**64 cancels out in differences."""
+
+    exact = True
+    fused = FusedOperation.ADDED
+    needs_time = False
+
+    def __init__(self, aggregate: Sum) -> None:
+        self.aggregate = aggregate
+
+    def identity(self, size: int) -> StateWords:
+        return tuple(np.zeros(size, np.int64) for _ in range(3))
+
+    def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
+        values = items.arguments[0].to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+        kernels.count(slots, into[0])
+        kernels.add_integers(slots, values, into[1], into[2])
+
+    def combine(self, left: StateWords, right: StateWords) -> StateWords:
+        return tuple(a + b for a, b in zip(left, right, strict=True))
+
+    def invert(self, whole: StateWords, part: StateWords) -> StateWords:
+        return tuple(a - b for a, b in zip(whole, part, strict=True))
+
+    def lower(self, words: StateWords) -> pa.Array:
+        count, high, low = words
+        high, low = high + (low >> 32), low & _LOW
+        fits = (high >= -(2**31)) & (high < 2**31)
+        return self._answers(count, (high << 32) | low, fits, (high, low))
+
+    def _answers(self, count: Int64Array, totals: Int64Array, fits: Any, words: StateWords) -> pa.Array:
+        for place in np.flatnonzero(~fits & (count > 0)).tolist():
+            self.aggregate.lower((1, _whole(words, place)))  # raises the error of the overflow, which has the sum
+        return pa.array(totals, mask=count == 0)
+
+    def spark_sql(self, value: str) -> list[str]:
+        whole = f"CAST({value} AS BIGINT)"
+        return [f"COUNT({value})", f"SUM(SHIFTRIGHT({whole}, 32))", f"SUM({whole} & {_LOW})"]
+
+
+class IntegerAvgStates(IntegerSumStates):
+    """AVG of integers: rounded once, as Python divides integers."""
+
+    def _answers(self, count: Int64Array, totals: Int64Array, fits: Any, words: StateWords) -> pa.Array:
+        means = totals / np.maximum(count, 1)
+        # Beyond 2**53 a double does not hold the sum, and the mean would be rounded twice.
+        for place in np.flatnonzero(~fits | (np.abs(totals) > 2**53)).tolist():
+            means[place] = _whole(words, place) / max(int(count[place]), 1)
+        return pa.array(means, mask=count == 0)
+
+
+def _whole(words: StateWords, place: int) -> int:
+    return (int(words[0][place]) << 32) + int(words[1][place])
+
+
+class FloatSumStates(StateArrays):
+    """How many values, a compensated pair, and whether there were NaN, infinity or minus infinity.
+
+    Never subtracted: after 1e300 has left, a running total has lost what was added beside it.
+    """
+
+    needs_time = False
+
+    def identity(self, size: int) -> StateWords:
+        return np.zeros(size, np.int64), np.zeros(size), np.zeros(size), np.zeros(size, np.uint8)
+
+    def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
+        values = items.arguments[0].to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+        kernels.count(slots, into[0])
+        kernels.add_floats(slots, values, *into[1:])
+
+    def combine(self, left: StateWords, right: StateWords) -> StateWords:
+        high, low = kernels.add_pairs(left[1], left[2], right[1], right[2])
+        return left[0] + right[0], high, low, left[3] | right[3]
+
+    def lower(self, words: StateWords) -> pa.Array:
+        count = words[0]
+        return pa.array(self._answers(float_totals(*words[1:]), count), mask=count == 0)
+
+    def _answers(self, totals: Any, count: Int64Array) -> Any:
+        return totals
+
+    def spark_sql(self, value: str) -> list[str]:
+        """The sums of both halves of each double, which are exact unless magnitudes differ by more than about 2**17.
+
+        NaN and the infinities are beyond any bound, as in Spark, and are only marked.
+        """
+        v, infinite = f"CAST({value} AS DOUBLE)", "DOUBLE('inf')"
+        plain = f"IF(ABS({v}) < {_HUGE}, {v}, 0D)"
+        upper = f"({_SPLIT} * {plain} - ({_SPLIT} * {plain} - {plain}))"
+        lower = f"IF(ABS({v}) < {_HUGE}, {v} - {upper}, IF(ABS({v}) < {infinite}, {v}, 0D))"
+        odd = f"CASE WHEN ISNAN({v}) THEN 1 WHEN {v} = {infinite} THEN 2 WHEN {v} = -{infinite} THEN 4 ELSE 0 END"
+        return [f"COUNT({v})", f"SUM({upper})", f"SUM({lower})", f"BIT_OR({odd})"]
+
+    def from_spark(self, found: Sequence[pa.Array]) -> StateWords:
+        count, upper, lower, odd = (array.fill_null(0).to_numpy(zero_copy_only=False) for array in found)
+        zeros = np.zeros(len(count))
+        high, low = kernels.add_pairs(upper.astype(np.float64), zeros, lower.astype(np.float64), zeros)
+        return count.astype(np.int64), high, low, odd.astype(np.uint8)
+
+
+class FloatAvgStates(FloatSumStates):
+    """AVG of floats."""
+
+    def _answers(self, totals: Any, count: Int64Array) -> Any:
+        return totals / np.maximum(count, 1)
+
+
+def float_totals(high: Any, low: Any, odd: Any) -> Any:
+    """The sums that pairs and marks of NaN (1), infinity (2) and minus infinity (4) stand for."""
+    totals = high + low + 0.0
+    if odd.any():
+        totals[odd == 2] = np.inf
+        totals[odd == 4] = -np.inf
+        totals[(odd & 1 > 0) | (odd == 6)] = np.nan
+    return totals
+
+
 def is_int64(kind: pa.DataType) -> bool:
-    """Whether values are int64 as they stand."""
+    """Whether values of a type are int64 without any conversion that could fail."""
     return bool(pa.types.is_integer(kind) and kind != pa.uint64())
 
 
@@ -105,7 +307,7 @@ def float_sum(values: Sequence[float]) -> float:
 
 
 def nearest_double(exact: Fraction) -> float:
-    """The nearest double; what is too large for one is infinite."""
+    """The nearest double; infinite if the number is too large for one."""
     try:
         return float(exact)
     except OverflowError:
@@ -114,3 +316,12 @@ def nearest_double(exact: Fraction) -> float:
 
 def _has_both_infinities(values: Sequence[float]) -> bool:
     return math.inf in values and -math.inf in values
+
+
+def _two_sum(a: float, b: float) -> tuple[float, float]:
+    """The rounded sum and its rounding error."""
+    s = a + b
+    if math.isinf(s):
+        return s, 0.0
+    shadow = s - a
+    return s, (a - (s - shadow)) + (b - shadow)

@@ -17,7 +17,7 @@ State = tuple[int, Fraction, Fraction, int]
 
 
 class VarSamp(Invertible[State]):
-    """Algebraic. Sums are exact rationals, so that taking values out again leaves no rounding error behind."""
+    """Algebraic. Sums are exact rationals, so that no rounding error is left when values are taken out again."""
 
     names: ClassVar[tuple[str, ...]] = ("VAR_SAMP", "VARIANCE", "VAR")
     laws = Laws(invertible=True)
@@ -74,7 +74,7 @@ class StddevSamp(VarSamp):
     names: ClassVar[tuple[str, ...]] = ("STDDEV_SAMP", "STDDEV", "STD")
 
     def _answer_from(self, variance: Fraction) -> float:
-        # Scaled by a power of four, because the square of a large double is not a double.
+        # The variance is scaled by a power of four, because the square of a large double does not fit into a double.
         half = (variance.numerator.bit_length() - variance.denominator.bit_length()) // 2
         return nearest_double(Fraction(math.sqrt(variance / Fraction(4) ** half)) * Fraction(2) ** half)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.aggregate import Int64Array
-from panewise.aggregate.states.numbering import IntegerCodes, ValueCodes
+from panewise.aggregate.dictionary import IntegerCodes, ValueCodes
 from panewise.engine.state.snapshot import StatePart, append_only_parts, remember_name
 
 #: With fewer groups than this, unused keys are not dropped.

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from panewise.aggregate import Int64Array
-from panewise.aggregate.states.integers import fits_int64, to_longs
+from panewise.aggregate.ordering import fits_int64, to_longs
 from panewise.core.values import to_python
 from panewise.engine.state.codec import to_text
 

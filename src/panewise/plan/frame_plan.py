@@ -5,16 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from panewise.aggregate import Avg, Count, CountAll, Max, Min, Sum
 from panewise.algebra import Filled, Framed, Group, Project, Query, Select, Source
 from panewise.algebra.tree import inputs_of
 from panewise.frame.frame import CustomFrames, DensityFrames, Frame, ReachFrames
 from panewise.plan.pane_plan import RowStep, split_row_steps
 from panewise.plan.refusal import Refusal
 from panewise.plan.row_plan import ShardKey, columns_read
-
-#: Aggregates whose frames need no more than a few numbers.
-KERNEL_AGGREGATES = (Sum, Count, CountAll, Min, Max, Avg)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +78,7 @@ class FramePlan:
     def keeps_items(self) -> bool:
         """Whether frames must keep their items until they end, since items may be in several, or come to be in one."""
         kind = self.frame.kind
-        unfollowed = isinstance(kind, ReachFrames) and not isinstance(kind.aggregate, KERNEL_AGGREGATES)
+        unfollowed = isinstance(kind, ReachFrames) and kind.aggregate.fold is None
         return self.frame.overlapping or unfollowed or isinstance(kind, DensityFrames | CustomFrames)
 
     @property

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
 
-from panewise.aggregate import First, Last
 from panewise.algebra import (
     Derived,
     Distinct,
@@ -154,9 +153,9 @@ def _refusal(node: Node) -> str | None:
             return "items may come back to a window whose extent changes"
         case Windowed(child) if any(isinstance(below, Distinct) for below in child.walk()):
             return "DISTINCT stands below a window"
-        case Group(child, calls=calls) if any(isinstance(call.aggregate, First | Last) for call in calls):
+        case Group(child, calls=calls) if ordered := [c.aggregate for c in calls if c.aggregate.laws.ordered]:
             if any(isinstance(below, Join | Union | Except | Distinct) for below in child.walk()):
-                return "FIRST and LAST need rows in the order of one stream"
+                return f"{ordered[0].names[0]} needs rows in the order of one stream"
     return None
 
 

@@ -9,11 +9,10 @@ from functools import cached_property
 
 import numpy as np
 
-from panewise.aggregate import Int64Array, Median, ObjectStates, Quantile, StateArrays, StateWords
-from panewise.aggregate.states.integers import fits_int64, from_longs, to_longs
+from panewise.aggregate import Int64Array, StateArrays, StateWords
+from panewise.aggregate.ordering import fits_int64, from_longs, to_longs
 from panewise.core.values import to_arrow, to_python
 from panewise.stores.arrays import QuantileArrays
-from panewise.stores.arrays.quantiles import ranks, shares_of
 from panewise.stores.indexes import PaneIndex, PendingPanes
 from panewise.stores.pane import Pane
 
@@ -65,26 +64,25 @@ class QuantileWindows:
 
 
 class QuantileIndex(PaneIndex):
-    """For QUANTILE and MEDIAN, whose states are multisets. A window's state is said by its middle values alone.
+    """For QUANTILE and MEDIAN, whose states are multisets. The state of a window has only the values that decide.
 
-    That is enough, since nothing is combined with it any more: the quantile of one value is that value. So what is
-    coming counts before the middle is known.
+    That is enough, since nothing is combined with it any more: the quantile of one value is that value. Therefore the
+    values of coming panes are taken into account before the deciding values are chosen.
     """
 
     name = "B-INT-QNT"
 
     def __init__(self, column: StateArrays, number: int, panes: Sequence[Pane]) -> None:
         super().__init__(column, number, panes)
-        assert isinstance(column, ObjectStates)
-        self.aggregate = column.aggregate
+        assert column.ranked_values is not None
+        self.ranked_values = column.ranked_values
         self._gone = self._stored = 0
         self._arrays: QuantileArrays | None = None
 
     @staticmethod
     def accepts(column: StateArrays) -> bool:
-        """Whether states are multisets of values that int64 carries in their order."""
-        ranked = isinstance(column, ObjectStates) and isinstance(column.aggregate, Quantile | Median)
-        return ranked and isinstance(column, ObjectStates) and fits_int64(column.aggregate.types[0])
+        """Whether states are multisets of values that int64 holds in their order, and ranks decide the answer."""
+        return column.ranked_values is not None and fits_int64(column.ranked_values.kind)
 
     @property
     def nbytes(self) -> int:
@@ -101,20 +99,14 @@ class QuantileIndex(PaneIndex):
             arrays, begins, ends, np.tile(codes, len(firsts)), *self._pending_values(coming, codes, len(firsts))
         )
         states = np.full(len(begins), None, object)
-        for middle in self._deciding_ranks(both.sizes):
-            values = to_python(from_longs(both.select(middle), both.sizes == 0, self.aggregate.types[0]))
+        for ranks in self.ranked_values.ranks(both.sizes):
+            values = to_python(from_longs(both.select(ranks), both.sizes == 0, self.ranked_values.kind))
             for place in np.flatnonzero(both.sizes).tolist():
                 states[place] = (states[place] or Counter()) + Counter([values[place]])
         return (states,)
 
     def _lookup(self, first: int, stop: int, codes: Int64Array, size: int) -> StateWords:
         return self.lookup(np.array([first]), np.array([stop]), codes, size)
-
-    def _deciding_ranks(self, sizes: Int64Array) -> list[Int64Array]:
-        """The ranks of the values that decide the answer: one for a quantile, two for a median."""
-        if isinstance(self.aggregate, Quantile):
-            return [ranks(sizes, *shares_of(self.aggregate.phi))]
-        return [(sizes + 1) // 2, sizes // 2 + 1]
 
     def _pending_values(self, coming: PendingPanes, codes: Int64Array, runs: int) -> tuple[Int64Array, Int64Array]:
         """The values of coming panes for each run and group, ascending, and where those of each begin and end."""
@@ -144,7 +136,7 @@ class QuantileIndex(PaneIndex):
     def _values(self, leaf: Pane) -> tuple[Int64Array, Int64Array]:
         """The values of a pane and the group of each."""
         counters = [state or Counter() for state in leaf.states[0][0]]
-        values = to_arrow([value for counter in counters for value in counter.elements()], self.aggregate.types[0])
+        values = to_arrow([value for counter in counters for value in counter.elements()], self.ranked_values.kind)
         return to_longs(values), np.repeat(leaf.codes, [counter.total() for counter in counters])
 
     def drop_oldest(self, count: int) -> None:

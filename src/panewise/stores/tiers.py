@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from panewise.aggregate import LevelView, StateArrays, StateWords, put, states_at
-from panewise.aggregate.states.positional import PositionalStates
+from panewise.aggregate import LevelView, PositionalStates, StateArrays, StateWords, put, states_at
 from panewise.stores.pane import Pane, merge_panes
 from panewise.stores.totals import PaneTotal, total_of
 

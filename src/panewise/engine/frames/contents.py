@@ -7,8 +7,17 @@ from collections.abc import Collection
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import CountAll, Int64Array, Items, StateArrays, StateWords, concat_states, put, runs, states_at
-from panewise.aggregate.states.counts import CountStates
+from panewise.aggregate import (
+    CountStates,
+    Int64Array,
+    Items,
+    StateArrays,
+    StateWords,
+    concat_states,
+    put,
+    runs,
+    states_at,
+)
 from panewise.algebra import Host
 from panewise.engine.frames.framer import FrameAssignment
 from panewise.engine.frames.report import FrameCells
@@ -43,7 +52,7 @@ class FrameContents:
         self.inner_keys = [key for key in self.group.keys if key not in groups]
         self.inner = Keys([types[key] for key in self.inner_keys])
         #: Presence first, then one for each aggregate; COUNT(*) is the presence.
-        self.calls = [call for call in self.group.calls if not isinstance(call.aggregate, CountAll)]
+        self.calls = [call for call in self.group.calls if not call.aggregate.counts_rows]
         self.columns: list[StateArrays] = [CountStates(), *(call.aggregate.state_arrays() for call in self.calls)]
         self.slots: Int64Array = np.zeros(0, np.int64)
         self.groups: Int64Array = np.zeros(0, np.int64)

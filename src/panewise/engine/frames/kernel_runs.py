@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from panewise import kernels
-from panewise.aggregate import Avg, Count, CountAll, Int64Array, Max, Min, Sum
+from panewise.aggregate import Fold, Int64Array
 from panewise.core.errors import SchemaProblem
 from panewise.engine.frames.registers import Registers
 from panewise.frame.frame import (
@@ -142,14 +142,13 @@ class TrendRunFinder(RunFinder):
         return RowRuns(*kernels.frame_trend(codes, numbers, at["value"], at["current"], free, direction, tolerance))
 
 
-#: The aggregates that kernels support.
-KERNEL_AGGREGATES = {
-    Sum: frame_table.SUM,
-    Count: frame_table.COUNT_ROWS,
-    CountAll: frame_table.COUNT_ROWS,
-    Min: frame_table.MINIMUM,
-    Max: frame_table.MAXIMUM,
-    Avg: frame_table.MEAN,
+#: The operation of the kernel for each fold.
+FOLD_OPERATIONS = {
+    Fold.SUM: frame_table.SUM,
+    Fold.COUNT: frame_table.COUNT_ROWS,
+    Fold.LEAST: frame_table.MINIMUM,
+    Fold.GREATEST: frame_table.MAXIMUM,
+    Fold.MEAN: frame_table.MEAN,
 }
 
 
@@ -161,6 +160,7 @@ class ReachRunFinder(RunFinder):
     def find_runs(
         self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], at: Registers, free: int
     ) -> RowRuns:
+        assert self.kind.aggregate.fold is not None, "frames of other aggregates are followed item by item"
         numbers = self._numbers(values[0]) if self.kind.argument else np.zeros(len(codes))
         slots, marks, free = kernels.frame_reach(
             codes,
@@ -170,7 +170,7 @@ class ReachRunFinder(RunFinder):
             at["count"],
             at["current"],
             free,
-            KERNEL_AGGREGATES[type(self.kind.aggregate)],
+            FOLD_OPERATIONS[self.kind.aggregate.fold],
             self.kind.limit,
             (">", ">=", "<", "<=").index(self.kind.operator),
         )
@@ -178,7 +178,7 @@ class ReachRunFinder(RunFinder):
 
     def _numbers(self, values: pa.ChunkedArray) -> Float64Array:
         """The values as numbers; COUNT needs only which of them are not NULL."""
-        if not isinstance(self.kind.aggregate, Count):
+        if self.kind.aggregate.fold is not Fold.COUNT:
             return doubles_of(values)
         return np.where(pc.is_valid(values).to_numpy(), 0.0, np.nan)
 

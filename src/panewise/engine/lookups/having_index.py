@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import nextafter
+from typing import assert_never
 
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Aggregate, Count, Int64Array, Max, Min, StateArrays, Sum
-from panewise.aggregate.states.integers import to_longs
+from panewise.aggregate import Aggregate, Fold, Int64Array, StateArrays
+from panewise.aggregate.ordering import to_longs
 from panewise.core.errors import AggregateProblem
 from panewise.filters import CISum, Filter, MaxIndex, MinIndex
 from panewise.plan.rules.narrow_having import Threshold
@@ -94,10 +95,16 @@ class HavingIndex:
 def new_filter(aggregate: Aggregate[object]) -> Filter | None:
     """An empty index for an aggregate; None if no index supports it."""
     kind = aggregate.result
-    if isinstance(aggregate, Count) or (isinstance(aggregate, Sum) and pa.types.is_integer(kind)):
-        return CISum()
-    # Hosts round a limit to the width of a narrower float before they compare, which may let more pass.
+    # Hosts round a limit to the width of a narrower float before they compare, so that more groups may pass.
     numeric = kind == pa.float64() or (pa.types.is_integer(kind) and kind != pa.uint64())
-    if isinstance(aggregate, Max) and numeric:  # Min is a subclass of Max
-        return MinIndex() if isinstance(aggregate, Min) else MaxIndex()
-    return None
+    match aggregate.fold:
+        case Fold.COUNT | Fold.SUM:
+            return CISum() if pa.types.is_integer(kind) else None
+        case Fold.GREATEST:
+            return MaxIndex() if numeric else None
+        case Fold.LEAST:
+            return MinIndex() if numeric else None
+        case Fold.MEAN | None:
+            return None
+        case unknown:
+            assert_never(unknown)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 
-from panewise.aggregate.states.base import StateArrays
+from panewise.aggregate import StateArrays
 from panewise.core.time import Boundary
 from panewise.engine.panes.sliding import ChainEvaluator
 from panewise.engine.panes.subscriptions import Subscription

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
-from panewise.aggregate import CountAll, Int64Array, Items, Min, StateArrays
-from panewise.aggregate.states.counts import CountStates
+from panewise.aggregate import CountStates, Int64Array, Items, Min, StateArrays
 from panewise.algebra import known_expiry
 from panewise.engine.intake import Arrivals
 from panewise.engine.keys import Keys
@@ -28,7 +27,7 @@ class GroupEncoder:
         self.columns: list[StateArrays] = [CountStates()]
         self.expiry_column = expiry_column(plan)
         #: The calls that have a column of their own; COUNT(*) is the presence.
-        self.stored_calls = [call for call in plan.group.calls if not isinstance(call.aggregate, CountAll)]
+        self.stored_calls = [call for call in plan.group.calls if not call.aggregate.counts_rows]
         self.columns += [call.aggregate.state_arrays() for call in self.stored_calls]
         if self.expiry_column:
             self.columns.append(Min(pa.int64()).state_arrays())

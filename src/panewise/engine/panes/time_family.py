@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.aggregate import Int64Array
-from panewise.aggregate.states.positional import PositionalStates
 from panewise.algebra import Host
 from panewise.core.time import Boundary, refuse_many_instants
 from panewise.engine.intake import Arrivals
@@ -362,7 +361,7 @@ class TimeFamily(Family):
     def tidy(self) -> None:
         super().tidy()
         for number, column in enumerate(self.columns):
-            if isinstance(column, PositionalStates) and column.oversized:
+            if column.oversized:
                 column.forget(pane.states[number] for pane in self._all_panes())
 
     def live_groups(self) -> Iterable[Int64Array]:

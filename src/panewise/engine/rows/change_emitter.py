@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from panewise.aggregate import Int64Array
-from panewise.aggregate.states.numbering import IntegerCodes
+from panewise.aggregate.dictionary import IntegerCodes
 from panewise.algebra import Emit, Query
 from panewise.core.time import ceil_to_grid
 from panewise.engine.keys import Keys

@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from panewise.aggregate.pairs import Pair
+from panewise.aggregate.sum import Pair
 
 _MAKERS: dict[str, Callable[[Any], Any]] = {
     "pair": lambda parts: Pair(*parts),

@@ -6,8 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from panewise.aggregate import Aggregate, StateArrays, Sum
-from panewise.aggregate.states.positional import PositionalStates
+from panewise.aggregate import Aggregate, StateArrays
 from panewise.algebra import Call, Query
 from panewise.core.errors import PlanProblem
 from panewise.core.schema import type_name
@@ -75,7 +74,7 @@ def _sliding_store(call: Call, rules_off: RulesOff) -> StoreChoice:
     """The total of each stair of a chain, as the engine makes it."""
     name = call.aggregate.names[0]
     columns = call.aggregate.state_arrays()
-    if isinstance(columns, PositionalStates) and columns.apart:
+    if columns.apart:
         reason = f"what {name} is made of changes with age: every pane is weighed at every instant"
         return StoreChoice("recompute", reason)
     if total_kind(columns, rules_off) is SubtractingTotal:
@@ -122,8 +121,7 @@ def is_subtractable(aggregate: Aggregate[Any]) -> bool:
     it lost to rounding beside a value of 1e300 is still missing when that value has left. Counts, and the exact
     rationals of variance and regression, lose nothing.
     """
-    rounded = isinstance(aggregate, Sum) and aggregate.floating
-    return RunningIntervals.accepts(aggregate.laws) and not rounded
+    return RunningIntervals.accepts(aggregate.laws) and aggregate.exact
 
 
 def _cheapest(aggregate: Aggregate[Any], widths: list[int], suffix: bool) -> tuple[type[Store[Any]], str]:

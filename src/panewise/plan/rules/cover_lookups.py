@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from panewise.aggregate import CountAll
+from panewise.aggregate import Aggregate
 from panewise.algebra import Project
 from panewise.core.scalar import Scalar
 from panewise.plan.pane_plan import PanePlan, RowStep
@@ -35,11 +36,11 @@ def cover_refusal(kept: PanePlan, asked: PanePlan) -> str | None:
     return None
 
 
-def state_column(kept: PanePlan, aggregate: object, arguments: tuple[str, ...]) -> int | None:
+def state_column(kept: PanePlan, aggregate: Aggregate[Any], arguments: tuple[str, ...]) -> int | None:
     """Which column of states holds an aggregate: the presence is the first, then those with a column of their own."""
-    if isinstance(aggregate, CountAll):
+    if aggregate.counts_rows:
         return 0
-    own = [call for call in kept.group.calls if not isinstance(call.aggregate, CountAll)]
+    own = [call for call in kept.group.calls if not call.aggregate.counts_rows]
     return next((n for n, c in enumerate(own, 1) if c.aggregate == aggregate and c.arguments == arguments), None)
 
 

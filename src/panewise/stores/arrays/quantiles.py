@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from panewise import kernels
 from panewise.aggregate import Int64Array, StateWords
-from panewise.core.errors import AggregateProblem, PlanProblem
+from panewise.aggregate.quantile import Phi, quantile_ranks, shares_of
+from panewise.core.errors import PlanProblem
 from panewise.stores.arrays.base import PositionStore, broadcast
 from panewise.stores.arrays.tables import capacity_for, pieces
 
-#: One share for all windows, or one for each; or numerators and denominators, which is faster for many.
-Phi: TypeAlias = Fraction | Sequence[Fraction] | tuple[Int64Array, Int64Array]
-
-#: A rank is computed in longs as long as no product of a remainder can pass them.
-_SMALL = 2**31
-
 
 class QuantileArrays(PositionStore):
-    """Requires values that int64 carries in their order (`aggregate.states.integers`). Any number of them a position.
+    """Requires values that int64 carries in their order (`aggregate.ordering`). Any number of them a position.
 
     Update O(log reach) a value; lookup O(log W) sorted runs, each searched O(log W) times at most on average; space
     O(N log reach) for N values. Groups share the runs, sorted by group and value.
@@ -87,7 +80,7 @@ class QuantileArrays(PositionStore):
         sizes = self._sizes(*asked)
         each = 1 if groups is not None else self.groups
         shares = tuple(part if len(part) == 1 else np.repeat(part, each) for part in shares_of(phi))
-        found: StateWords = kernels.quantile_select(*self._tables(), *asked, ranks(sizes, *shares))
+        found: StateWords = kernels.quantile_select(*self._tables(), *asked, quantile_ranks(sizes, *shares))
         return found
 
     def select(
@@ -177,29 +170,3 @@ def _move_to_larger(table: Int64Array, places: Int64Array, shape: tuple[int, int
     larger, levels = np.zeros(shape, np.int64), len(table)
     larger[:levels, places & (shape[1] - 1)] = table[:, places & (table.shape[1] - 1)]
     return larger
-
-
-def shares_of(phi: Phi) -> tuple[Any, Any]:
-    """Numerators and denominators; Python's numbers where a long does not hold them."""
-    if isinstance(phi, tuple):
-        above, below = (np.atleast_1d(np.asarray(part)) for part in phi)
-    else:
-        given = [phi] if isinstance(phi, Fraction) else list(phi)
-        above, below = (np.array([getattr(share, part) for share in given]) for part in ("numerator", "denominator"))
-    if ((above <= 0) | (above > below)).any():
-        bad = int(np.argmax((above <= 0) | (above > below)))
-        raise AggregateProblem(
-            f"phi {above[bad]}/{below[bad]} of QUANTILE is outside (0, 1]", fix="use a fraction such as 0.95"
-        )
-    return (above, below) if below.max(initial=1) < _SMALL else (above.astype(object), below.astype(object))
-
-
-def ranks(sizes: Int64Array, above: Any, below: Any) -> Int64Array:
-    """floor(phi * N), at least one, exactly: for each of some sizes, with its own phi or one for all.
-
-    >>> ranks(np.array([100, 2]), *shares_of(Fraction("0.29"))).tolist()
-    [29, 1]
-    """
-    whole, rest = sizes // below, sizes % below
-    found: Int64Array = np.maximum(above * whole + above * rest // below, 1).astype(np.int64, copy=False)
-    return found

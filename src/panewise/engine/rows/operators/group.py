@@ -11,9 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import CountAll, Int64Array, Items, Min, StateArrays, StateWords, runs
-from panewise.aggregate.states.base import states_at
-from panewise.aggregate.states.counts import CountStates
+from panewise.aggregate import CountStates, Int64Array, Items, Min, StateArrays, StateWords, runs, states_at
 from panewise.algebra import Group
 from panewise.engine.keys import Keys
 from panewise.engine.purge import Purge
@@ -31,7 +29,7 @@ class GroupOperator(Operator):
         self.node, self.schema, self.orders, self.purge = node, schema_of(node), order_count(node), purge
         types = {column.name: column.type for column in node.child.columns}
         self.keys = Keys([types[key] for key in node.keys])
-        self.calls = [call for call in node.calls if not isinstance(call.aggregate, CountAll)]
+        self.calls = [call for call in node.calls if not call.aggregate.counts_rows]
         self.columns: list[StateArrays] = [CountStates(), *(call.aggregate.state_arrays() for call in self.calls)]
         #: When the first row of a group leaves, by time and by the orders of counted windows.
         self.earliest: list[StateArrays] = [Min(pa.int64()).state_arrays() for _ in range(1 + self.orders)]
@@ -118,7 +116,7 @@ class GroupOperator(Operator):
     ) -> Spans:
         answers = [column.lower(states_at(words, shown)) for column, words in zip(self.columns, states, strict=False)]
         named = dict(zip((call.name for call in self.calls), answers[1:], strict=True))
-        calls = [answers[0] if isinstance(call.aggregate, CountAll) else named[call.name] for call in self.node.calls]
+        calls = [answers[0] if call.aggregate.counts_rows else named[call.name] for call in self.node.calls]
         table = pa.table([*self.keys.take(steps.codes[shown]), *calls], names=self.schema.names).cast(self.schema)
         leaving = [
             column.lower(states_at(words, shown)).fill_null(NO_EXPIRY).to_numpy(zero_copy_only=False)

@@ -1,12 +1,11 @@
 """Panes that Spark itself aggregates: on bounded input the JVM groups rows faster than they could be transferred.
 
-Each kind of states names the aggregates of Spark SQL that make its words. Sums stay exact: integers in two words,
-floats split into two halves whose sums are exact unless magnitudes within one pane differ by more than about 2**17.
+Each kind of states names the aggregates of Spark SQL from which it makes its words (`StateArrays.spark_sql`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,12 +14,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from panewise import kernels
-from panewise.aggregate import Int64Array, StateArrays, StateWords, states_at
-from panewise.aggregate.states.counts import CountStates
-from panewise.aggregate.states.integers import to_longs
-from panewise.aggregate.states.pick import MinMaxStates
-from panewise.aggregate.states.sums import FloatSumStates, IntegerSumStates
+from panewise.aggregate import Int64Array, states_at
 from panewise.core.time import MAX_TICK, MIN_TICK
 from panewise.engine.panes.grouping import GroupEncoder, arrays_of
 from panewise.engine.panes.slicer import Slicer
@@ -28,52 +22,6 @@ from panewise.engine.state.snapshot import Tree
 from panewise.runtime.spark.transfer.layout import TIME_COLUMN, FamilyTransfer, Layout, StreamTransfer
 from panewise.runtime.spark.transfer.plan import pane_number_sql
 from panewise.runtime.spark.transfer.slice import build_messages, message_batch, tally_table, task_position
-
-#: A double times this loses its lower half when the product is subtracted again (Dekker).
-_SPLIT = 134_217_729
-#: Beyond this the product would overflow.
-_HUGE = "1e290D"
-
-
-def aggregate_sql(column: StateArrays, value: str) -> list[str] | None:
-    """The aggregates of Spark SQL that make the words of an aggregate's states; None where there are none."""
-    match column:
-        case CountStates():
-            return [f"COUNT({value})"]
-        case IntegerSumStates():
-            whole = f"CAST({value} AS BIGINT)"
-            return [f"COUNT({value})", f"SUM(SHIFTRIGHT({whole}, 32))", f"SUM({whole} & {(1 << 32) - 1})"]
-        case FloatSumStates():
-            return _float_sums(f"CAST({value} AS DOUBLE)")
-        case MinMaxStates():
-            return [f"{'MIN' if column.flip else 'MAX'}({value})"]
-    return None
-
-
-def _float_sums(v: str) -> list[str]:
-    """The SQL of exact sums; NaN and the infinities are beyond any bound, as in Spark, and are only marked."""
-    plain, infinite = f"IF(ABS({v}) < {_HUGE}, {v}, 0D)", "DOUBLE('inf')"
-    upper = f"({_SPLIT} * {plain} - ({_SPLIT} * {plain} - {plain}))"
-    lower = f"IF(ABS({v}) < {_HUGE}, {v} - {upper}, IF(ABS({v}) < {infinite}, {v}, 0D))"
-    odd = f"CASE WHEN ISNAN({v}) THEN 1 WHEN {v} = {infinite} THEN 2 WHEN {v} = -{infinite} THEN 4 ELSE 0 END"
-    return [f"COUNT({v})", f"SUM({upper})", f"SUM({lower})", f"BIT_OR({odd})"]
-
-
-def states_from_spark(column: StateArrays, found: Sequence[pa.Array]) -> StateWords:
-    """States from what Spark aggregated."""
-    if isinstance(column, MinMaxStates):
-        (best,) = found
-        missing = best.is_null().to_numpy(zero_copy_only=False)
-        longs = np.full(len(best), np.iinfo(np.int64).min, np.int64)
-        longs[~missing] = to_longs(best.drop_null()) ^ column.flip
-        return longs, ~missing
-    arrays = [array.fill_null(0).to_numpy(zero_copy_only=False) for array in found]
-    if isinstance(column, FloatSumStates):
-        count, upper, lower, odd = arrays
-        zeros = np.zeros(len(count))
-        high, low = kernels.add_pairs(upper.astype(np.float64), zeros, lower.astype(np.float64), zeros)
-        return count.astype(np.int64), high, low, odd.astype(np.uint8)
-    return tuple(array.astype(np.int64) for array in arrays)
 
 
 def plan_native_panes(layout: Layout, crossing: StreamTransfer, labels: tuple[int, ...]) -> NativePanes | None:
@@ -89,11 +37,8 @@ def plan_native_panes(layout: Layout, crossing: StreamTransfer, labels: tuple[in
         return None
     parts = [[f"COUNT_IF({_passes_sql(lane.flag)})"]]
     for call, column in zip(grouping.stored_calls, grouping.columns[1:], strict=True):
-        sql = (
-            aggregate_sql(column, _filtered_sql(lane, lane.columns[call.arguments[0]]))
-            if len(call.arguments) == 1
-            else None
-        )
+        values = [_filtered_sql(lane, lane.columns[argument]) for argument in call.arguments]
+        sql = column.spark_sql(*values) if len(values) == 1 else None
         if sql is None:
             return None
         parts.append(sql)
@@ -152,9 +97,7 @@ class NativePanes:
         slicer = Slicer(lane.plan, lane.cuts, self.layout.boundary)
         numbers: Int64Array = arrays["pane"].to_numpy()
         sums = iter(arrays[f"s{n}"] for n in range(sum(map(len, self.parts))))
-        states = [
-            states_from_spark(c, [next(sums) for _ in p]) for c, p in zip(slicer.columns, self.parts, strict=True)
-        ]
+        states = [c.from_spark([next(sums) for _ in p]) for c, p in zip(slicer.columns, self.parts, strict=True)]
         present = np.flatnonzero(states[0][0])
         if len(present):
             keys = [arrays[lane.columns[key]].take(pa.array(present)) for key in lane.plan.group.keys]

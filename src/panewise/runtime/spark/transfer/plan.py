@@ -8,9 +8,6 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from panewise.aggregate.states.counts import CountStates
-from panewise.aggregate.states.pick import MinMaxStates
-from panewise.aggregate.states.sums import FloatSumStates, IntegerSumStates
 from panewise.core.schema import StreamSchema
 from panewise.core.time import MAX_TICK, MIN_TICK, Boundary, Domain
 from panewise.engine import Pool
@@ -155,9 +152,7 @@ class _TransferBuilder:
         (key,) = plan.group.keys
         grouping = GroupEncoder(plan)
         small = grouping.keys.types[0] in (pa.int8(), pa.int16(), pa.int32())
-        timeless = not grouping.expiry_column and all(
-            isinstance(column, _TIMELESS_STATES) for column in grouping.columns
-        )
+        timeless = not (grouping.expiry_column or any(column.needs_time for column in grouping.columns))
         sql = next(sql for sql, name in self.names.items() if name == lane.columns[key])
         read_twice = any(lane.columns[a] == lane.columns[key] for call in plan.group.calls for a in call.arguments)
         few = schema.domain is Domain.TIMESTAMP and (LATEST - EARLIEST) // lane.cuts.period + 2 < 1 << PANE_BITS
@@ -178,8 +173,6 @@ class _TransferBuilder:
 
 
 # ---- key and pane in one number --------------------------------------------------------------------------------
-
-_TIMELESS_STATES = (CountStates, IntegerSumStates, FloatSumStates, MinMaxStates)
 
 
 def pane_number_sql(time: str, cuts: Cuts, boundary: Boundary) -> str:

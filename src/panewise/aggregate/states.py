@@ -1,13 +1,13 @@
-"""States of one aggregate for many groups at once: parallel arrays, one place a group.
+"""States of one aggregate for many groups at once: parallel arrays with one place for each group.
 
-The vectorised twin of the monoid in `aggregate.base`. States are *words*, a tuple of arrays of equal length; combining
-never depends on the order of its parts, because what needs an order carries the time and arrival of its items.
+This is the vectorised twin of the monoid in `aggregate.base`. States are *words*, a tuple of arrays of equal length.
+`combine` never depends on the order of its parts: states that need an order carry the time and arrival of their items.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from sys import getsizeof
@@ -24,7 +24,7 @@ StateWords: TypeAlias = tuple[npt.NDArray[Any], ...]
 
 @dataclass(frozen=True)
 class Items:
-    """Rows on their way into states: the arguments, and what orders rows (time, then arrival)."""
+    """The rows from which states are made: the arguments, and what orders rows (time, then arrival)."""
 
     arguments: tuple[pa.Array, ...]
     times: Int64Array
@@ -34,7 +34,7 @@ class Items:
         return len(self.times)
 
     def present(self) -> npt.NDArray[np.bool_] | None:
-        """Which rows have all arguments; None where all have."""
+        """Which rows have no NULL among their arguments; None if that holds for all rows."""
         holes = [a for a in self.arguments if a.null_count]
         if not holes:
             return None
@@ -49,24 +49,42 @@ class Items:
         return Items(tuple(a.take(index) for a in self.arguments), self.times[places], self.order[places])
 
     def take(self, keep: npt.NDArray[np.bool_]) -> Items:
+        """The rows for which `keep` is set."""
         mask = pa.array(keep)
         return Items(tuple(a.filter(mask) for a in self.arguments), self.times[keep], self.order[keep])
 
 
 class FusedOperation(Enum):
-    """What combines states where one operation says it all, so that a kernel can do it without asking."""
+    """One array operation that does all that `combine` does, so that a kernel can do it."""
 
-    ADDED = "every word is a long and is added"
-    GREATEST = "the greater long, and a flag that is set where either is"
+    ADDED = "every word is int64 and is added"
+    GREATEST = "the greater int64, and a flag that is set where either flag is"
+
+
+@dataclass(frozen=True)
+class RankedValues:
+    """States that are multisets (`Counter`) of values, of which the values at some ranks decide the answer.
+
+    kind: the type of the values. ranks: from the sizes of multisets, the deciding ranks of each, counted from one.
+    """
+
+    kind: pa.DataType
+    ranks: Callable[[Int64Array], list[Int64Array]]
 
 
 class StateArrays(ABC):
-    """How the states of one aggregate live in arrays."""
+    """How the states of one aggregate are kept in arrays."""
 
     #: Whether a part can be taken out of a whole again without any loss.
     exact: bool = False
     #: Set only where `combine` does exactly this and `identity` is its neutral element.
     fused: FusedOperation | None = None
+    #: Whether states depend on the times of items; if not, a row that is sent to a shard needs no time beside its pane.
+    needs_time: bool = True
+    #: Whether panes are weighed one by one at every instant, so that no totals need to be kept.
+    apart: bool = False
+    #: How an index of sorted values answers instead of `combine`, where it can.
+    ranked_values: RankedValues | None = None
 
     @abstractmethod
     def identity(self, size: int) -> StateWords:
@@ -74,22 +92,22 @@ class StateArrays(ABC):
 
     @abstractmethod
     def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
-        """Add items without NULLs to the states they belong to, in place."""
+        """Add items without NULLs to the states of their groups, in place."""
 
     @abstractmethod
     def combine(self, left: StateWords, right: StateWords) -> StateWords:
-        """The states of both parts, place by place."""
+        """The states of both parts together, place by place."""
 
     @abstractmethod
     def lower(self, words: StateWords) -> pa.Array:
         """The answers held in states."""
 
     def write(self, words: StateWords) -> list[pa.Array] | None:
-        """States as arrays that mean the same elsewhere; None where the words, as numbers or text, do."""
+        """States as arrays that mean the same in another process; None where the words themselves do."""
         return None
 
     def read(self, arrays: Sequence[pa.Array]) -> StateWords:
-        """What `write` wrote."""
+        """The states that `write` wrote."""
         raise TypeError(f"{type(self).__name__} writes its words as they are")
 
     def invert(self, whole: StateWords, part: StateWords) -> StateWords:
@@ -97,7 +115,7 @@ class StateArrays(ABC):
         raise TypeError(f"{type(self).__name__} cannot take a part out again")
 
     def gather(self, slots: Int64Array, items: Items, size: int) -> StateWords:
-        """The states of `size` groups from items, `slots` saying which group each belongs to."""
+        """The states of `size` groups from items; `slots` has the group of each item."""
         words = self.identity(size)
         present = items.present()
         if present is not None:
@@ -105,9 +123,26 @@ class StateArrays(ABC):
         self._gather(slots, items, words)
         return words
 
+    def spark_sql(self, value: str) -> list[str] | None:
+        """The aggregates of Spark SQL over a value from which `from_spark` makes states; None if there are none."""
+        return None
+
+    def from_spark(self, found: Sequence[pa.Array]) -> StateWords:
+        """States from the results of `spark_sql`. Here they are the words themselves, all int64."""
+        return tuple(np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False), np.int64) for array in found)
+
+    @property
+    def oversized(self) -> bool:
+        """Whether values are kept beside the states, and so many that `forget` may be worth its cost."""
+        return False
+
+    def forget(self, kept: Iterable[StateWords]) -> None:
+        """Drop the values that no state needs; `kept` are all states that exist. Only where `oversized` is answered."""
+        raise TypeError(f"{type(self).__name__} keeps nothing beside its states")
+
 
 def runs(numbers: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Where each run of equal numbers (not negative) starts and stops."""
+    """The start and the stop of each run of equal numbers, none of which is negative."""
     edges = np.append(np.flatnonzero(np.diff(numbers, prepend=-1)), len(numbers))
     return edges[:-1], edges[1:]
 

@@ -1,4 +1,4 @@
-"""Values as small numbers: every different one gets a code, in the order of appearance."""
+"""Dictionaries of values: every different value gets a code, a small number, in the order of appearance."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from panewise import kernels
-from panewise.aggregate.states.base import Int64Array
-from panewise.aggregate.states.integers import fits_int64, from_longs, to_longs
+from panewise.aggregate.ordering import fits_int64, from_longs, to_longs
+from panewise.aggregate.states import Int64Array
 from panewise.core.values import to_arrow, to_python
 
 #: Integers this close together are numbered by a table instead of a hash.
@@ -18,7 +18,7 @@ TABLE_RANGE = 1 << 22
 
 
 class IntegerCodes:
-    """Different int64 values, numbered from `first`. A table for a small range of them, a hash for the rest."""
+    """The codes of int64 values, from `first` on: in a table for a small range of values, in a hash for the rest."""
 
     def __init__(self, first: int = 0) -> None:
         self._table = (np.zeros(1024, np.int64), np.full(1024, -1, np.int64))
@@ -49,11 +49,11 @@ class IntegerCodes:
         return self._hash_codes(values)
 
     def find(self, values: Int64Array) -> Int64Array:
-        """Codes without numbering anything new, -1 where there is none."""
+        """The codes of known values, -1 for the others."""
         codes, place = np.full(len(values), -1, np.int64), 0
         full = len(self._table[0]) // 2
         while place < len(values):
-            # A table that counts as full takes nothing in: the kernel stops at the first value it does not know.
+            # A table that counts as full accepts no value: the kernel stops at the first value it does not know.
             place = kernels.hash_codes(values, self._table, self._uniques, full, codes, place)[1] + 1
         return codes
 
@@ -95,7 +95,7 @@ class IntegerCodes:
 
 
 class ValueCodes:
-    """Different values of one column, numbered; NULL is number 0."""
+    """The codes of the values of one column; NULL has code 0."""
 
     def __init__(self, kind: pa.DataType) -> None:
         self.kind = kind
@@ -121,7 +121,7 @@ class ValueCodes:
         return mapped[parts.indices.to_numpy()] if len(mapped) else np.zeros(0, np.int64)
 
     def find(self, values: pa.Array) -> Int64Array:
-        """The numbers of known values, -1 for the others."""
+        """The codes of known values, -1 for the others."""
         codes = np.zeros(len(values), np.int64)
         valid = pc.is_valid(values).to_numpy(zero_copy_only=False)
         present = values.drop_null()
@@ -144,3 +144,58 @@ class ValueCodes:
             self._objects.append(value)
             code = self._known[value] = len(self._objects)
         return code
+
+
+class ValueDictionary:
+    """The values of states by code, and their order. States refer to it, so that it exists as long as one of them.
+
+    When most of its values occur in no state, another one begins with a higher `generation`. Where states of two
+    dictionaries are combined, those of the older one are recoded.
+    """
+
+    def __init__(self, kind: pa.DataType, generation: int = 0) -> None:
+        self.kind, self.generation = kind, generation
+        self._values = ValueCodes(kind)
+        #: The place of each code among the sorted values, and these values; for those codes that existed at some time.
+        self._order: tuple[Int64Array, pa.Array] = (np.zeros(0, np.int64), pa.array([], kind))
+
+    def __len__(self) -> int:
+        """One more than the largest code."""
+        return len(self._values)
+
+    def encode(self, values: pa.Array) -> Int64Array:
+        """The codes of values without NULLs."""
+        return self._values.encode(values)
+
+    def take(self, codes: Int64Array) -> pa.Array:
+        return self._values.take(codes)
+
+    def places(self, codes: Int64Array) -> tuple[Int64Array, pa.Array]:
+        """Sorted values, and the place of each code among them."""
+        if len(self._order[0]) == len(self):
+            places, values = self._order
+        elif 4 * len(codes) < len(self):
+            few, where = np.unique(codes, return_inverse=True)
+            places, values = self._sort_codes(few)
+            return places[where], values
+        else:
+            # These are so many that all values are sorted, once for this and later answers.
+            places, values = self._sort_codes(np.arange(1, len(self)))
+            places = np.concatenate([np.zeros(1, np.int64), places])
+            self._order = places, values
+        return places[codes], values
+
+    def codes_in_order(self) -> tuple[Int64Array, pa.Array]:
+        """All codes in the order of their values, and the values."""
+        places, values = self.places(np.arange(1, len(self)))
+        codes = np.empty(len(places), np.int64)
+        codes[places] = np.arange(1, len(self))
+        return codes, values
+
+    def _sort_codes(self, codes: Int64Array) -> tuple[Int64Array, pa.Array]:
+        """The place of each code among the sorted values of these codes, and these values."""
+        values = self.take(codes)
+        order: Any = np.argsort(to_longs(values)) if fits_int64(self.kind) else pc.sort_indices(values).to_numpy()
+        places = np.empty(len(codes), np.int64)
+        places[order] = np.arange(len(codes))
+        return places, values.take(pa.array(order))

@@ -1,27 +1,39 @@
-"""Values as int64 that sort the way SQL sorts them, and back."""
+"""The order of values in SQL: of Python values, and as int64 that sort in the same way."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from panewise.aggregate.states.base import Int64Array
+from panewise.aggregate.states import Int64Array
+
+
+def sort_values(values: Sequence[Any]) -> list[Any]:
+    """Values in the order of SQL, in which NaN is the largest number, as in Spark."""
+    return sorted(values, key=order_key)
+
+
+def order_key(value: Any) -> tuple[bool, Any]:
+    """What `sorted` compares for a value."""
+    return (True, 0) if value != value else (False, value)
+
 
 _BODY = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 
 
 def fits_int64(kind: pa.DataType) -> bool:
-    """Whether values of a type can be carried as int64 in their order."""
+    """Whether int64 can hold the values of a type in their order."""
     types = pa.types
     timed = types.is_temporal(kind) and not types.is_interval(kind)
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or timed)
 
 
 def to_longs(values: pa.Array) -> Int64Array:
-    """Values without NULLs as numbers; NaN is the largest and zero has no sign."""
+    """Values without NULLs as int64; NaN is the largest and zero has no sign."""
     kind = values.type
     if pa.types.is_floating(kind):
         floats = values.to_numpy(zero_copy_only=False).astype(np.float64) + 0.0
@@ -38,7 +50,7 @@ def to_longs(values: pa.Array) -> Int64Array:
 
 
 def from_longs(longs: Int64Array, missing: npt.NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
-    """Numbers as values of their type again; NULL where they are missing."""
+    """The values of a type that `to_longs` made int64 of; NULL where they are missing."""
     if pa.types.is_floating(kind):
         return pa.array(_sortable_bits(longs).view(np.float64), pa.float64(), mask=missing).cast(kind)
     if kind == pa.uint64():
@@ -52,5 +64,5 @@ def from_longs(longs: Int64Array, missing: npt.NDArray[np.bool_], kind: pa.DataT
 
 
 def _sortable_bits(bits: Int64Array) -> Int64Array:
-    """Bits of a double as a number that sorts like it; the same step leads back."""
+    """Bits of a double as a number that sorts like it; applied again, it returns the bits."""
     return bits ^ ((bits >> 63) & _BODY)
