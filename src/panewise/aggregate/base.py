@@ -144,6 +144,8 @@ class Aggregate(ABC, Generic[S]):
 
     def state_arrays(self) -> StateArrays:
         """The same states for many groups at once, in arrays."""
+        if self.laws.ordered:
+            raise TypeError(f"{type(self).__name__} is ordered: its state arrays must carry the time of items")
         return ObjectStates(self)
 
     def text(self, arguments: Sequence[str]) -> str:
