@@ -82,12 +82,13 @@ class Aggregate(ABC, Generic[S]):
     rest: ClassVar[str | None] = None
     #: Whether its last column is the time of items, which is not written in a call.
     timed: ClassVar[bool] = False
+    #: Whether rows with a NULL argument are left out.
     skip_nulls: ClassVar[bool] = True
     #: Whether the answer depends on where in the window items lie: see `aggregate.positional`.
     positional: ClassVar[bool] = False
     #: Whether the answer is the number of rows of a group, which is kept for every group anyway.
     counts_rows: ClassVar[bool] = False
-    #: What frames that it ends, and the index for HAVING, are computed by; None if they need its states or items.
+    #: The number that the kernel for frames and the index for HAVING compute for it; None if they do not support it.
     fold: ClassVar[Fold | None] = None
     laws: ClassVar[Laws]
 
@@ -112,13 +113,15 @@ class Aggregate(ABC, Generic[S]):
 
     @abstractmethod
     def meaning(self, values: Sequence[Any]) -> Any:
-        """The answer by definition, from all values at once: the judge of the monoid below."""
+        """The answer by definition, from all values at once; the monoid below must give the same."""
 
     @abstractmethod
-    def identity(self) -> S: ...
+    def identity(self) -> S:
+        """The state of no values."""
 
     @abstractmethod
-    def lift(self, value: Any) -> S: ...
+    def lift(self, value: Any) -> S:
+        """The state of one value."""
 
     @abstractmethod
     def combine(self, left: S, right: S) -> S:
@@ -126,7 +129,7 @@ class Aggregate(ABC, Generic[S]):
 
     @abstractmethod
     def lower(self, state: S) -> Any:
-        """The answer held in a state; None is NULL."""
+        """The answer from a state; None is NULL."""
 
     @property
     def exact(self) -> bool:

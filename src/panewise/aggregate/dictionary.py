@@ -171,7 +171,7 @@ class ValueDictionary:
         return self._values.take(codes)
 
     def places(self, codes: Int64Array) -> tuple[Int64Array, pa.Array]:
-        """Sorted values, and the place of each code among them."""
+        """The place of each code among sorted values, and these values."""
         if len(self._order[0]) == len(self):
             places, values = self._order
         elif 4 * len(codes) < len(self):

@@ -14,6 +14,8 @@ from panewise.aggregate.ordering import fits_int64, from_longs, to_longs
 from panewise.aggregate.states import Int64Array, Items, StateArrays, StateWords
 from panewise.core.values import to_arrow, to_python
 
+_LEAST = np.iinfo(np.int64).min
+
 
 class First(PickAggregate):
     """The oldest value. Ordered: parts must be combined in the order of time. NULLs are skipped."""
@@ -37,9 +39,6 @@ class Last(First):
 
     names = ("LAST", "LAST_VALUE")
     place = -1
-
-
-_LEAST = np.iinfo(np.int64).min
 
 
 class FirstLastStates(StateArrays):

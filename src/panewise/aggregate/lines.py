@@ -28,6 +28,11 @@ import pyarrow as pa
 from panewise import kernels
 from panewise.aggregate.states import Int64Array, Items, StateArrays, StateWords
 
+Float64Array: TypeAlias = npt.NDArray[np.float64]
+#: Heads and sums, as `kernels.line_points` makes them.
+Moments: TypeAlias = tuple[StateWords, Float64Array]
+
+_ODD, _X_DIFFERS = 1, 2
 #: Numbers from here on count as infinite, smaller ones as zero, so that doubles can hold sums of their squares.
 HUGE, TINY = Fraction(2) ** 400, Fraction(2) ** -400
 
@@ -75,13 +80,6 @@ def as_fraction(value: Any) -> Fraction:
     """A finite number as a fraction; zero if it counts as zero."""
     exact = Fraction(value)
     return exact if abs(exact) >= TINY else Fraction(0)
-
-
-Float64Array: TypeAlias = npt.NDArray[np.float64]
-#: Heads and sums, as `kernels.line_points` makes them.
-Moments: TypeAlias = tuple[StateWords, Float64Array]
-
-_ODD, _X_DIFFERS = 1, 2
 
 
 class LineProperty(Enum):

@@ -13,6 +13,8 @@ from panewise.aggregate.base import Fold, Laws, PickAggregate, orderable_type
 from panewise.aggregate.ordering import fits_int64, from_longs, order_key, to_longs
 from panewise.aggregate.states import FusedOperation, Int64Array, Items, StateArrays, StateWords
 
+_LEAST = np.iinfo(np.int64).min
+
 
 class Max(PickAggregate):
     """The greatest value. Idempotent and not invertible: when it leaves, the next one is found among the others.
@@ -43,9 +45,6 @@ class Min(Max):
 
     def meaning(self, values: Sequence[Any]) -> Any:
         return min(values, key=order_key, default=None)
-
-
-_LEAST = np.iinfo(np.int64).min
 
 
 class MinMaxStates(StateArrays):

@@ -23,6 +23,9 @@ from panewise.aggregate.positional import LevelView, Positional
 from panewise.aggregate.states import Int64Array, StateWords
 from panewise.core.errors import AggregateProblem
 
+#: If lists have at least so many values on average, the values are marked instead of sorted.
+MARKING_THRESHOLD = 512
+
 
 class Recurring(Positional["frozenset[Any]"]):
     """The values that occur in every tier, ascending; at the finest level all of the window.
@@ -108,10 +111,6 @@ def values_in_every_tier(items: Sequence[tuple[int, Any]], view: LevelView) -> s
     return set.intersection(*tiers)
 
 
-#: If lists have at least so many values on average, the values are marked instead of sorted.
-MARKING_THRESHOLD = 512
-
-
 class ValueBitmaps(OccurrenceStates):
     """Which values occur: an integer with a bit for each, or a set of codes where they are few."""
 
@@ -153,7 +152,7 @@ class ValueBitmaps(OccurrenceStates):
 
 
 def _by_sorting(contents: list[Any], dictionary: ValueDictionary, offsets: Int64Array) -> tuple[Int64Array, pa.Array]:
-    """Sorted values, and where the values of each group stand among them, ascending in each group."""
+    """The places of the values of each group among sorted values, ascending in each group; and the sorted values."""
     codes = [_codes(content) for content in contents if content is not None]
     places, values = dictionary.places(np.concatenate([np.zeros(0, np.int64), *codes]))
     owners = np.repeat(np.arange(len(contents)), np.diff(offsets))
