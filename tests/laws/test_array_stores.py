@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import count
@@ -14,16 +15,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panewise import kernels
 from panewise.aggregate import Aggregate, Count, Int64Array, Items, Max, Quantile, StateArrays, StateWords, Sum
 from panewise.aggregate.quantile import quantile_ranks, shares_of
 from panewise.core.errors import AggregateProblem, PlanProblem
 from panewise.core.values import normalize_float, to_arrow
-from panewise.kernels import compiled, intervals, quantiles
 from panewise.stores import BaseIntervals
 from panewise.stores.arrays import ARRAY_STORES, ArrayStore, BaseArrays, LandmarkArrays, QuantileArrays, RunningArrays
 
 from .test_aggregates import VARIANTS, alike
+from .test_kernels import twins_in_use
 from .test_stores import VALUES
 
 pytestmark = pytest.mark.slow
@@ -322,14 +322,11 @@ def test_values_must_fill_their_positions() -> None:
     kind=st.sampled_from(["sum", "max", "quantile"]), values=st.lists(NUMBERS, min_size=1, max_size=40), data=st.data()
 )
 def test_kernels_of_lookups_agree(kind: str, values: list[int], data: st.DataObject) -> None:
-    """The same store, asked with compiled kernels and with their text as it is."""
+    """The same store, asked with compiled kernels and with their twins."""
     windows = columns_of(windows_in(data, max(len(values) - 16, 0), len(values)))
     answers = []
-    for twins in ((compiled, compiled), (intervals, quantiles)):
-        with pytest.MonkeyPatch.context() as patch:
-            for twin, prefix in zip(twins, ("interval_", "quantile_"), strict=True):
-                for name in (each for each in kernels.KERNELS if each.startswith(prefix)):
-                    patch.setattr(kernels, name, getattr(twin, name), raising=False)
+    for context in (nullcontext(), twins_in_use("interval", "quantile")):
+        with context:
             answers.append([answer.tolist() for answer in ask(kind, longs(values), windows)])
     assert answers[0] == answers[1]
 

@@ -20,13 +20,10 @@ from hypothesis import strategies as st
 from pyarrow import feather
 
 import panewise as pw
-from panewise import kernels
-from panewise.aggregate import Int64Array, Items, Max, StateWords, Sum
-from panewise.aggregate.dictionary import IntegerCodes
+from panewise.aggregate import Items, Max, StateWords, Sum
 from panewise.core.errors import BindProblem
 from panewise.engine import keys
 from panewise.engine.panes import grouping, open_panes
-from panewise.kernels import compiled, plain
 from panewise.plan.rules.group_windows import WindowGroup, WindowShape
 from panewise.stores.chain import MIN_POSITION, StairChain
 from panewise.stores.pane import Pane
@@ -602,128 +599,7 @@ def test_a_chain_takes_late_panes(
                 assert lowered(states) == recomputed(items, now - size, now)
 
 
-# ---- compiled = plain ------------------------------------------------------------------------------------------------
-
-LONG = st.one_of(st.integers(-9, 9), st.integers(-(2**62), 2**62), st.sampled_from([-(2**63), 2**63 - 1]))
-DOUBLE = st.one_of(st.floats(), st.sampled_from([0.0, -0.0, math.nan, -math.nan, math.inf, -math.inf, 1e308, 0.1]))
-SLOTS = 5
-#: What a kernel is told of a row: its slot, a number, a time and a double.
-Row: TypeAlias = tuple[int, int, int, float]
-ROWS = st.lists(st.tuples(st.integers(0, SLOTS - 1), LONG, st.integers(-5, 5), DOUBLE), max_size=12)
-
-
-def longs(values: Iterable[int]) -> Int64Array:
-    return np.array(list(values), np.int64)
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The same in columns."""
-
-    slots: Int64Array
-    values: Int64Array
-    times: Int64Array
-    doubles: Any
-
-    @classmethod
-    def of(cls, rows: list[Row]) -> Rows:
-        doubles = np.array([row[3] for row in rows], np.float64)
-        return cls(longs(r[0] for r in rows), longs(r[1] for r in rows), longs(r[2] for r in rows), doubles)
-
-
-def agree(name: str, *arguments: Any) -> None:
-    """Both twins return the same and leave the same in what they write to, bit by bit."""
-    left, right = ([_copied(a) for a in arguments] for _ in range(2))
-    one, other = getattr(compiled, name)(*left), getattr(plain, name)(*right)
-    assert _bits(one) == _bits(other)
-    assert _bits(left) == _bits(right)
-
-
-def _copied(value: Any) -> Any:
-    return tuple(map(_copied, value)) if isinstance(value, tuple) else value.copy() if hasattr(value, "copy") else value
-
-
-def _bits(value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        return [_bits(v) for v in value]
-    if isinstance(value, np.ndarray) and value.dtype == np.float64:
-        value = np.where(np.isnan(value), np.nan, value).view(np.int64)
-    return value.tolist() if hasattr(value, "tolist") else value
-
-
-@settings(max_examples=100)
-@given(ROWS, st.integers(-30, 30), st.integers(1, 9), st.lists(st.integers(-1, 9), max_size=8))
-def test_kernels_that_number_agree(rows: list[Row], base: int, width: int, table: list[int]) -> None:
-    r = Rows.of(rows)
-    agree("pane_numbers", r.times * 7, base, width)
-    agree("pane_numbers", r.values // 4, base, width * 1_000_000_007)
-    agree("dense_slots", r.times, r.slots, -5, SLOTS)
-    agree("table_codes", r.values, base, longs(table))
-    agree("table_codes", r.times, -2, longs(table))
-
-
-@settings(max_examples=60)
-@given(st.lists(st.integers(0, 9)))
-def test_kernels_that_order_agree(codes: list[int]) -> None:
-    found = [twin.bucket_order(np.array(codes, np.int64), 10).tolist() for twin in (compiled, plain)]
-    assert found[0] == found[1]
-
-
-@settings(max_examples=100)
-@given(ROWS, ROWS)
-def test_kernels_that_add_agree(rows: list[Row], before: list[Row]) -> None:
-    r, b = Rows.of(rows), Rows.of(before)
-    zeros, floats, odd = np.zeros(SLOTS, np.int64), np.zeros(SLOTS), np.zeros(SLOTS, np.uint8)
-    agree("count", r.slots, zeros)
-    agree("add_integers", r.slots, r.values, zeros, zeros)
-    agree("add_floats", r.slots, r.doubles, floats, floats, odd)
-    high, low, more = floats.copy(), floats.copy(), floats.copy()
-    plain.add_floats(b.slots, b.doubles, high, low, odd)
-    plain.add_floats(r.slots, r.doubles, more, floats, odd)
-    agree("add_floats", r.slots, r.doubles, high, low, odd)
-    agree("add_pairs", high, low, more, floats)
-
-
-@settings(max_examples=100)
-@given(ROWS, st.sampled_from([0, -1]))
-def test_kernels_that_choose_agree(rows: list[Row], flip: int) -> None:
-    r, least = Rows.of(rows), np.full(SLOTS, np.iinfo(np.int64).min, np.int64)
-    seen, numbers = np.zeros(SLOTS, bool), np.arange(len(rows), dtype=np.int64)
-    agree("take_greatest", r.slots, r.values ^ flip, least, seen)
-    agree("take_greatest_floats", r.slots, r.doubles.view(np.int64), np.int64(flip), least, seen)
-    agree("take_latest", r.slots, r.times, numbers, numbers, (least, least, np.zeros(SLOTS, np.int64)))
-    agree("take_latest", r.slots, -r.times, -numbers, numbers, (least, least, np.zeros(SLOTS, np.int64)))
-
-
-@settings(max_examples=60)
-@given(
-    st.lists(
-        st.one_of(
-            st.lists(LONG, max_size=40),
-            st.builds(
-                lambda low, many, step: range(low, low + many * step, step),
-                LONG.map(lambda n: n // 4),
-                st.integers(0, 3000),
-                st.integers(1, 5000),
-            ),
-        ),
-        max_size=5,
-    ),
-    st.integers(0, 1),
-)
-@pytest.mark.parametrize("twin", [compiled, plain], ids=["compiled", "plain"])
-def test_numbers_are_given_in_the_order_of_appearance(twin: Any, batches: list[Sequence[int]], first: int) -> None:
-    """Through tables and hashes, and while both grow."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("table_codes", "hash_codes"):
-            patch.setattr(kernels, name, getattr(twin, name), raising=False)
-        numbers, known = IntegerCodes(first), dict[int, int]()
-        for batch in batches:
-            wanted = [known.setdefault(value, first + len(known)) for value in batch]
-            assert numbers.encode(longs(batch)).tolist() == wanted
-        assert len(numbers) == first + len(known)
-        assert numbers.take(longs(known.values())).tolist() == list(known)
-
+# ---- compiled = twins ------------------------------------------------------------------------------------------------
 
 CASES = 200
 

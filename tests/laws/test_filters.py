@@ -14,12 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panewise import kernels
 from panewise.filters import CICount, CISum, Exact, Filter, MaxIndex, MinIndex
 from panewise.filters.base import Int64Array
-from panewise.kernels import KERNELS, levels, running
-from panewise.kernels import max_index as peaks
 from panewise.reference.substreams import Element, aggregates
+
+from .test_kernels import twins_in_use
 
 pytestmark = pytest.mark.slow
 
@@ -174,11 +173,7 @@ def test_numba_on_is_numba_off(aggregate: str, p: int, elements: list[Element], 
         return [[part.tolist() for part in answer] for answer in found]
 
     compiled = answers()
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (levels, running, peaks):
-            for name in KERNELS:
-                if hasattr(module, name):
-                    patch.setattr(kernels, name, getattr(module, name), raising=False)
+    with twins_in_use("level", "running", "peak"):
         assert answers() == compiled
 
 

@@ -20,6 +20,7 @@ from panewise.engine.frames import FrameQuery
 from tests.spark.shards import Shards
 
 from .test_engine import CUTS, Ask, Event, same, split
+from .test_kernels import twins_in_use
 
 pytestmark = pytest.mark.slow
 
@@ -144,6 +145,14 @@ def test_the_engine_says_what_is_meant(s: pa.Table, cql: str, cuts: list[tuple[i
     engine = engine_of(cql, None)
     wanted = pw.reference.run(cql, {"S": s}, time="t")
     same(played(engine, split(s, cuts), restart)[0], wanted)
+
+
+@settings(max_examples=50)
+@given(streams(st.integers(-3, 12)), queries(), CUTS)
+def test_compiled_kernels_find_the_frames_of_their_twins(s: pa.Table, cql: str, cuts: list[tuple[int, bool]]) -> None:
+    with twins_in_use("frame"):
+        wanted = played(engine_of(cql, None), split(s, cuts))[0]
+    same(played(engine_of(cql, None), split(s, cuts))[0], wanted)
 
 
 @settings(max_examples=150)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from fractions import Fraction
 from random import Random
 from typing import Any
@@ -16,8 +17,8 @@ from hypothesis import strategies as st
 from panewise import kernels
 from panewise.aggregate import Items, RegrIntercept, RegrR2, RegrSlope, StateWords, put, states_at
 from panewise.aggregate.lines import AnchoredLineStates, FloatLineStates, IntegerLineStates
-from panewise.kernels import regression_float as moments
-from panewise.kernels import regression_int as powers
+
+from .test_kernels import twins_in_use
 
 pytestmark = pytest.mark.slow
 
@@ -143,15 +144,15 @@ def test_both_twins_of_the_kernels_say_the_same(far: int, data: st.DataObject) -
     xs = np.array(data.draw(st.lists(st.integers(-far - 9, far + 9), min_size=size, max_size=size)), np.int64)
     ys = np.array(data.draw(st.lists(st.integers(-far - 9, far + 9), min_size=size, max_size=size)), np.int64)
     found = []
-    for twin in (kernels, powers):
+    for context in (nullcontext(), twins_in_use("line", "power")):
         words, near = np.zeros((2, 3, 13), np.int64)
-        twin.power_whole(slots, xs, ys, words)
-        if not far:
-            twin.power_whole_near(slots, xs, ys, -4, near)
-        with np.errstate(over="ignore"):
-            heads, sums = twin.power_moments(words, np.zeros(3, np.uint8), np.zeros((0, 0)))
-        lines = kernels if twin is kernels else moments
-        found.append((*heads, sums, words, near, lines.line_slopes(heads, sums, 1.0), lines.line_fits(heads, sums)))
+        with context:
+            kernels.power_whole(slots, xs, ys, words)
+            if not far:
+                kernels.power_whole_near(slots, xs, ys, -4, near)
+            heads, sums = kernels.power_moments(words, np.zeros(3, np.uint8), np.zeros((0, 0)))
+            lines = kernels.line_slopes(heads, sums, 1.0), kernels.line_fits(heads, sums)
+        found.append((*heads, sums, words, near, *lines))
     for compiled, plain in zip(*found, strict=True):
         assert np.array_equal(compiled, plain)
 

@@ -23,7 +23,7 @@ from benchmarks.harness.timing import rate
 from panewise.filters import CICount, Exact
 from panewise.filters.base import LookupAnswers
 from panewise.filters.running import RunningTotals
-from panewise.kernels.rings import NEXT, OLDEST, ROOM, START
+from panewise.kernels.running import NEXT, OLDEST, ROOM, START
 
 NAIVE, BACKWARDS, OURS, SHARE = "naive", "naive, backwards", "CI-COUNT and R-INT", "share of symbols answered"
 

@@ -7,7 +7,7 @@ import numpy as np
 from panewise import kernels
 from panewise.filters.base import NO_TIME, Int64Array, LookupAnswers
 from panewise.filters.levels import Candidates
-from panewise.kernels.rings import FIELDS, NEXT, OLDEST, ROOM, START
+from panewise.kernels.running import FIELDS, NEXT, OLDEST, ROOM, START
 
 _LEAST_ROOM = 8
 

@@ -1,95 +1,78 @@
-"""The hot loops: plain functions over arrays, compiled by Numba, each with a NumPy twin that says the same.
+"""The hot loops: functions over arrays, compiled by Numba, each with a twin that is not compiled and defines it.
 
 Nothing here knows what a window or an aggregate is. Callers say `kernels.count(...)`; `PANEWISE_KERNELS=numpy`
-answers with the twins, which the tests compare.
+answers with the twins, which the tests compare. A kernel is declared where it is written, by `@kernel` or `@loops_of`.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from pkgutil import iter_modules
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-#: Every kernel, in the order of the data: times to panes, keys to codes, rows to states, to each other, to frames,
-#: states to answers and to indexes.
-KERNELS = (
-    "pane_numbers",
-    "dense_slots",
-    "table_codes",
-    "hash_codes",
-    "count",
-    "add_integers",
-    "add_floats",
-    "add_pairs",
-    "take_greatest",
-    "take_greatest_floats",
-    "take_latest",
-    "line_points",
-    "line_combine",
-    "line_slopes",
-    "line_values",
-    "line_fits",
-    "line_series",
-    "line_series_end",
-    "power_whole",
-    "power_whole_near",
-    "power_real",
-    "power_real_near",
-    "power_add",
-    "power_moments",
-    "bucket_order",
-    "overlap_join",
-    "frame_flags",
-    "frame_reports",
-    "frame_labels",
-    "frame_delta",
-    "frame_trend",
-    "frame_reach",
-    "frame_between",
-    "frame_extents",
-    "frame_numbers",
-    "interval_outside",
-    "interval_run",
-    "interval_add",
-    "interval_choose",
-    "interval_differences",
-    "interval_sums",
-    "interval_sums_of_all",
-    "interval_greatest",
-    "interval_greatest_of_all",
-    "quantile_merge",
-    "quantile_sizes",
-    "quantile_select",
-    "level_count",
-    "level_add",
-    "level_lookup",
-    "running_append",
-    "running_confirm",
-    "peak_update",
-    "peak_build",
-    "peak_lookup",
-)
+import numpy as np
+import numpy.typing as npt
 
-#: Where kernels live whose one text serves both twins, by the first word of their names; the others are in `plain`.
-KERNEL_MODULES = {
-    "frame": "frames",
-    "interval": "intervals",
-    "level": "levels",
-    "running": "running",
-    "peak": "max_index",
-    "quantile": "quantiles",
-    "line": "regression_float",
-    "power": "regression_int",
-}
+Int64Array: TypeAlias = npt.NDArray[np.int64]
+Int32Array: TypeAlias = npt.NDArray[np.int32]
+Float64Array: TypeAlias = npt.NDArray[np.float64]
+UInt8Array: TypeAlias = npt.NDArray[np.uint8]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+#: No time at all: earlier than any.
+NO_TIME = np.iinfo(np.int64).min
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Kernel(NamedTuple):
+    """The loops that are compiled, and the twin that says what they must do."""
+
+    loops: Callable[..., Any]
+    twin: Callable[..., Any]
+
+
+#: Every kernel that has been declared, by its name.
+KERNELS: dict[str, Kernel] = {}
+#: Functions that kernels may call and that the compiler has not been told of yet.
+HELPERS: list[Callable[..., Any]] = []
+
+
+def helper(function: F) -> F:
+    """Declare a function that kernels call; other callers get it as it is written."""
+    HELPERS.append(function)
+    return function
+
+
+def kernel(text: F) -> F:
+    """Declare a kernel with one text, which is compiled and is also its own twin."""
+    # Compiled numbers overflow without a warning.
+    KERNELS[text.__name__] = Kernel(text, np.errstate(over="ignore", invalid="ignore")(text))
+    return helper(text)
+
+
+def loops_of(twin: F) -> Callable[[F], F]:
+    """Declare a kernel that a function of NumPy defines and names; the decorated loops do the same, compiled."""
+
+    def declare(loops: F) -> F:
+        KERNELS[twin.__name__] = Kernel(loops, twin)
+        return helper(loops)
+
+    return declare
 
 
 def __getattr__(name: str) -> Any:
     """Kernels are found when first used, so that importing Panewise does not wait for the compiler."""
+    if name.startswith("_"):
+        raise AttributeError(name)
+    for module in iter_modules(__path__, f"{__name__}."):
+        import_module(module.name)
     if name not in KERNELS:
         raise AttributeError(name)
-    twin = "compiled"
     if os.environ.get("PANEWISE_KERNELS") == "numpy":
-        twin = KERNEL_MODULES.get(name.partition("_")[0], "plain")
-    kernel = getattr(import_module(f"panewise.kernels.{twin}"), name)
-    globals()[name] = kernel
-    return kernel
+        found = KERNELS[name].twin
+    else:
+        found = import_module("panewise.kernels.compiling").compile_kernel(KERNELS[name].loops)
+    return globals().setdefault(name, found)

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from threading import Timer
-from typing import Any, TypeVar, cast
+from threading import Lock, Timer
+from typing import Any, cast
 
 import numba
 from numba.core import event
+from numba.extending import register_jitable
+
+from panewise.kernels import HELPERS, F
 
 #: Seconds of compiling before the notice is printed.
 NOTICE_AFTER = 1.0
 
-F = TypeVar("F", bound=Callable[..., Any])
+_REGISTERING = Lock()
 
 
 def compile_kernel(function: F) -> F:
     """A kernel that is compiled when first called and kept in a folder: the package's, or else the user's."""
+    with _REGISTERING:
+        while HELPERS:
+            register_jitable(HELPERS.pop())
     try:
         made: Any = numba.njit(cache=True, nogil=True)(function)
     except RuntimeError:

@@ -1,7 +1,5 @@
 """The kernels of frames: state machines over rows in the order of time, with a little state for each group.
 
-They are sequential by nature, so that one text serves both twins: compiled it is fast, as it is it says what is meant.
-
 Rows of a frame share a slot; -1 says that a row is in none. `current` holds the slot of the frame that is open in each
 group, and the next free slot is counted on.
 """
@@ -11,33 +9,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
-from panewise.kernels.frame_table import (
-    AFTER,
-    BEFORE,
-    COMPLETES,
-    COMPLETES_LAST,
-    COUNT,
-    COUNT_ROWS,
-    FIRST,
-    GROUP,
-    LAST,
-    MAXIMUM,
-    MEAN,
-    MINIMUM,
-    MISSING,
-    NO_TIME,
-    NUMBER,
-    REPORTED_AT,
-    REPORTED_ROWS,
-    SOME,
-    UNDOES_LAST,
-    WHOLE,
-)
-from panewise.kernels.plain import Flags, Float64Array, Int64Array, UInt8Array
+from panewise.kernels import NO_TIME, Flags, Float64Array, Int64Array, UInt8Array, helper, kernel
+
+#: What is known of a frame: a row of a table with these columns.
+GROUP, FIRST, LAST, COUNT, MISSING, BEFORE, AFTER, SOME, WHOLE, NUMBER, REPORTED_AT, REPORTED_ROWS = range(12)
+FIELDS = 12
+
+#: What a row says of whole frames: it completes its own, the one before it in its group, or undoes that one.
+COMPLETES, COMPLETES_LAST, UNDOES_LAST = 1, 2, 3
+
+#: Aggregates that frames follow without help.
+SUM, COUNT_ROWS, MINIMUM, MAXIMUM, MEAN = range(5)
 
 
+@kernel
 def frame_flags(codes: Int64Array, flags: Flags, current: Int64Array, free: int) -> tuple[Int64Array, int]:
     """Runs of rows whose flag is set."""
     slots = np.empty(len(codes), np.int64)
@@ -54,6 +40,7 @@ def frame_flags(codes: Int64Array, flags: Flags, current: Int64Array, free: int)
     return slots, free
 
 
+@kernel
 def frame_reports(
     codes: Int64Array,
     times: Int64Array,
@@ -97,6 +84,7 @@ def frame_reports(
     return slots, assumed, free, -1
 
 
+@kernel
 def frame_labels(
     codes: Int64Array, labels: Float64Array, label: Float64Array, current: Int64Array, free: int
 ) -> tuple[Int64Array, int]:
@@ -112,6 +100,7 @@ def frame_labels(
     return slots, free
 
 
+@kernel
 def frame_delta(
     codes: Int64Array,
     values: Float64Array,
@@ -138,6 +127,7 @@ def frame_delta(
     return slots, free
 
 
+@kernel
 def frame_trend(
     codes: Int64Array,
     values: Float64Array,
@@ -170,7 +160,7 @@ def frame_trend(
 RunningAggregate = tuple[float, float, Any]
 
 
-@register_jitable
+@helper
 def _with(so_far: RunningAggregate, value: float, aggregate: int) -> RunningAggregate:
     """One value more; sums are as exact as if added at once."""
     total, error, count = so_far
@@ -188,7 +178,7 @@ def _with(so_far: RunningAggregate, value: float, aggregate: int) -> RunningAggr
     return total, error, count + 1
 
 
-@register_jitable
+@helper
 def _holds(so_far: RunningAggregate, aggregate: int, operator: int, limit: float) -> bool:
     """Whether an aggregate compares: > 0, >= 1, < 2, <= 3. What is no number has reached nothing, nor passed it."""
     total, error, count = so_far
@@ -208,6 +198,7 @@ def _holds(so_far: RunningAggregate, aggregate: int, operator: int, limit: float
     return answer < limit if operator == 2 else answer <= limit
 
 
+@kernel
 def frame_reach(
     codes: Int64Array,
     values: Float64Array,
@@ -250,6 +241,7 @@ def frame_reach(
     return slots, marks, free
 
 
+@kernel
 def frame_between(
     codes: Int64Array, starts: Flags, ends: Flags, current: Int64Array, free: int, drops: bool
 ) -> tuple[Int64Array, UInt8Array, int]:
@@ -271,7 +263,7 @@ def frame_between(
     return slots, marks, free
 
 
-@register_jitable
+@helper
 def _leave(table: Int64Array, slot: int, time: int, mark: int) -> None:
     """Note in the frame of the row before what this row says of it."""
     if table[slot, AFTER] == NO_TIME:
@@ -282,7 +274,7 @@ def _leave(table: Int64Array, slot: int, time: int, mark: int) -> None:
         table[slot, WHOLE] = -1
 
 
-@register_jitable
+@helper
 def _enter(table: Int64Array, slot: int, group: int, time: int, seen: int) -> None:
     """Let a row into its frame."""
     if table[slot, COUNT] == 0:
@@ -296,7 +288,7 @@ def _enter(table: Int64Array, slot: int, group: int, time: int, seen: int) -> No
     table[slot, COUNT] += 1
 
 
-@register_jitable
+@helper
 def _is_due(frame: Int64Array, time: int, growth: Int64Array, wants_some: bool) -> bool:
     """Whether a long frame is told of with this row: once it is certain, and whenever it has grown enough."""
     rows = frame[COUNT] + frame[MISSING]
@@ -309,6 +301,7 @@ def _is_due(frame: Int64Array, time: int, growth: Int64Array, wants_some: bool) 
     return bool(time - frame[REPORTED_AT] >= growth[3])
 
 
+@kernel
 def frame_extents(
     codes: Int64Array,
     times: Int64Array,
@@ -369,6 +362,7 @@ def frame_extents(
     return pieces, owners[:made], told[:said]
 
 
+@kernel
 def frame_numbers(groups: Int64Array, firsts: Int64Array, numbered: Int64Array) -> Int64Array:
     """The numbers of frames, in the order of time in each group: the time of the first item, or the next number.
 

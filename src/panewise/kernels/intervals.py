@@ -1,7 +1,6 @@
 """The kernels of lookups: many windows at once from running totals or from base intervals.
 
-One text serves both twins, as in `framing`, but for running totals. States are tables, a row a place of the structure
-and a column a group.
+States are tables, a row a place of the structure and a column a group.
 
 A *tree* has the base intervals of a circle of `size` positions, a power of two: row `size + i` holds position i, and
 row n what rows 2n and 2n + 1 hold. Level by level, positions are taken modulo what the level has room for.
@@ -11,9 +10,8 @@ A window `(first, last)` is asked as the positions from `first - 1` up to, not i
 from __future__ import annotations
 
 import numpy as np
-from numba.extending import register_jitable
 
-from panewise.kernels.plain import Flags, Int64Array
+from panewise.kernels import Flags, Int64Array, helper, kernel, loops_of
 
 _LEAST = np.iinfo(np.int64).min
 _ONE = np.uint64(1)
@@ -26,6 +24,17 @@ def interval_differences(totals: Int64Array, firsts: Int64Array, lasts: Int64Arr
     return found
 
 
+@loops_of(interval_differences)
+def _interval_differences(totals: Int64Array, firsts: Int64Array, lasts: Int64Array, groups: Int64Array) -> Int64Array:
+    flat, width, mask = totals.reshape(-1), totals.shape[1], totals.shape[0] - 1
+    out = np.empty(len(firsts), np.int64)
+    for i in range(len(firsts)):
+        newer, older = (lasts[i] & mask) * width + groups[i], ((firsts[i] - 1) & mask) * width + groups[i]
+        out[i] = flat[np.uint64(newer)] - flat[np.uint64(older)]
+    return out
+
+
+@kernel
 def interval_outside(firsts: Int64Array, lasts: Int64Array, oldest: int, newest: int) -> int:
     """The place of the first window that does not lie after the `oldest` position and up to the `newest`, or -1."""
     for i in range(len(firsts)):
@@ -40,6 +49,16 @@ def interval_run(totals: Int64Array, rows: Int64Array, length: int) -> None:
     totals[np.arange(length + 1, length + 1 + len(rows)) & mask] = totals[length & mask] + np.cumsum(rows, axis=0)
 
 
+@loops_of(interval_run)
+def _interval_run(totals: Int64Array, rows: Int64Array, length: int) -> None:
+    mask = totals.shape[0] - 1
+    for i in range(len(rows)):
+        before, row = (length + i) & mask, (length + i + 1) & mask
+        for group in range(rows.shape[1]):
+            totals[row, group] = totals[before, group] + rows[i, group]
+
+
+@kernel
 def interval_add(tree: Int64Array, before: int, now: int, oldest: int) -> None:
     """Build the base intervals that are complete since there are `now` positions and begin after the `oldest`."""
     level = 1
@@ -52,6 +71,7 @@ def interval_add(tree: Int64Array, before: int, now: int, oldest: int) -> None:
         level += 1
 
 
+@kernel
 def interval_choose(tree: Int64Array, seen: Flags, before: int, now: int, oldest: int) -> None:
     """The same for the greatest values, and whether there are any."""
     level = 1
@@ -65,6 +85,7 @@ def interval_choose(tree: Int64Array, seen: Flags, before: int, now: int, oldest
         level += 1
 
 
+@kernel
 def interval_sums(tree: Int64Array, firsts: Int64Array, lasts: Int64Array, groups: Int64Array) -> Int64Array:
     """The sum over each window of one group."""
     # Both ends are read at every level and masked: a branch would be guessed wrong every other time.
@@ -81,6 +102,7 @@ def interval_sums(tree: Int64Array, firsts: Int64Array, lasts: Int64Array, group
     return out
 
 
+@kernel
 def interval_sums_of_all(tree: Int64Array, firsts: Int64Array, lasts: Int64Array, groups: int) -> Int64Array:
     """The sums over each window of the first so many groups, window by window."""
     out = np.zeros(len(firsts) * groups, np.int64)
@@ -99,6 +121,7 @@ def interval_sums_of_all(tree: Int64Array, firsts: Int64Array, lasts: Int64Array
     return out
 
 
+@kernel
 def interval_greatest(
     tree: Int64Array, seen: Flags, firsts: Int64Array, lasts: Int64Array, groups: Int64Array
 ) -> tuple[Int64Array, Flags]:
@@ -120,7 +143,7 @@ def interval_greatest(
     return out, found
 
 
-@register_jitable
+@helper
 def _any(seen: Flags, low: int, high: int, group: int) -> bool:
     """Whether a flag is set somewhere in a window of one group."""
     size, found = seen.shape[0] >> 1, False
@@ -133,6 +156,7 @@ def _any(seen: Flags, low: int, high: int, group: int) -> bool:
     return found
 
 
+@kernel
 def interval_greatest_of_all(
     tree: Int64Array, seen: Flags, firsts: Int64Array, lasts: Int64Array, groups: int
 ) -> tuple[Int64Array, Flags]:

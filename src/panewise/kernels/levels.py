@@ -1,6 +1,6 @@
 """The kernels of CI-COUNT and CI-SUM: timestamps by level for every substream, and a heap of them for every level.
 
-Sequential by nature, so that one text serves both twins. A *row* is a level; row 0 says when a substream was last seen,
+A *row* is a level; row 0 says when a substream was last seen,
 which for CI-COUNT is its first level, so that `first`, the row of the first level, is 0 there and 1 for CI-SUM.
 
 Of each row there is a heap with the latest timestamp on top: all that are later than some instant are found from the
@@ -13,13 +13,11 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from numba.cpython.unsafe.numbers import leading_zeros, trailing_zeros
-from numba.extending import overload, register_jitable
+from numba.extending import overload
 
-from panewise.kernels.plain import Int64Array
+from panewise.kernels import NO_TIME, Int32Array, Int64Array, helper, kernel
 
-Int32Array: TypeAlias = npt.NDArray[np.int32]
 #: Timestamps by code and row; by size of level the codes whose have changed, and how often any did.
 Stamps: TypeAlias = tuple[Int64Array, Int32Array, Int64Array]
 #: By row: the timestamps in the heap, their codes, the place of each code, how many there are, how much is read.
@@ -31,9 +29,6 @@ _leading: Any = leading_zeros
 
 #: Candidates: codes, and timestamps in the row that is searched and in rows `low` and `high`.
 Near: TypeAlias = tuple[Int32Array, Int64Array, Int64Array, Int64Array]
-
-#: No time at all: earlier than any.
-NO_TIME = np.iinfo(np.int64).min
 
 #: What was done: stamps set, steps up in heaps, places of heaps looked at.
 SET, CLIMBED, VISITED = range(3)
@@ -60,7 +55,7 @@ def _magnitude(number: int) -> object:
     return lambda number: 63 - np.int64(_leading(np.int64(number)))
 
 
-@register_jitable
+@helper
 def _note(state: Stamps, sizes: int, code: int) -> None:
     """Levels of the first so many sizes have changed for a substream."""
     _, logs, written = state
@@ -69,6 +64,7 @@ def _note(state: Stamps, sizes: int, code: int) -> None:
         written[size] += 1
 
 
+@kernel
 def level_count(
     codes: Int64Array,
     times: Int64Array,
@@ -101,14 +97,14 @@ def level_count(
     return len(codes)
 
 
-@register_jitable
+@helper
 def _level_of(distance: int, p: int) -> Any:
     """The level that holds the element so far from the end, the last one being at 1."""
     size = magnitude((distance - 1) // p + 1)
     return size * p + ((distance - 1 - p * ((np.int64(1) << size) - 1)) >> size)
 
 
-@register_jitable
+@helper
 def _stamp_at(stamps: Int64Array, code: int, position: int, count: int, newest: int, rows: int, p: int) -> Any:
     """The timestamp at a position, of which those after `count` are new and those that levels lost are forgotten."""
     if position > count:
@@ -119,6 +115,7 @@ def _stamp_at(stamps: Int64Array, code: int, position: int, count: int, newest: 
     return stamps[code, level + 1] if level < rows - 1 else NO_TIME
 
 
+@kernel
 def level_add(
     codes: Int64Array,
     times: Int64Array,
@@ -161,7 +158,7 @@ def level_add(
     return len(codes)
 
 
-@register_jitable
+@helper
 def _rise(heaps: Heaps, row: int, code: int, stamp: int, work: Int64Array) -> None:
     """A later timestamp for a substream in the heap of a row."""
     heap, codes, places, sizes, _ = heaps
@@ -182,7 +179,7 @@ def _rise(heaps: Heaps, row: int, code: int, stamp: int, work: Int64Array) -> No
     heap[row, place], codes[row, place], places[row, code] = stamp, code, place
 
 
-@register_jitable
+@helper
 def _follow(state: Stamps, heaps: Heaps, row: int, size: int, work: Int64Array) -> None:
     """Let the heap of a row know what has changed since it was last asked; all of it where the log is too short."""
     stamps, logs, written = state
@@ -197,7 +194,7 @@ def _follow(state: Stamps, heaps: Heaps, row: int, size: int, work: Int64Array) 
     read[row] = written[size]
 
 
-@register_jitable
+@helper
 def _mark_later(heap: Int64Array, codes: Int32Array, size: int, cut: int, found: Int32Array, words: Int64Array) -> int:
     """Set the bits of all codes of a heap whose timestamps are later than a cut; how many there are."""
     count, seen = 0, 0
@@ -222,7 +219,7 @@ def _mark_later(heap: Int64Array, codes: Int32Array, size: int, cut: int, found:
     return count
 
 
-@register_jitable
+@helper
 def _gather(state: Stamps, rows: tuple[Any, Any, Any], words: Int64Array, near: Near) -> Any:
     """The codes whose bits are set, ascending, with their timestamps in three rows; bits are cleared."""
     stamps = state[0]
@@ -244,7 +241,7 @@ def _gather(state: Stamps, rows: tuple[Any, Any, Any], words: Int64Array, near: 
     return count
 
 
-@register_jitable
+@helper
 def _emit(
     near: Near, count: int, cut: int, below: bool, out: Int32Array, total: Any, doubtful: Int32Array, doubts: Any
 ) -> Any:
@@ -268,7 +265,7 @@ def _emit(
     return total, doubts
 
 
-@register_jitable
+@helper
 def _narrow(near: Near, count: int, cut: int) -> Any:
     """Leave out candidates that no narrower window has; how many are left."""
     codes, seen, lower, higher = near
@@ -280,6 +277,7 @@ def _narrow(near: Near, count: int, cut: int) -> Any:
     return kept
 
 
+@kernel
 def level_lookup(
     state: Stamps,
     heaps: Heaps,

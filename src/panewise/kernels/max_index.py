@@ -1,6 +1,6 @@
 """The kernels of the index of extremes: what the greatest value of each substream is, by where a window begins.
 
-One text serves both twins. Different times have *slots*, in order. A *point* of a substream is an element that no later
+Different times have *slots*, in order. A *point* of a substream is an element that no later
 one of it reaches; while a window begins in the slots after the point before it, up to its own, it is the greatest. The
 slots of a point are a union of base intervals, and of each base interval there is a search tree (a treap) with the
 values of its points. Nodes of the tree of base intervals count from one at the root; slot s is node `room + s`.
@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-from numba.extending import register_jitable
 
-from panewise.kernels.plain import Int64Array
+from panewise.kernels import Int64Array, helper, kernel
 
 #: Links: the root of every base interval, then left and right of every entry. By entry: value, code, priority.
 #: Then the entries that are free, and how many those are.
@@ -25,7 +24,7 @@ Points: TypeAlias = tuple[Int64Array, Int64Array, Int64Array, Int64Array, Int64A
 CHANGED, VISITED = range(2)
 
 
-@register_jitable
+@helper
 def _put(trees: Trees, link: Any, value: int, code: int, room: int, work: Int64Array) -> None:
     """A value into the tree below a link: down to where its priority belongs, and there it splits what is below."""
     links, values, codes, ranks, free, unused = trees
@@ -54,7 +53,7 @@ def _put(trees: Trees, link: Any, value: int, code: int, room: int, work: Int64A
     links[left] = links[right] = -1
 
 
-@register_jitable
+@helper
 def _take_out(trees: Trees, link: Any, value: int, code: int, room: int, work: Int64Array) -> None:
     """A value out of the tree below a link, where it is; what was below it takes its place."""
     links, values, codes, ranks, free, unused = trees
@@ -80,7 +79,7 @@ def _take_out(trees: Trees, link: Any, value: int, code: int, room: int, work: I
     unused[0] += 1
 
 
-@register_jitable
+@helper
 def _cover(trees: Trees, first: Any, last: Any, value: int, code: int, into: bool, room: int, work: Int64Array) -> None:
     """A value into the trees of all base intervals that make up some slots, or out of them."""
     low, high = first + room, last + room + 1
@@ -101,6 +100,7 @@ def _cover(trees: Trees, first: Any, last: Any, value: int, code: int, into: boo
         high >>= 1
 
 
+@kernel
 def peak_update(
     codes: Int64Array,
     times: Int64Array,
@@ -144,6 +144,7 @@ def peak_update(
     return len(codes), used
 
 
+@kernel
 def peak_build(codes: Int64Array, points: Points, room: int, trees: Trees, entries: int, work: Int64Array) -> int:
     """All points of some substreams into empty trees; stops before a substream that there may be no room for."""
     place, value_of, older_of, newest = points[:4]
@@ -163,6 +164,7 @@ def peak_build(codes: Int64Array, points: Points, room: int, trees: Trees, entri
     return len(codes)
 
 
+@kernel
 def peak_lookup(
     firsts: Int64Array, limits: Int64Array, below: bool, used: int, room: int, keys: int, trees: Trees, work: Int64Array
 ) -> tuple[Int64Array, Int64Array]:

@@ -1,6 +1,6 @@
 """The kernels of quantiles: sorted arrays of base intervals, merged as they complete, and elements chosen from them.
 
-One text serves both twins, as in `framing`. Values are numbered as they arrive; `ends` says how many there are up to
+Values are numbered as they arrive; `ends` says how many there are up to
 each position, modulo their number. Level l holds the same values as level zero, each base interval of width `1 << l`
 sorted by group and value in the places of its own values, modulo what the level has room for. Where there is one group
 only, `codes` is empty.
@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
-from panewise.kernels.plain import Flags, Int64Array
+from panewise.kernels import Flags, Int64Array, helper, kernel
 
 #: An element that is no more than so many from either end is found by taking one after the other.
 _FEW = 12
@@ -21,6 +20,7 @@ _FEW = 12
 _GUESSES = 4
 
 
+@kernel
 def quantile_merge(values: Int64Array, codes: Int64Array, ends: Int64Array, before: int, now: int, oldest: int) -> None:
     """Sort the base intervals that are complete since there are `now` positions and begin after the `oldest`."""
     for level in range(1, values.shape[0]):
@@ -32,7 +32,7 @@ def quantile_merge(values: Int64Array, codes: Int64Array, ends: Int64Array, befo
             _merge(values, codes, level, ends[start & mask], ends[middle & mask], ends[stop & mask])
 
 
-@register_jitable
+@helper
 def _merge(values: Int64Array, codes: Int64Array, level: int, left: int, middle: int, stop: int) -> None:
     """Two sorted runs next to each other, from one level to the next."""
     mask, keyed = values.shape[1] - 1, len(codes) > 0
@@ -55,6 +55,7 @@ def _merge(values: Int64Array, codes: Int64Array, level: int, left: int, middle:
             right += 1
 
 
+@kernel
 def quantile_sizes(
     values: Int64Array, codes: Int64Array, ends: Int64Array, firsts: Int64Array, lasts: Int64Array, groups: Int64Array
 ) -> Int64Array:
@@ -65,6 +66,7 @@ def quantile_sizes(
     return out
 
 
+@kernel
 def quantile_select(
     values: Int64Array,
     codes: Int64Array,
@@ -84,7 +86,7 @@ def quantile_select(
     return out, found
 
 
-@register_jitable
+@helper
 def _cover(
     values: Int64Array, codes: Int64Array, ends: Int64Array, first: int, last: int, group: int, runs: Int64Array
 ) -> tuple[int, int]:
@@ -107,7 +109,7 @@ def _cover(
     return count, total
 
 
-@register_jitable
+@helper
 def _below(table: Int64Array, level: int, start: int, stop: int, bound: int) -> int:
     """Where in a sorted run what is below a bound ends."""
     mask, count = table.shape[1] - 1, stop - start
@@ -118,7 +120,7 @@ def _below(table: Int64Array, level: int, start: int, stop: int, bound: int) -> 
     return start
 
 
-@register_jitable
+@helper
 def _narrow_up(values: Int64Array, level: int, start: int, stop: int, bound: int) -> tuple[int, int]:
     """A shorter part of a run in which what is below a bound ends; cheap where that is near its start."""
     mask, step = values.shape[1] - 1, 1
@@ -128,7 +130,7 @@ def _narrow_up(values: Int64Array, level: int, start: int, stop: int, bound: int
     return start, min(stop, start + step - 1)
 
 
-@register_jitable
+@helper
 def _narrow_down(values: Int64Array, level: int, start: int, stop: int, bound: int) -> tuple[int, int]:
     """The same, cheap where that is near its end."""
     mask, step = values.shape[1] - 1, 1
@@ -138,7 +140,7 @@ def _narrow_down(values: Int64Array, level: int, start: int, stop: int, bound: i
     return max(start, stop - step + 1), stop
 
 
-@register_jitable
+@helper
 def _select(values: Int64Array, runs: Int64Array, count: int, total: int, rank: int, heads: Int64Array) -> Any:
     """The element at a rank of some sorted runs: parts of them are left out until few remain on one side of it.
 
@@ -182,7 +184,7 @@ def _select(values: Int64Array, runs: Int64Array, count: int, total: int, rank: 
     return _from_above(values, runs, count, total - rank + 1, heads)
 
 
-@register_jitable
+@helper
 def _longest(runs: Int64Array, count: int, rank: int, total: int) -> tuple[int, int]:
     """The longest run, and the place in it that a rank among all would have."""
     run, most = 0, 0
@@ -193,7 +195,7 @@ def _longest(runs: Int64Array, count: int, rank: int, total: int) -> tuple[int, 
     return run, runs[1, run] + (2 * rank - 1) * most // (2 * total)
 
 
-@register_jitable
+@helper
 def _element_at(runs: Int64Array, count: int, number: int) -> tuple[int, int]:
     """The run and the place of an element, all runs counted one after the other."""
     for n in range(count):
@@ -204,7 +206,7 @@ def _element_at(runs: Int64Array, count: int, number: int) -> tuple[int, int]:
     return 0, runs[1, 0]
 
 
-@register_jitable
+@helper
 def _end_of_equal(values: Int64Array, level: int, start: int, stop: int, pivot: int) -> int:
     """Where in a run, none of which is less than a pivot, those equal to it end. Mostly there are few."""
     mask, step = values.shape[1] - 1, 1
@@ -221,7 +223,7 @@ def _end_of_equal(values: Int64Array, level: int, start: int, stop: int, pivot: 
     return start
 
 
-@register_jitable
+@helper
 def _pack_runs(runs: Int64Array, count: int) -> int:
     """The runs without those of which nothing is left."""
     kept = 0
@@ -232,7 +234,7 @@ def _pack_runs(runs: Int64Array, count: int) -> int:
     return kept
 
 
-@register_jitable
+@helper
 def _from_below(values: Int64Array, runs: Int64Array, count: int, rank: int, heads: Int64Array) -> Any:
     """The element at a small rank, by taking the least away again and again."""
     mask = values.shape[1] - 1
@@ -255,7 +257,7 @@ def _from_below(values: Int64Array, runs: Int64Array, count: int, rank: int, hea
             runs[0, least], runs[1, least], runs[2, least] = runs[0, count], runs[1, count], runs[2, count]
 
 
-@register_jitable
+@helper
 def _from_above(values: Int64Array, runs: Int64Array, count: int, rank: int, heads: Int64Array) -> Any:
     """The same from the other end: ranks count down from the greatest."""
     mask = values.shape[1] - 1

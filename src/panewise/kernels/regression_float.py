@@ -1,7 +1,5 @@
 """The kernels of lines through points: counts, sums and products of points, relative to a point of their own.
 
-One text serves both twins: compiled it is fast, as it is it says what is meant.
-
 A group's moments are a row of doubles, pairs of a sum and what rounding lost of it, and its *anchor*: the first of its
 points. Differences of points from their anchor are exact pairs too, so that large offsets (microseconds since 1970,
 prices of 1e9) cost no digits, and because the anchor is one of the points, the sums are at most a number of points
@@ -16,9 +14,9 @@ from typing import Any, TypeAlias
 import numba
 import numpy as np
 import numpy.typing as npt
-from numba.extending import intrinsic, overload, register_jitable
+from numba.extending import intrinsic, overload
 
-from panewise.kernels.plain import Float64Array, Int64Array, UInt8Array
+from panewise.kernels import Float64Array, Int64Array, UInt8Array, helper, kernel
 
 #: Int64 or doubles.
 Numbers: TypeAlias = npt.NDArray[Any]
@@ -40,7 +38,7 @@ HUGE, TINY = 2.0**400, 2.0**-400
 _SPLITTER = 134217729.0  # 2**27 + 1
 
 
-@register_jitable
+@helper
 def two_sum(a: float, b: float) -> Pair:
     total = a + b
     shadow = total - a
@@ -71,7 +69,7 @@ def _two_product_fused(a: float, b: float) -> Callable[[float, float], Pair]:
     return two_product
 
 
-@register_jitable
+@helper
 def plus(a: Pair, b: Pair) -> Pair:
     high, lost = two_sum(a[0], b[0])
     low, rest = two_sum(a[1], b[1])
@@ -79,25 +77,25 @@ def plus(a: Pair, b: Pair) -> Pair:
     return two_sum(high, lost + rest)
 
 
-@register_jitable
+@helper
 def times(a: Pair, b: Pair) -> Pair:
     high, low = two_product(a[0], b[0])
     return two_sum(high, low + (a[0] * b[1] + a[1] * b[0]))
 
 
-@register_jitable
+@helper
 def minus(a: Pair) -> Pair:
     return -a[0], -a[1]
 
 
-@register_jitable
+@helper
 def over(a: Pair, b: Pair) -> Pair:
     first = a[0] / b[0]
     rest = plus(a, minus(times(b, (first, 0.0))))
     return two_sum(first, rest[0] / b[0])
 
 
-@register_jitable
+@helper
 def _whole_apart(value: Any, anchor: Any) -> Pair:
     """Two int64 may be further apart than one int64 or one double can say."""
     return two_sum(
@@ -106,7 +104,7 @@ def _whole_apart(value: Any, anchor: Any) -> Pair:
     )
 
 
-@register_jitable
+@helper
 def _real_apart(value: Any, anchor: Any) -> Pair:
     return two_sum(value, -anchor)
 
@@ -122,7 +120,7 @@ def _apart_by_type(value: Any, anchor: Any) -> Callable[[Any, Any], Pair]:
     return found
 
 
-@register_jitable
+@helper
 def _grow(moments: Float64Array, slot: int, field: int, amount: Pair) -> None:
     """Add to one sum; its low half is settled when groups are combined."""
     total, lost = two_sum(moments[slot, field], amount[0])
@@ -130,13 +128,14 @@ def _grow(moments: Float64Array, slot: int, field: int, amount: Pair) -> None:
     moments[slot, field + 1] += lost + amount[1]
 
 
-@register_jitable
+@helper
 def _product(a: Pair, b: Pair) -> Pair:
     """A product whose low half is not settled yet."""
     high, low = two_product(a[0], b[0])
     return high, low + (a[0] * b[1] + a[1] * b[0])
 
 
+@kernel
 def line_points(slots: Int64Array, xs: Numbers, ys: Numbers, heads: Heads, moments: Float64Array) -> None:
     """Add points to the groups they belong to."""
     counts, flags, x_anchors, y_anchors = heads
@@ -164,16 +163,17 @@ def line_points(slots: Int64Array, xs: Numbers, ys: Numbers, heads: Heads, momen
         _grow(moments, slot, YY, _product(dy, dy))
 
 
-@register_jitable
+@helper
 def _at(sums: Float64Array, place: int, field: int) -> Pair:
     return sums[place, field], sums[place, field + 1]
 
 
-@register_jitable
+@helper
 def put_pair(sums: Float64Array, place: int, field: int, pair: Pair) -> None:
     sums[place, field], sums[place, field + 1] = pair
 
 
+@kernel
 def line_combine(left: Heads, ours: Float64Array, right: Heads, theirs: Float64Array) -> tuple[Heads, Float64Array]:
     """The moments of both parts, place by place. The right part is moved to the anchor of the left one."""
     counts, flags = left[0] + right[0], left[1] | right[1]
@@ -204,18 +204,19 @@ def line_combine(left: Heads, ours: Float64Array, right: Heads, theirs: Float64A
     return (counts, flags, x_anchors, y_anchors), sums
 
 
-@register_jitable
+@helper
 def around(count: Pair, ab: Pair, a: Pair, b: Pair) -> Pair:
     """The number of points times their co-moment around the means. No division, so that small numbers stay exact."""
     return plus(times(count, ab), minus(times(a, b)))
 
 
-@register_jitable
+@helper
 def _slope(count: Pair, sums: Float64Array, i: int) -> Pair:
     x, y = _at(sums, i, X), _at(sums, i, Y)
     return over(around(count, _at(sums, i, XY), x, y), around(count, _at(sums, i, XX), x, x))
 
 
+@kernel
 def line_slopes(heads: Heads, sums: Float64Array, scale: float) -> Float64Array:
     """The slope of the line through each group's points, times a number; 0 where there is none."""
     out = np.zeros(len(heads[0]))
@@ -226,6 +227,7 @@ def line_slopes(heads: Heads, sums: Float64Array, scale: float) -> Float64Array:
     return out
 
 
+@kernel
 def line_values(heads: Heads, sums: Float64Array, at: Numbers, step: int, parts: int) -> Float64Array:
     """Where the line through each group's points is at some x, given `step` / `parts` times as large; 0 for no line."""
     out = np.zeros(len(heads[0]))
@@ -241,6 +243,7 @@ def line_values(heads: Heads, sums: Float64Array, at: Numbers, step: int, parts:
     return out
 
 
+@kernel
 def line_fits(heads: Heads, sums: Float64Array) -> Float64Array:
     """Which share of the variance of y the line explains; 1 where y does not vary, 0 where there is no line."""
     out = np.zeros(len(heads[0]))
@@ -263,6 +266,7 @@ def line_fits(heads: Heads, sums: Float64Array) -> Float64Array:
 Newest: TypeAlias = tuple[Int64Array, Int64Array, Float64Array]
 
 
+@kernel
 def line_series(
     codes: Int64Array,
     counts: Int64Array,
@@ -292,6 +296,7 @@ def line_series(
         put_pair(newest_totals, group, 0, plus(before, (totals[i, 0], totals[i, 1])))
 
 
+@kernel
 def line_series_end(end: int, filled: bool, newest: Newest, heads: Heads, sums: Float64Array) -> None:
     """Nothing follows: the newest instants last until the end, itself excluded, where gaps are filled."""
     instants, sizes, _ = newest
@@ -300,7 +305,7 @@ def line_series_end(end: int, filled: bool, newest: Newest, heads: Heads, sums: 
             _close(group, max(end, instants[group] + 1) if filled else instants[group] + 1, newest, heads, sums)
 
 
-@register_jitable
+@helper
 def _close(group: int, end: int, newest: Newest, heads: Heads, sums: Float64Array) -> None:
     """Add the mean of a group's newest instant for every instant from there to the end, itself excluded."""
     counts, flags, x_anchors, y_anchors = heads

@@ -1,7 +1,5 @@
 """The kernels of lines over whole x, such as time: exact sums of x and x*x, and of y and x*y.
 
-One text serves both twins: compiled it is fast, as it is it says what is meant.
-
 A sum of integers is kept as digits to the base of 2**32, each in an int64 that has room for 2**31 carries, so that
 sums are added and subtracted digit by digit. Of real y and x*y there are pairs instead: a double and what rounding lost
 of it.
@@ -12,9 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
-from panewise.kernels.plain import Float64Array, Int64Array, UInt8Array
+from panewise.kernels import Float64Array, Int64Array, UInt8Array, helper, kernel
 from panewise.kernels.regression_float import (
     FIELDS,
     HUGE,
@@ -42,12 +39,12 @@ N, SX, SXX, SY, SXY = 0, 1, 3, 7, 9
 _LOW, _BASE, _SQUARE, _CUBE = 0xFFFFFFFF, 2.0**32, 2.0**64, 2.0**96
 
 
-@register_jitable
+@helper
 def _to_pair(value: int) -> Pair:
     return two_sum(np.float64(value >> 32) * _BASE, np.float64(value & _LOW))
 
 
-@register_jitable
+@helper
 def _add_product(words: Int64Array, place: int, field: int, a: int, b: int, often: int) -> None:
     """Add a product of two int64 to a sum of four digits, so many times."""
     high, low, top, rest = a >> 32, a & _LOW, b >> 32, b & _LOW
@@ -58,13 +55,14 @@ def _add_product(words: Int64Array, place: int, field: int, a: int, b: int, ofte
     words[place, field + 3] += often * (most >> 32)
 
 
-@register_jitable
+@helper
 def _add(words: Int64Array, place: int, field: int, value: int, often: int) -> None:
     """Add an int64 to a sum of two digits, so many times."""
     words[place, field] += often * (value & _LOW)
     words[place, field + 1] += often * (value >> 32)
 
 
+@kernel
 def power_whole(slots: Int64Array, xs: Int64Array, ys: Int64Array, words: Int64Array) -> None:
     """Add points with whole y to the groups they belong to; `words` has a row for each group."""
     for i in range(len(slots)):
@@ -76,6 +74,7 @@ def power_whole(slots: Int64Array, xs: Int64Array, ys: Int64Array, words: Int64A
         _add_product(words, slot, SXY, x, y, 1)
 
 
+@kernel
 def power_whole_near(slots: Int64Array, xs: Int64Array, ys: Int64Array, origin: int, words: Int64Array) -> None:
     """The same where no x is 2**31 from the origin and no y is 2**31: half the words for each point, then a shift."""
     near = np.zeros((len(words), 7), np.int64)
@@ -100,7 +99,7 @@ def power_whole_near(slots: Int64Array, xs: Int64Array, ys: Int64Array, origin: 
             _add_product(words, slot, SXY, origin, y, 1)
 
 
-@register_jitable
+@helper
 def _shift(words: Int64Array, place: int, count: int, x: int, origin: int) -> None:
     """Add what points relative to an origin miss: the number of points, their sum and that of their squares."""
     words[place, N] += count
@@ -110,13 +109,14 @@ def _shift(words: Int64Array, place: int, count: int, x: int, origin: int) -> No
     _add_product(words, place, SXX, origin, origin, count)
 
 
-@register_jitable
+@helper
 def _grow(pairs: Float64Array, place: int, field: int, amount: Pair) -> None:
     total, lost = two_sum(pairs[place, field], amount[0])
     pairs[place, field] = total
     pairs[place, field + 1] += lost + amount[1]
 
 
+@kernel
 def power_real(
     slots: Int64Array, xs: Int64Array, ys: Float64Array, words: Int64Array, odd: UInt8Array, pairs: Float64Array
 ) -> None:
@@ -135,6 +135,7 @@ def power_real(
         _grow(pairs, slot, 2, times(_to_pair(x), (y, 0.0)))
 
 
+@kernel
 def power_real_near(
     slots: Int64Array,
     xs: Int64Array,
@@ -174,20 +175,20 @@ def power_real_near(
 # numbers; int64 that wrap around say the rest exactly, up to a multiple of 2**64. Both together are the exact number.
 
 
-@register_jitable
+@helper
 def _long(words: Int64Array, place: int, field: int) -> Any:
     """A sum, wrapped."""
     return words[place, field] + (words[place, field + 1] << 32)
 
 
-@register_jitable
+@helper
 def _short(words: Int64Array, place: int, field: int) -> Pair:
     """A sum of two digits."""
     low, high = words[place, field], words[place, field + 1]
     return two_sum(np.float64(high + (low >> 32)) * _BASE, np.float64(low & _LOW))
 
 
-@register_jitable
+@helper
 def _wide(words: Int64Array, place: int, field: int) -> Pair:
     """A sum of four digits, all but the first of 32 bits once they have been carried."""
     second = words[place, field + 1] + (words[place, field] >> 32)
@@ -197,7 +198,7 @@ def _wide(words: Int64Array, place: int, field: int) -> Pair:
     return high, low + (np.float64(second & _LOW) * _BASE + np.float64(words[place, field] & _LOW))
 
 
-@register_jitable
+@helper
 def _less(whole: Pair, a: Pair, b: Pair) -> Pair:
     """A number less a product, as a pair that is not settled."""
     product, low = two_product(a[0], b[0])
@@ -205,7 +206,7 @@ def _less(whole: Pair, a: Pair, b: Pair) -> Pair:
     return high, lost + (whole[1] - (low + (a[0] * b[1] + a[1] * b[0])))
 
 
-@register_jitable
+@helper
 def _exact(near: Pair, wrapped: int) -> Pair:
     """The number that wraps to an int64 and is near a pair."""
     apart = plus(near, minus(_to_pair(wrapped)))
@@ -215,12 +216,13 @@ def _exact(near: Pair, wrapped: int) -> Pair:
     return plus(two_sum(most * _SQUARE, rest * _SQUARE), _to_pair(wrapped))
 
 
-@register_jitable
+@helper
 def _middle(total: Pair, count: int) -> Any:
     """A whole number near the mean."""
     return np.int64(min(max(np.floor(total[0] / count), -9223372036854774784.0), 9223372036854774784.0))
 
 
+@kernel
 def power_moments(words: Int64Array, odd: UInt8Array, pairs: Float64Array) -> tuple[Heads, Float64Array]:
     """The same as moments relative to a whole x, and where y is whole relative to a whole y, near their means.
 
@@ -259,6 +261,7 @@ def power_moments(words: Int64Array, odd: UInt8Array, pairs: Float64Array) -> tu
     return (words[:, N].copy(), flags, x_anchors, y_anchors), sums
 
 
+@kernel
 def power_add(left: Float64Array, right: Float64Array) -> Float64Array:
     """Rows of pairs, added pair by pair."""
     out = np.empty_like(left)

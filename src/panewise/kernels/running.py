@@ -1,21 +1,25 @@
 """The kernels of R-INT for many substreams: the times of their elements, and what all before each of them sum to.
 
-One text serves both twins. The elements of a substream lie in a ring, of which it knows where it starts in the pool,
+The elements of a substream lie in a ring, of which it knows where it starts in the pool,
 its room (a power of two, or none), and the numbers of the oldest element kept and of the next one.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from numba.extending import register_jitable
 
-from panewise.kernels.levels import Int32Array
-from panewise.kernels.plain import Int64Array
-from panewise.kernels.rings import NEXT, OLDEST, ROOM, START, TOTAL, Rings
+from panewise.kernels import Int32Array, Int64Array, helper, kernel
+
+#: The pool's times, and sums (none where elements are counted); then what is known of each ring.
+Rings: TypeAlias = tuple[Int64Array, Int64Array, Int64Array]
+#: The columns of that: they lie together, since a lookup needs them all.
+START, ROOM, OLDEST, NEXT, TOTAL = range(5)
+FIELDS = 5
 
 
+@kernel
 def running_append(
     codes: Int64Array, times: Int64Array, values: Int64Array, start: int, rings: Rings, before: int
 ) -> int:
@@ -38,7 +42,7 @@ def running_append(
     return len(codes)
 
 
-@register_jitable
+@helper
 def _counts(rings: Rings, code: int, cut: int, least: int) -> Any:
     """Whether a substream has so many elements after a cut: was the one that many back later? Without a branch."""
     pool, _, known = rings
@@ -47,7 +51,7 @@ def _counts(rings: Rings, code: int, cut: int, least: int) -> Any:
     return (place >= oldest) & (stamp > cut)
 
 
-@register_jitable
+@helper
 def _sums_to(rings: Rings, code: int, cut: int, least: int) -> Any:
     """Whether what a substream sums to after a cut is so much, from its first element there on."""
     pool, sums, known = rings
@@ -62,6 +66,7 @@ def _sums_to(rings: Rings, code: int, cut: int, least: int) -> Any:
     return low < known[code, NEXT] and known[code, TOTAL] - sums[first + (low & mask)] >= least
 
 
+@kernel
 def running_confirm(
     rings: Rings,
     parts: Int64Array,

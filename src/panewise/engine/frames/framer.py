@@ -17,7 +17,8 @@ from panewise.engine.frames.registers import Registers
 from panewise.engine.frames.report import FrameBounds
 from panewise.engine.state.snapshot import Tree
 from panewise.frame.frame import Frame, FrameLength, Missing, Span, TrendFrames
-from panewise.kernels.frame_table import (
+from panewise.kernels import NO_TIME
+from panewise.kernels.frames import (
     AFTER,
     BEFORE,
     COUNT,
@@ -26,14 +27,13 @@ from panewise.kernels.frame_table import (
     GROUP,
     LAST,
     MISSING,
-    NO_TIME,
     NUMBER,
     SOME,
     WHOLE,
 )
 
 Flags = npt.NDArray[np.bool_]
-#: Frames, a row each, with the fields of `kernels.framing`.
+#: Frames, a row each, with the fields of `kernels.frames`.
 Frames = npt.NDArray[np.int64]
 
 _NO_FLAGS = np.zeros(0, np.bool_)

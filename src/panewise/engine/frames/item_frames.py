@@ -28,7 +28,7 @@ from panewise.engine.frames.report import FrameBounds, FrameCells, FrameReport
 from panewise.engine.state.codec import from_text, to_text
 from panewise.engine.state.snapshot import Tree
 from panewise.frame.frame import DensityFrames, Span
-from panewise.kernels.frame_table import NO_TIME
+from panewise.kernels import NO_TIME
 from panewise.plan.frame_plan import FramePlan
 
 #: No group has so many items.

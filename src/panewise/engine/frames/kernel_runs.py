@@ -28,7 +28,7 @@ from panewise.frame.frame import (
     TrendFrames,
     WhileFrames,
 )
-from panewise.kernels import frame_table
+from panewise.kernels.frames import COUNT_ROWS, MAXIMUM, MEAN, MINIMUM, SUM
 
 Flags = npt.NDArray[np.bool_]
 Float64Array = npt.NDArray[np.float64]
@@ -144,11 +144,11 @@ class TrendRunFinder(RunFinder):
 
 #: The operation of the kernel for each fold.
 FOLD_OPERATIONS = {
-    Fold.SUM: frame_table.SUM,
-    Fold.COUNT: frame_table.COUNT_ROWS,
-    Fold.LEAST: frame_table.MINIMUM,
-    Fold.GREATEST: frame_table.MAXIMUM,
-    Fold.MEAN: frame_table.MEAN,
+    Fold.SUM: SUM,
+    Fold.COUNT: COUNT_ROWS,
+    Fold.LEAST: MINIMUM,
+    Fold.GREATEST: MAXIMUM,
+    Fold.MEAN: MEAN,
 }
 
 

@@ -16,7 +16,7 @@ from panewise.core.errors import SchemaProblem
 from panewise.engine.frames.kernel_runs import doubles_of
 from panewise.engine.keys import Keys
 from panewise.frame.frame import Duplicates, Frame
-from panewise.kernels.frame_table import NO_TIME
+from panewise.kernels import NO_TIME
 
 Flags = npt.NDArray[np.bool_]
 

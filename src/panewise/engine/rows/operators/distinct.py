@@ -29,7 +29,7 @@ from panewise.engine.rows.spans import (
     end_instants,
 )
 from panewise.engine.state.snapshot import Tree
-from panewise.kernels import plain
+from panewise.kernels.joins import bucket_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ def _order_by_code(codes: Int64Array, at: Int64Array) -> Int64Array:
     order: Int64Array = np.argsort(at, kind="stable")
     size = int(codes.max()) + 1
     # Where few of many codes change, counting all of them would take longer than sorting.
-    sort = kernels.bucket_order if size < 16 * len(codes) else plain.bucket_order
+    sort = kernels.bucket_order if size < 16 * len(codes) else bucket_order
     return order[sort(codes[order], size)]
 
 

@@ -22,7 +22,7 @@ from panewise.engine.rows.inputs.timed import columns_of
 from panewise.engine.rows.operators.base import Operator, is_crowded, order_count, schema_of
 from panewise.engine.rows.spans import EMPTY, OPEN, RelationDelta, Spans, empty_spans, end_instants, with_ends
 from panewise.engine.state.snapshot import Tree
-from panewise.kernels.plain import Chain
+from panewise.kernels.joins import Chain
 
 
 class JoinSide:
