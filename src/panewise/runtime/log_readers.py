@@ -12,7 +12,6 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
 import pyarrow as pa
 
@@ -20,7 +19,6 @@ from panewise.core.errors import BindProblem, PanewiseError, SourceProblem, Stat
 from panewise.core.time import DurationLike
 from panewise.engine import Pool
 from panewise.engine.lookups.pane_lookups import PaneLookups
-from panewise.engine.lookups.pane_source import GroupAnswers
 from panewise.engine.pool import RegisteredQuery
 from panewise.engine.state.pane_log import PaneLogFormat
 from panewise.plan import PanePlan
@@ -63,16 +61,10 @@ class LogContents:
 
     def plan_query(self, query: str) -> PanePlan:
         """The plan of a query, by its name or its text; refuses what these panes cannot answer."""
-        if query == self.header.name:
-            return self.registered_query.aggregation
         name, plan = self.lookups.resolve_query(query)
-        self.lookups.lookup_sources(name, plan)
+        if name is None:
+            self.lookups.lookup_sources(name, plan)
         return plan
-
-    def drafts(self, query: str, **asked: Any) -> list[GroupAnswers]:
-        """The groups and aggregate values that a lookup finds in the panes."""
-        plan = self.plan_query(query)
-        return self.lookups.group_answers(query if query == self.header.name else None, plan, **asked)
 
     def add_panes(self, keys: Sequence[pa.Array], panes: Sequence[Pane]) -> None:
         """Add panes to those that are kept."""

@@ -11,7 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.core.errors import BindProblem, SchemaProblem, StateProblem
-from panewise.core.time import Domain, Duration, Instant, Ticks, instant_text
+from panewise.core.time import Domain, Duration, instant_text
+from panewise.engine.lookups.lookups import parse_instants, refuse_too_many
+from panewise.engine.lookups.pane_source import key_array
 from panewise.engine.state.pane_log import PaneLogFormat
 from panewise.plan import PanePlan
 from panewise.runtime.log_readers import LogContents, LogReaders
@@ -89,7 +91,7 @@ class ResolvedLookup:
     def answer(self, effort: RequestBudget, instant: int | None = None) -> LookupAnswer:
         """Look up the requested instants, or one instant."""
         followed = self.tail.begun_contents
-        plan = followed.plan_query(self.text)
+        name, plan = followed.lookups.resolve_query(self.text)
         final = followed.final
         if final is None:
             raise StateProblem("nothing is final yet", fix="wait for the first panes")
@@ -100,9 +102,16 @@ class ResolvedLookup:
         self._refuse_many(plan, arguments, groups)
         cells = max(groups, 1) * len(plan.levels)
 
+        def look_up_part(part: Mapping[str, Any], keys: Mapping[str, pa.Array] | None) -> list[pa.Table]:
+            """Some windows, level by level; other lookups may run meanwhile, except while states are read."""
+            effort.check()
+            with self.tail.lock:
+                found = followed.lookups.group_answers(name, plan, keys=keys, **part)
+            return [each.finish(effort.host(followed.pool.host)) for each in found]
+
         def look_up(keys: Mapping[str, pa.Array] | None) -> pa.Table:
             parts = _split_windows(arguments, max(SLICE_CELLS // cells, 1))
-            return self._concat_parts(self._look_up_part(followed, part, keys, effort) for part in parts)
+            return self._concat_parts(look_up_part(part, keys) for part in parts)
 
         return LookupAnswer(self.ask.query, self._answer_from_page(followed, keys, arguments, look_up), final, domain)
 
@@ -119,15 +128,6 @@ class ResolvedLookup:
             windows = tuple((name, repr(value)) for name, value in arguments.items())
             found = self.pages.find_rows(followed, windows, keys, lambda: looked_up(None))
         return looked_up(keys) if found is None else found
-
-    def _look_up_part(
-        self, followed: LogContents, part: Mapping[str, Any], keys: Mapping[str, pa.Array] | None, effort: RequestBudget
-    ) -> list[pa.Table]:
-        """Some windows, level by level; other lookups may run meanwhile, except while states are read."""
-        effort.check()
-        with self.tail.lock:
-            drafts = followed.drafts(self.text, keys=keys, **part)
-        return [draft.finish(effort.host(followed.pool.host)) for draft in drafts]
 
     def _concat_parts(self, parts: Iterable[list[pa.Table]]) -> pa.Table:
         """All windows of a level, then those of the next; stops at the limit of rows."""
@@ -185,15 +185,16 @@ class ResolvedLookup:
         if not given:
             raise SchemaProblem("no key is given", fix="name the keys of GROUP BY, or leave keys out")
         return {
-            name: key_array(name, values, kinds[name]) if name in kinds else values for name, values in given.items()
+            name: key_array(name, values, kinds[name], from_text=True) if name in kinds else values
+            for name, values in given.items()
         }
 
     def _refuse_many(self, plan: PanePlan, arguments: Mapping[str, Any], groups: int) -> None:
         limits, windows = self.limits, _window_count(arguments)
-        _refuse("windows", windows, limits.windows)
+        refuse_too_many("windows", windows, limits.windows)
         if self.ask.keys is not None or self.ask.texts:
-            _refuse("groups", groups, limits.keys)
-        _refuse("windows of groups", windows * max(groups, 1) * len(plan.levels), limits.cells)
+            refuse_too_many("groups", groups, limits.keys)
+        refuse_too_many("windows of groups", windows * max(groups, 1) * len(plan.levels), limits.cells)
         if limits.reach is None:
             return
         spans = [window.longest for _, window in plan.levels if window.longest is not None]
@@ -226,20 +227,6 @@ def _window_count(arguments: Mapping[str, Any]) -> int:
     return len(arguments["between"][1] if "between" in arguments else arguments.get("at", (0,)))
 
 
-def _refuse(what: str, count: int, most: int) -> None:
-    if count > most:
-        raise BindProblem(f"{count:,} {what} are too many for one lookup", fix=f"ask for at most {most:,}")
-
-
-def parse_instants(instants: Sequence[When], domain: Domain) -> Ticks:
-    """Instants as clients write them."""
-    found = [Instant.parse(each, domain) for each in instants]
-    for instant, text in zip(found, instants, strict=True):
-        if instant.of_day:
-            raise BindProblem(f"instant {text!r} has no date", fix="write a date and a time")
-    return np.array([instant.tick for instant in found], np.int64)
-
-
 def _key_columns(texts: Sequence[str], names: Sequence[str]) -> dict[str, list[Any]]:
     """Keys written as text, by column."""
     if not names:
@@ -258,16 +245,6 @@ def _parse_key(text: str, size: int) -> list[Any]:
     if not isinstance(found, list) or len(found) != size:
         raise SchemaProblem(f"key {text!r} is no JSON list of {size} values", fix='write one such as ["a", 1]')
     return found
-
-
-def key_array(name: str, values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Values of a key, which may be written as text."""
-    try:
-        if not pa.types.is_string(kind) and all(isinstance(value, str | None) for value in values):
-            return pa.array(values, pa.string()).cast(kind)
-        return pa.array(values, kind)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        raise SchemaProblem(f"the values of key {name!r} are no {kind}", fix="give values of its type") from None
 
 
 def query_info(tails: LogReaders, name: str) -> dict[str, Any]:

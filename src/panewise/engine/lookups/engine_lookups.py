@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from panewise.core.errors import BindProblem
 from panewise.core.time import Ticks
 from panewise.engine.lookups.archive import Archive
 from panewise.engine.lookups.lookups import PoolLookups
-from panewise.engine.lookups.pane_source import LookupSource, PaneLookupSource
+from panewise.engine.lookups.pane_source import LookupSource
 from panewise.engine.lookups.row_source import RowLookupSource
-from panewise.engine.lookups.tier_source import TierLookupSource
 from panewise.engine.panes.counted_family import CountedFamily
 from panewise.engine.panes.evaluators import Evaluator
 from panewise.engine.panes.time_family import TimeFamily
@@ -29,24 +28,18 @@ if TYPE_CHECKING:
 class EngineLookups(PoolLookups):
     """The lookups of one engine."""
 
+    fix = "register a query over the same rows, groups and aggregates first"
+
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine.pool)
         self.engine = engine
 
-    def lookup_sources(self, name: str | None, plan: PanePlan) -> list[LookupSource]:
-        found: list[LookupSource] = []
-        reasons: list[str] = []
+    def _candidates(self, name: str | None, plan: PanePlan) -> Iterator[tuple[str | None, list[LookupSource]]]:
         for family in self._families(name, plan):
-            if name is not None or (reason := cover_refusal(family.plan, plan)) is None:
-                found += self._sources_of(family, name)
+            if name is None and (reason := cover_refusal(family.plan, plan)):
+                yield f"query {next(iter(family.members))!r}: {reason}", []
             else:
-                reasons.append(f"query {next(iter(family.members))!r}: {reason}")
-        if not found and reasons:
-            raise BindProblem(
-                f"no panes that are kept can answer this ({'; '.join(reasons)})",
-                fix="register a query over the same rows, groups and aggregates first",
-            )
-        return found
+                yield None, self._sources_of(family, name)
 
     def final_instant(self, name: str | None, plan: PanePlan) -> Ticks:
         shift, stream = self.pool.boundary.shift, plan.source.stream
@@ -79,26 +72,26 @@ class EngineLookups(PoolLookups):
     def _sources_of(self, family: TimeFamily | CountedFamily, name: str | None) -> list[LookupSource]:
         """The archive first; without one, what some window holds may be enough."""
         stream, boundary = family.plan.source.stream, self.pool.boundary
-        basis = (boundary, self.pool.streams[stream].instants)
         if isinstance(family, CountedFamily):
-            return [RowLookupSource(family, *basis)]
+            return [RowLookupSource(family, boundary, self.pool.streams[stream].instants)]
         since = (
             max(family.subscriptions[n].since for n, _ in family.members[name].feeds)
             if name is not None
             else MIN_POSITION
         )
-        archives = [family.archive] if family.archive else [_archive_of(family, holder) for holder in family.evaluators]
+        archives = (
+            [family.archive] if family.archive else [_archive_of(family, evaluator) for evaluator in family.evaluators]
+        )
         archives = archives or [Archive(family.columns, None, family.created_at)]
         newest = (self.engine.newest(stream) or 0) + boundary.shift
         # Nothing is newer than the newest row: a window that reaches up to it cuts no pane that is still open.
-        coming = [replace(pane, end=max(min(pane.end, newest), pane.start)) for pane in family.pending_panes]
-        shelf = TierLookupSource if family.plan.positional else PaneLookupSource
-        return [shelf(family, *basis, archive, coming, since) for archive in archives]
+        pending = [replace(pane, end=max(min(pane.end, newest), pane.start)) for pane in family.pending_panes]
+        return [self._pane_source(family.plan, family, archive, pending, since) for archive in archives]
 
 
-def _archive_of(family: TimeFamily, holder: Evaluator) -> Archive:
+def _archive_of(family: TimeFamily, evaluator: Evaluator) -> Archive:
     """The panes of an evaluator as an archive."""
-    archive = Archive(family.columns, None, max(holder.forgotten_until, family.created_at))
-    for pane in (*holder.panes(), *holder.waiting):
+    archive = Archive(family.columns, None, max(evaluator.forgotten_until, family.created_at))
+    for pane in (*evaluator.panes(), *evaluator.waiting):
         archive.take(pane)
     return archive

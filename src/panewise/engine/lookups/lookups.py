@@ -7,7 +7,7 @@ arrived, also rows that were late for a registered query.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -17,9 +17,14 @@ import pyarrow as pa
 
 from panewise.core.errors import BindProblem, SchemaProblem, StateProblem, TimeProblem, did_you_mean
 from panewise.core.time import MAX_TICK, MIN_TICK, Domain, Instant, Ticks
-from panewise.engine.lookups.pane_source import GroupAnswers, KeyValues, LookupSource
+from panewise.engine.lookups.archive import Archive
+from panewise.engine.lookups.pane_source import GroupAnswers, KeyValues, LookupSource, PaneLookupSource
+from panewise.engine.lookups.tier_source import TierLookupSource
+from panewise.engine.panes.grouping import GroupEncoder
 from panewise.engine.pool import Pool
 from panewise.plan import PanePlan
+from panewise.stores.chain import MIN_POSITION
+from panewise.stores.pane import Pane
 from panewise.window import WindowRetention
 
 #: An instant as users write it.
@@ -33,6 +38,9 @@ CACHED_TEXTS = 256
 
 class PoolLookups(ABC):
     """Answers lookups over the queries of a pool from kept panes."""
+
+    #: What users can do where no kept panes answer a query.
+    fix: str
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
@@ -53,7 +61,7 @@ class PoolLookups(ABC):
         """
         name, plan = self.resolve_query(query)
         return pa.concat_tables(
-            draft.finish(self.pool.host) for draft in self.group_answers(name, plan, at, keys, between)
+            found.finish(self.pool.host) for found in self.group_answers(name, plan, at, keys, between)
         )
 
     def group_answers(
@@ -70,17 +78,39 @@ class PoolLookups(ABC):
         domain = plan.query.domain
         if between is not None:
             starts, ends = _parse_between(between, domain)
-            self._refuse_too_many(len(starts))
+            refuse_too_many("windows", len(starts))
             if (starts > ends).any():
                 raise BindProblem("a stretch of time ends before it begins", fix="give the earlier instant first")
-            return self._first_answer(name, plan, lambda shelf: shelf.answer_between(plan, starts, ends, keys))
+            return self._first_answer(name, plan, lambda source: source.answer_between(plan, starts, ends, keys))
         instants = self.final_instant(name, plan) if at is None else parse_instants(at, domain)
-        self._refuse_too_many(len(instants) * len(plan.levels))
-        return self._first_answer(name, plan, lambda shelf: shelf.answer_at(plan, instants, keys))
+        refuse_too_many("windows", len(instants) * len(plan.levels))
+        return self._first_answer(name, plan, lambda source: source.answer_at(plan, instants, keys))
 
-    @abstractmethod
     def lookup_sources(self, name: str | None, plan: PanePlan) -> list[LookupSource]:
         """The sources that may answer a query, the best one first; refuses a query for which no panes are kept."""
+        candidates = list(self._candidates(name, plan))
+        found = [source for _, sources in candidates for source in sources]
+        reasons = [reason for reason, _ in candidates if reason is not None]
+        if not found and reasons:
+            raise BindProblem(f"no panes that are kept can answer this ({'; '.join(reasons)})", fix=self.fix)
+        return found
+
+    @abstractmethod
+    def _candidates(self, name: str | None, plan: PanePlan) -> Iterator[tuple[str | None, list[LookupSource]]]:
+        """For each registered query whose panes may answer: why they cannot, or the sources over them."""
+
+    def _pane_source(
+        self,
+        kept: PanePlan,
+        groups: GroupEncoder,
+        archive: Archive,
+        pending: Sequence[Pane] = (),
+        since: int = MIN_POSITION,
+    ) -> LookupSource:
+        """The source over an archive, of the kind that its plan needs."""
+        source = TierLookupSource if kept.positional else PaneLookupSource
+        instants = self.pool.streams[kept.source.stream].instants
+        return source(groups, self.pool.boundary, instants, archive, pending, since)
 
     @abstractmethod
     def final_instant(self, name: str | None, plan: PanePlan) -> Ticks:
@@ -88,12 +118,12 @@ class PoolLookups(ABC):
 
     def resolve_query(self, query: str) -> tuple[str | None, PanePlan]:
         """The name of a registered query, if it is one, and how it is answered."""
-        standing = self.pool.queries.get(query)
-        name = query if standing is not None else None
-        if standing is None and (not isinstance(query, str) or len(query.split()) < 2):
+        registered = self.pool.queries.get(query)
+        name = query if registered is not None else None
+        if registered is None and (not isinstance(query, str) or len(query.split()) < 2):
             fix = did_you_mean(str(query), self.pool.queries or ["SELECT ..."])
             raise BindProblem(f"there is no query {query!r}", fix=fix)
-        plan = self._read(query) if standing is None else standing.plan
+        plan = self._read(query) if registered is None else registered.plan
         if not isinstance(plan, PanePlan):
             raise BindProblem(
                 "a lookup is answered from panes, and this query is answered from rows",
@@ -107,9 +137,9 @@ class PoolLookups(ABC):
         """The answer of the first source that has all that is needed."""
         self._refuse_sessions(plan)
         problem: StateProblem | None = None
-        for shelf in self.lookup_sources(name, plan):
+        for source in self.lookup_sources(name, plan):
             try:
-                return answer(shelf)
+                return answer(source)
             except StateProblem as found:
                 problem = problem or found
         raise problem or StateProblem("no panes are kept yet", fix="feed rows first")
@@ -118,9 +148,11 @@ class PoolLookups(ABC):
         if plan.window.retention is WindowRetention.FOLLOWS_SESSIONS:
             raise BindProblem("sessions end when their items say so, not when somebody asks", fix="use RANGE or ROWS")
 
-    def _refuse_too_many(self, windows: int) -> None:
-        if windows > MAX_WINDOWS:
-            raise SchemaProblem(f"{windows} windows are too many for one lookup", fix=f"ask for at most {MAX_WINDOWS}")
+
+def refuse_too_many(what: str, count: int, most: int = MAX_WINDOWS) -> None:
+    """Refuse a lookup that asks for more than so many things."""
+    if count > most:
+        raise SchemaProblem(f"{count:,} {what} are too many for one lookup", fix=f"ask for at most {most:,}")
 
 
 def _parse_between(between: Any, domain: Domain) -> tuple[Ticks, Ticks]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,9 +12,8 @@ from panewise.core.errors import BindProblem, did_you_mean
 from panewise.core.time import Ticks
 from panewise.engine.lookups.archive import Archive
 from panewise.engine.lookups.lookups import PoolLookups
-from panewise.engine.lookups.pane_source import LookupSource, PaneLookupSource
+from panewise.engine.lookups.pane_source import LookupSource
 from panewise.engine.lookups.retention import Lengths, parse_retention
-from panewise.engine.lookups.tier_source import TierLookupSource
 from panewise.engine.panes.grouping import GroupEncoder
 from panewise.engine.pool import Pool
 from panewise.plan import PanePlan
@@ -48,6 +47,8 @@ class PaneLookups(PoolLookups):
     Panes may come in any order and in parts. They are kept for `keep` before the newest one; without it, all of them.
     """
 
+    fix = "ask for the rows, groups and aggregates of a query whose panes are kept"
+
     def __init__(self, pool: Pool, keep: Lengths | None = None) -> None:
         super().__init__(pool)
         self._keep = parse_retention(pool, keep, None).keep
@@ -69,23 +70,13 @@ class PaneLookups(PoolLookups):
         newest = self._panes_by_query[name].archive.newest if name in self._panes_by_query else MIN_POSITION
         return None if newest == MIN_POSITION else newest
 
-    def lookup_sources(self, name: str | None, plan: PanePlan) -> list[LookupSource]:
-        found: list[LookupSource] = []
-        reasons: list[str] = []
+    def _candidates(self, name: str | None, plan: PanePlan) -> Iterator[tuple[str | None, list[LookupSource]]]:
         for other in self.pool.queries if name is None else [name]:
-            groups = self._kept_panes(other).groups
-            if reason := _why_unanswerable(groups.plan, plan):
-                reasons.append(f"query {other!r}: {reason}")
+            kept = self._kept_panes(other)
+            if reason := _why_unanswerable(kept.groups.plan, plan):
+                yield f"query {other!r}: {reason}", []
             elif other in self._panes_by_query:
-                instants = self.pool.streams[plan.source.stream].instants
-                shelf = TierLookupSource if plan.positional else PaneLookupSource
-                found.append(shelf(groups, self.pool.boundary, instants, self._panes_by_query[other].archive))
-        if not found and reasons:
-            raise BindProblem(
-                f"no panes that are kept can answer this ({'; '.join(reasons)})",
-                fix="ask for the rows, groups and aggregates of a query whose panes are kept",
-            )
-        return found
+                yield None, [self._pane_source(plan, kept.groups, kept.archive)]
 
     def final_instant(self, name: str | None, plan: PanePlan) -> Ticks:
         names = (
@@ -100,10 +91,10 @@ class PaneLookups(PoolLookups):
         return self._panes_by_query[name] if name in self._panes_by_query else self._new_kept_panes(name)
 
     def _new_kept_panes(self, name: str) -> KeptPanes:
-        standing = self.pool.queries.get(name)
-        if standing is None:
+        registered = self.pool.queries.get(name)
+        if registered is None:
             raise BindProblem(f"there is no query {name!r}", fix=did_you_mean(name, self.pool.queries or ["register"]))
-        plan = standing.aggregation
+        plan = registered.aggregation
         groups = GroupEncoder(plan)
         return KeptPanes(groups, Archive(groups.columns, self._keep.get(plan.source.stream)))
 

@@ -108,20 +108,19 @@ class PaneLookupSource(LookupSource):
         boundary: Boundary,
         instants: pa.DataType,
         archive: Archive,
-        coming: Sequence[Pane] = (),
+        pending: Sequence[Pane] = (),
         since: int = MIN_POSITION,
     ) -> None:
         super().__init__(groups, boundary, instants)
-        self.archive, self.pending_panes, self.since = archive, coming, since
+        self.archive, self.pending_panes, self.since = archive, pending, since
 
     def answer_at(self, plan: PanePlan, instants: Ticks, keys: KeyValues | None) -> list[GroupAnswers]:
-        drafts = []
+        answers = []
         for level, window in plan.levels:
             lows, highs = scope_of(window, instants, self.boundary)
-            drafts.append(
-                self._answer_windows(plan, lows, highs, bounds_of(window, instants, self.instants), keys, level)
-            )
-        return drafts
+            bounds = bounds_of(window, instants, self.instants)
+            answers.append(self._answer_windows(plan, lows, highs, bounds, keys, level))
+        return answers
 
     def answer_between(self, plan: PanePlan, starts: Ticks, ends: Ticks, keys: KeyValues | None) -> list[GroupAnswers]:
         bounds = [pa.array(ticks).cast(self.instants) for ticks in (starts, ends)]
@@ -182,7 +181,7 @@ def requested_codes(groups: GroupEncoder, plan: PanePlan, keys: KeyValues) -> In
     if missing := [name for name in wanted if name not in columns]:
         raise SchemaProblem(f"key {missing[0]!r} is not given", fix="give a value for each key of GROUP BY")
     kinds = dict(zip(groups.plan.group.keys, groups.keys.types, strict=True))
-    arrays = [_key_array(name, columns[name], kinds[key]) for name, key in wanted.items()]
+    arrays = [key_array(name, columns[name], kinds[key]) for name, key in wanted.items()]
     if len({len(array) for array in arrays}) > 1:
         raise SchemaProblem("key columns differ in length", fix="give one value of each key for each group")
     codes = groups.keys.find(arrays, len(arrays[0]) if arrays else 1)
@@ -195,12 +194,15 @@ def _key_name(plan: PanePlan, key: str) -> str:
     return next((name for name, scalar in shown if scalar.column == key), key.rpartition(".")[2])
 
 
-def _key_array(name: str, values: Any, kind: pa.DataType) -> pa.Array:
+def key_array(name: str, values: Any, kind: pa.DataType, from_text: bool = False) -> pa.Array:
+    """The values of a key as an array of its type; `from_text` if values of any type may be written as text."""
+    if isinstance(values, str | bytes):
+        raise SchemaProblem(f"the values of key {name!r} are no list: {values!r} is one value", fix="give a list")
     try:
-        if isinstance(values, pa.ChunkedArray | pa.Array):
-            return (values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values).cast(kind)
-        if isinstance(values, str | bytes):
-            raise TypeError(f"{values!r} is one value, not a list of values")
-        return to_arrow(list(values), kind)
-    except (pa.ArrowException, PanewiseError, TypeError, ValueError) as problem:
-        raise SchemaProblem(f"values of key {name!r} are no {kind}: {problem}", fix="give values of its type") from None
+        if isinstance(values, pa.ChunkedArray):
+            values = values.combine_chunks()
+        elif from_text and not pa.types.is_string(kind) and all(isinstance(value, str | None) for value in values):
+            values = pa.array(values, pa.string())
+        return values.cast(kind) if isinstance(values, pa.Array) else to_arrow(list(values), kind)
+    except (pa.ArrowException, PanewiseError, TypeError, ValueError, ArithmeticError):
+        raise SchemaProblem(f"the values of key {name!r} are no {kind}", fix="give values of its type") from None
