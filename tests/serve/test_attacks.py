@@ -193,8 +193,8 @@ server = pw.serve.LookupServer({str(many.folder)!r}, port=int(sys.argv[1]))
 def stuck():
     ctypes.PyDLL(None).sleep(60)  # with the GIL
     return False
-polls = server._tails.poll
-server._tails.poll = lambda: (polls(), threading.Timer(1.0, stuck).start())[0]
+polls = server._readers.poll
+server._readers.poll = lambda: (polls(), threading.Timer(1.0, stuck).start())[0]
 server.run()
 """
     port = free_port()

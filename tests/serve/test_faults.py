@@ -185,7 +185,7 @@ def test_a_log_that_cannot_be_looked_at_is_told_by_health(folder: Path, monkeypa
     hanging = threading.Event()
     with pw.serve.LookupServer(folder, poll=0.02) as server:
         assert ask(server.url, "/health").json["status"] == "ok"
-        monkeypatch.setattr(server._tails.tails[0], "poll", lambda: hanging.wait(30))
+        monkeypatch.setattr(server._readers.logs[0], "poll", lambda: hanging.wait(30))
         until(lambda: ask(server.url, "/health").json["status"] == "degraded")
         assert ask(server.url, "/queries/q/lookup", at=35).status == 200
         start = time.monotonic()

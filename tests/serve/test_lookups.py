@@ -152,7 +152,7 @@ def test_keys_are_forgotten_as_their_panes_go(folder: Path) -> None:
         for turn in range(16):
             writer.write(rows(100 * turn, 100 * turn + 100, groups=400, key=f"turn{turn}-"))
             until(lambda: ask(server.url, "/queries/q").json["final"] == writer.results()[-1]["w_end"])
-        followed = server._tails.tails[0].contents
+        followed = server._readers.logs[0].contents
         assert followed is not None
         assert followed.group_count < 2500  # of about four thousand; few are not worth being tidied up
         assert ask(server.url, "/queries/q/lookup").status == 200

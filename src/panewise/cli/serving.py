@@ -21,10 +21,10 @@ from panewise.cli.show import result_table
 from panewise.core.errors import PanewiseError, SourceProblem
 from panewise.runtime.json_text import json_bytes
 from panewise.runtime.log_readers import LogReaders
-from panewise.serve.effort import RequestBudget
 from panewise.serve.encoding import ARROW
 from panewise.serve.limits import Limits
 from panewise.serve.requests import LookupRequest, ResolvedLookup
+from panewise.serve.scheduler import RequestBudget
 
 #: The environment variable that holds the token, so that no list of processes shows it.
 TOKEN_VARIABLE = "PANEWISE_TOKEN"
@@ -77,15 +77,15 @@ def show_lookup(
 
 def _look_up_in_log(folder: Path, ask: LookupRequest) -> pa.Table:
     """The answer from a log, without a server."""
-    tails = LogReaders([folder])
-    tails.poll()
-    for problem in tails.problems:
+    readers = LogReaders([folder])
+    readers.poll()
+    for problem in readers.problems:
         raise problem
-    (tail,) = tails.tails
-    if tail.contents is None:
+    (reader,) = readers.logs
+    if reader.contents is None:
         raise SourceProblem(f"'{folder}' is no pane log", fix="name the folder that PANES INTO writes")
-    named = ask if ask.query else LookupRequest(str(tail.name), ask.at, ask.window, texts=ask.texts)
-    return ResolvedLookup(named, tails, _NO_LIMITS).answer(RequestBudget()).table
+    named = ask if ask.query else LookupRequest(str(reader.name), ask.at, ask.window, texts=ask.texts)
+    return ResolvedLookup(named, readers, _NO_LIMITS).answer(RequestBudget()).table
 
 
 def _look_up_on_server(url: str, ask: LookupRequest, token: str | None) -> pa.Table:

@@ -80,7 +80,7 @@ class LogReader:
         self.source, self.keep = source, keep
         #: Why the log cannot be read any further; None without a problem.
         self.problem: PanewiseError | None = None
-        self._followed: LogContents | None = None
+        self._contents: LogContents | None = None
         #: When the folder had last changed before all of it was read; None where some of it may be unread.
         self._complete: object = None
         #: Held while panes are added or removed, and for nothing else.
@@ -89,12 +89,12 @@ class LogReader:
     @property
     def contents(self) -> LogContents | None:
         """The log as it was last read; None before it has been begun."""
-        return self._followed
+        return self._contents
 
     @property
     def name(self) -> str | None:
         """The name of its query."""
-        return self._followed.header.name if self._followed is not None else None
+        return self._contents.header.name if self._contents is not None else None
 
     def poll(self) -> bool:
         """Read what is new; returns whether there was anything."""
@@ -115,11 +115,11 @@ class LogReader:
     @property
     def _edition(self) -> object:
         """What has been read so far."""
-        return self._followed.edition if self._followed is not None else None
+        return self._contents.edition if self._contents is not None else None
 
     def _read_new(self) -> bool:
         """Read further; returns whether nothing is left."""
-        header, known = self.source.header(), self._followed
+        header, known = self.source.header(), self._contents
         if header is None and known is not None:
             raise SourceProblem(f"the pane log '{self.source.folder}' has gone", fix="put it back, or serve another")
         if header is None:
@@ -142,27 +142,27 @@ class LogReader:
         finally:
             # As far as it could be read.
             with self.lock:
-                self._followed = fresh
+                self._contents = fresh
 
-    def _read_on(self, followed: LogContents) -> bool:
+    def _read_on(self, contents: LogContents) -> bool:
         for number, batch in self.source.batches().items():
-            if number <= followed.batch:
+            if number <= contents.batch:
                 continue
-            version, table = batch.version, batch.read(followed.rows.schema)
+            version, table = batch.version, batch.read(contents.rows.schema)
             if table is None:
                 return False  # It is being replaced; the next poll reads it.
-            found = followed.rows.read(table)
+            found = contents.rows.read(table)
             with self.lock:
-                followed.add_panes(*found)
-                followed.batch, followed.version = number, version
+                contents.add_panes(*found)
+                contents.batch, contents.version = number, version
         return True
 
     @property
     def begun_contents(self) -> LogContents:
         """The log as it was last read. Its panes must be used under the `lock`."""
-        if self._followed is None:
+        if self._contents is None:
             raise UnknownQuery("the pane log has not been begun yet", fix="start the pipeline that writes it")
-        return self._followed
+        return self._contents
 
     @property
     def free(self) -> bool:
@@ -174,7 +174,7 @@ class LogReaders:
     """Several log readers, and further queries over their panes."""
 
     def __init__(self, folders: Sequence[Path | str], keep: DurationLike | None = None) -> None:
-        self.tails = [LogReader(PaneLog(Path(folder)), keep) for folder in folders]
+        self.logs = [LogReader(PaneLog(Path(folder)), keep) for folder in folders]
         #: Further queries, by name, with their text.
         self.named: dict[str, str] = {}
         #: When all logs were last polled.
@@ -182,29 +182,29 @@ class LogReaders:
 
     def poll(self) -> bool:
         """Read what is new in any log; returns whether there was anything."""
-        changed = [tail.poll() for tail in self.tails]
+        changed = [reader.poll() for reader in self.logs]
         self.polled = monotonic()
         return any(changed)
 
     @property
     def problems(self) -> list[PanewiseError]:
         """The problems that keep logs from being read."""
-        names = [tail.name for tail in self.tails if tail.name is not None]
+        names = [reader.name for reader in self.logs if reader.name is not None]
         twice = {name for name in names if names.count(name) > 1}
         same = [StateProblem(f"several logs hold a query {name!r}", fix="serve them apart") for name in sorted(twice)]
-        return [*same, *(tail.problem for tail in self.tails if tail.problem is not None)]
+        return [*same, *(reader.problem for reader in self.logs if reader.problem is not None)]
 
     @property
     def names(self) -> list[str]:
         """The names of all queries that a lookup can name."""
-        own = [tail.name for tail in self.tails if tail.name is not None]
+        own = [reader.name for reader in self.logs if reader.name is not None]
         return list(dict.fromkeys([*own, *self.named]))
 
     def find_log(self, query: str) -> tuple[LogReader, str]:
         """The log that answers a query, and the query: a known name, or a text."""
-        for tail in self.tails:
-            if tail.name == query:
-                return tail, query
+        for reader in self.logs:
+            if reader.name == query:
+                return reader, query
         text = self.named.get(query, query)
         if len(text.split()) < 2:
             raise UnknownQuery(
@@ -215,10 +215,10 @@ class LogReaders:
     def find_log_for_text(self, text: str) -> LogReader:
         """The first log whose panes can answer a text; the refusal of the first one where there is none."""
         problem: PanewiseError | None = None
-        for tail in self.tails:
+        for reader in self.logs:
             try:
-                tail.begun_contents.plan_query(text)
-                return tail
+                reader.begun_contents.plan_query(text)
+                return reader
             except PanewiseError as found:
                 problem = problem or found
         raise problem or UnknownQuery("there is no pane log", fix="name one")

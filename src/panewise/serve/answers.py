@@ -11,12 +11,11 @@ from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 
 from panewise.runtime.log_readers import LogReaders
-from panewise.serve.desk import LookupScheduler, Receive, run_in_thread
-from panewise.serve.effort import RequestBudget
 from panewise.serve.encoding import ARROW, arrow_bytes, describe_columns, instant_value, json_answer
 from panewise.serve.limits import Limits, TooLarge
 from panewise.serve.page_cache import PageCache
 from panewise.serve.requests import LookupAnswer, LookupRequest, ResolvedLookup
+from panewise.serve.scheduler import LookupScheduler, Receive, RequestBudget, run_in_thread
 
 #: How many events are kept for all clients, and how many bytes each may have.
 MAX_EVENTS, MAX_EVENT_BYTES = 64, 1 << 20
@@ -30,9 +29,9 @@ Content = bytes | bytearray
 class LookupService:
     """Answers the lookups of one server."""
 
-    tails: LogReaders
+    readers: LogReaders
     limits: Limits
-    desk: LookupScheduler
+    scheduler: LookupScheduler
     pages: PageCache
     _events: dict[Hashable, asyncio.Future[Content]] = field(default_factory=dict)
 
@@ -46,24 +45,24 @@ class LookupService:
         self, ask: LookupRequest, instant: int | None = None, arrow: bool = False, receive: Receive | None = None
     ) -> Content:
         """The answer as bytes, for the requested instants or for one instant."""
-        name = next((tail.name for tail in self.tails.tails if tail.name == ask.query), None)
+        name = next((reader.name for reader in self.readers.logs if reader.name == ask.query), None)
         if name is None:
             refuse_long(ask.query, self.limits)
-            return await self.desk.run_text(
-                lambda effort: self._encode(ResolvedLookup(ask, self.tails, self.limits), effort, instant, arrow),
+            return await self.scheduler.run_text(
+                lambda budget: self._encode(ResolvedLookup(ask, self.readers, self.limits), budget, instant, arrow),
                 receive,
             )
-        asked = ResolvedLookup(ask, self.tails, self.limits, self.pages)
+        asked = ResolvedLookup(ask, self.readers, self.limits, self.pages)
         if asked.is_light and asked.is_free:
             return self._encode(asked, RequestBudget(), instant, arrow)
         if asked.is_light:
             return await run_in_thread(lambda: self._encode(asked, RequestBudget(), instant, arrow))
-        return await self.desk.run_lookup(lambda effort: self._encode(asked, effort, instant, arrow), receive)
+        return await self.scheduler.run_lookup(lambda budget: self._encode(asked, budget, instant, arrow), receive)
 
     async def event_content(self, ask: LookupRequest, instant: int | None = None) -> Content:
         """The content of an event, which is made once for all clients with the same request and kept until newer events
         come."""
-        edition = self.tails.find_log(ask.query)[0].begun_contents.edition
+        edition = self.readers.find_log(ask.query)[0].begun_contents.edition
         key = (edition, ask.query, tuple(ask.texts or ()), instant)
         known = self._events.get(key)
         if known is None or (known.done() and (known.cancelled() or known.exception() is not None)):
@@ -75,10 +74,10 @@ class LookupService:
             self._events.pop(key, None)
         return found
 
-    def _encode(self, asked: ResolvedLookup, effort: RequestBudget, instant: int | None, arrow: bool) -> Content:
-        answer = asked.answer(effort, instant)
+    def _encode(self, asked: ResolvedLookup, budget: RequestBudget, instant: int | None, arrow: bool) -> Content:
+        answer = asked.answer(budget, instant)
         if not arrow:
-            return json_answer(_head(answer), answer.table, self.limits.bytes, effort.check)
+            return json_answer(_head(answer), answer.table, self.limits.bytes, budget.check)
         content = arrow_bytes(answer.table)
         if len(content) > self.limits.bytes:
             raise TooLarge(

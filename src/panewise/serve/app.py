@@ -18,13 +18,13 @@ from panewise.core.errors import BindProblem, PanewiseError
 from panewise.runtime.json_text import json_bytes
 from panewise.runtime.log_readers import LogReaders, UnknownQuery
 from panewise.serve.answers import LookupService, refuse_long
-from panewise.serve.desk import LookupScheduler, run_in_thread
 from panewise.serve.encoding import ARROW, instant_value
 from panewise.serve.events import HEARTBEAT, EventHub, EventStream
 from panewise.serve.limits import Busy, Limits, TooLarge
 from panewise.serve.models import Health, Lookup, LookupResponse, Problem, Queries, QueryInfo, Registration
 from panewise.serve.page_cache import PageCache
 from panewise.serve.requests import LookupRequest, query_info
+from panewise.serve.scheduler import LookupScheduler, run_in_thread
 
 log = logging.getLogger("panewise.serve")
 
@@ -65,19 +65,24 @@ _WRITE_TOKEN = [Depends(HTTPBearer(auto_error=False, description="The token that
 
 
 def application(
-    tails: LogReaders, hub: EventHub, desk: LookupScheduler, limits: Limits, poll: float, heartbeat: float = HEARTBEAT
+    readers: LogReaders,
+    hub: EventHub,
+    scheduler: LookupScheduler,
+    limits: Limits,
+    poll: float,
+    heartbeat: float = HEARTBEAT,
 ) -> FastAPI:
     """The server as an ASGI application: it reads its logs as long as it runs."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        await run_in_thread(tails.poll)
-        task = asyncio.create_task(_follow_logs(tails, hub, poll))
+        await run_in_thread(readers.poll)
+        task = asyncio.create_task(_follow_logs(readers, hub, poll))
         try:
             yield
         finally:
             task.cancel()
-            desk.close()
+            scheduler.close()
 
     app = FastAPI(
         title="Panewise lookups",
@@ -89,20 +94,20 @@ def application(
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     _add_error_handlers(app)
-    _add_query_routes(app, tails, hub, desk, poll)
-    _add_registration_routes(app, tails, desk, limits)
-    answering = LookupService(tails, limits, desk, PageCache())
-    _add_lookup_routes(app, tails, answering)
-    _add_event_route(app, tails, hub, answering, heartbeat)
+    _add_query_routes(app, readers, hub, scheduler, poll)
+    _add_registration_routes(app, readers, scheduler, limits)
+    answering = LookupService(readers, limits, scheduler, PageCache())
+    _add_lookup_routes(app, readers, answering)
+    _add_event_route(app, readers, hub, answering, heartbeat)
     return app
 
 
-async def _follow_logs(tails: LogReaders, hub: EventHub, poll: float) -> None:
+async def _follow_logs(readers: LogReaders, hub: EventHub, poll: float) -> None:
     """Poll the logs again and again, and publish new instants to event clients."""
     while True:
         await asyncio.sleep(poll)
         try:
-            if await run_in_thread(tails.poll):
+            if await run_in_thread(readers.poll):
                 await hub.publish()
         except Exception:
             log.exception("the logs could not be followed this time")
@@ -111,31 +116,33 @@ async def _follow_logs(tails: LogReaders, hub: EventHub, poll: float) -> None:
 # ---- queries --------------------------------------------------------------------------------------------------------
 
 
-def _add_query_routes(app: FastAPI, tails: LogReaders, hub: EventHub, desk: LookupScheduler, poll: float) -> None:
+def _add_query_routes(
+    app: FastAPI, readers: LogReaders, hub: EventHub, scheduler: LookupScheduler, poll: float
+) -> None:
     @app.get("/health", tags=["server"])
     async def health() -> Health:
         """The condition of the server."""
-        stuck = monotonic() - tails.polled > STUCK_SECONDS + 10 * poll
-        begun = all(tail.name is not None for tail in tails.tails)
+        stuck = monotonic() - readers.polled > STUCK_SECONDS + 10 * poll
+        begun = all(reader.name is not None for reader in readers.logs)
         status: Literal["ok", "waiting", "degraded", "overloaded"] = "ok" if begun else "waiting"
-        status = "degraded" if stuck or tails.problems else "overloaded" if desk.full else status
-        return Health(status=status, listeners=len(hub.listeners), texts=desk.waiting)
+        status = "degraded" if stuck or readers.problems else "overloaded" if scheduler.full else status
+        return Health(status=status, listeners=len(hub.listeners), texts=scheduler.waiting)
 
     @app.get("/queries", tags=["queries"], responses=_REFUSALS)
     def queries() -> Queries:
         """All queries that can be looked up."""
         found = []
-        for name in tails.names:
+        for name in readers.names:
             try:
-                found.append(_info_model(query_info(tails, name)))
+                found.append(_info_model(query_info(readers, name)))
             except PanewiseError as problem:
                 log.debug("%s cannot be answered just now: %s", name, problem)
-        return Queries(queries=found, problems=[str(problem) for problem in tails.problems])
+        return Queries(queries=found, problems=[str(problem) for problem in readers.problems])
 
     @app.get("/queries/{name}", tags=["queries"], responses=_REFUSALS)
     def query(name: NameParameter) -> QueryInfo:
         """One query."""
-        return _info_model(query_info(tails, _check_name(tails, name)))
+        return _info_model(query_info(readers, _check_name(readers, name)))
 
 
 def _info_model(found: dict[str, Any]) -> QueryInfo:
@@ -143,40 +150,40 @@ def _info_model(found: dict[str, Any]) -> QueryInfo:
     return QueryInfo(**found | {"final": instant_value(found["final"], domain)})
 
 
-def _check_name(tails: LogReaders, name: str) -> str:
+def _check_name(readers: LogReaders, name: str) -> str:
     """Refuse a name that is no registered query, such as a text."""
-    if name not in tails.names:
+    if name not in readers.names:
         raise UnknownQuery(f"there is no query {name!r}", fix="GET /queries lists them")
     return name
 
 
-def _add_registration_routes(app: FastAPI, tails: LogReaders, desk: LookupScheduler, limits: Limits) -> None:
+def _add_registration_routes(app: FastAPI, readers: LogReaders, scheduler: LookupScheduler, limits: Limits) -> None:
     @app.put("/queries/{name}", tags=["queries"], responses=_WRITE_RESPONSES, dependencies=_WRITE_TOKEN)
     async def register(request: Request, name: NameParameter, registration: Registration) -> QueryInfo:
         """Register a query under a name, until it is revoked or the server stops."""
         text = registration.query
-        if name in tails.names and tails.named.get(name) != text:
+        if name in readers.names and readers.named.get(name) != text:
             raise NameTaken(f"the name {name!r} is taken", fix="revoke it first, or choose another one")
-        if len(tails.named) >= limits.queries:
+        if len(readers.named) >= limits.queries:
             raise BindProblem("too many queries are registered", fix="revoke one first")
         refuse_long(text, limits)
-        await desk.run_text(lambda _: tails.find_log_for_text(text), request.receive)
-        tails.named[name] = text
-        return _info_model(query_info(tails, name))
+        await scheduler.run_text(lambda _: readers.find_log_for_text(text), request.receive)
+        readers.named[name] = text
+        return _info_model(query_info(readers, name))
 
     @app.delete(
         "/queries/{name}", tags=["queries"], responses=_WRITE_RESPONSES, dependencies=_WRITE_TOKEN, status_code=204
     )
     def revoke(name: NameParameter) -> None:
         """Revoke a query that was registered here."""
-        if tails.named.pop(_check_name(tails, name), None) is None:
+        if readers.named.pop(_check_name(readers, name), None) is None:
             raise NameTaken(f"{name!r} is the query of a pane log", fix="revoke it from its pipeline")
 
 
 # ---- lookups -------------------------------------------------------------------------------------------------------
 
 
-def _add_lookup_routes(app: FastAPI, tails: LogReaders, answering: LookupService) -> None:
+def _add_lookup_routes(app: FastAPI, readers: LogReaders, answering: LookupService) -> None:
     @app.get("/queries/{name}/lookup", tags=["lookups"], responses=_LOOKUP_RESPONSES)
     async def lookup(
         request: Request,
@@ -186,7 +193,7 @@ def _add_lookup_routes(app: FastAPI, tails: LogReaders, answering: LookupService
         key: KeysParameter = None,
     ) -> Response:
         """The answer of a query at some instants, for some groups or all."""
-        ask = LookupRequest(_check_name(tails, name), at or None, window, texts=key or None)
+        ask = LookupRequest(_check_name(readers, name), at or None, window, texts=key or None)
         return await answering.answer(ask, request)
 
     @app.post("/lookup", tags=["lookups"], responses=_LOOKUP_RESPONSES)
@@ -204,7 +211,7 @@ def _as_list(value: Any) -> Sequence[Any] | None:
 
 
 def _add_event_route(
-    app: FastAPI, tails: LogReaders, hub: EventHub, answering: LookupService, heartbeat: float
+    app: FastAPI, readers: LogReaders, hub: EventHub, answering: LookupService, heartbeat: float
 ) -> None:
     events: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 
@@ -216,7 +223,7 @@ def _add_event_route(
     ) -> Response:
         """The answer at each instant that becomes final, from the newest one on, or from the last one the client
         received."""
-        ask = LookupRequest(_check_name(tails, name), texts=key or None)
+        ask = LookupRequest(_check_name(readers, name), texts=key or None)
         await answering.event_content(ask)
 
         async def encode(instant: int) -> bytes:

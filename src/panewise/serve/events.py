@@ -18,8 +18,8 @@ from panewise.core.errors import BindProblem, PanewiseError
 from panewise.core.time import floor_to_grid
 from panewise.plan import PanePlan
 from panewise.runtime.log_readers import LogReaders
-from panewise.serve.desk import run_in_thread
 from panewise.serve.limits import Limits
+from panewise.serve.scheduler import run_in_thread
 
 log = logging.getLogger("panewise.serve")
 
@@ -55,8 +55,8 @@ class EventClient:
 class EventHub:
     """All event clients of a server."""
 
-    def __init__(self, tails: LogReaders, limits: Limits) -> None:
-        self._tails, self._limits = tails, limits
+    def __init__(self, readers: LogReaders, limits: Limits) -> None:
+        self._readers, self._limits = readers, limits
         self.listeners: set[EventClient] = set()
         self._closed = False
 
@@ -92,10 +92,10 @@ class EventHub:
     def _new_instants(self, listener: EventClient) -> Sequence[int | None]:
         """The new instants for a client; None if its query does not exist any more."""
         try:
-            tail, text = self._tails.find_log(listener.query)
-            followed = tail.begun_contents
-            plan = followed.plan_query(text)
-            return _instants_since(followed.final, plan, listener.told, self._limits.waiting)
+            reader, text = self._readers.find_log(listener.query)
+            contents = reader.begun_contents
+            plan = contents.plan_query(text)
+            return _instants_since(contents.final, plan, listener.told, self._limits.waiting)
         except PanewiseError:
             return [None]
 

@@ -49,7 +49,7 @@ class PageCache:
 
     def find_rows(
         self,
-        followed: LogContents,
+        contents: LogContents,
         instants: Hashable,
         keys: Mapping[str, pa.Array] | None,
         whole: Callable[[], pa.Table],
@@ -58,22 +58,22 @@ class PageCache:
 
         `instants` names the windows, and `whole` looks them up for all groups.
         """
-        if keys is None or list(keys) != followed.rows.keys or not can_page(followed):
+        if keys is None or list(keys) != contents.rows.keys or not can_page(contents):
             return None
-        at = (followed.edition, instants)
+        at = (contents.edition, instants)
         with self._changing:
             page = self._pages.get(at)
             if page is None and not self._is_requested_often(at):
                 return None
         if page is None:
-            page = Page(whole(), followed.rows.keys)
+            page = Page(whole(), contents.rows.keys)
         with self._changing:
             self._store(at, page)
         return page.rows_for(keys)
 
-    def has_newest(self, followed: LogContents) -> bool:
+    def has_newest(self, contents: LogContents) -> bool:
         """Whether there is a page of the newest instant, which needs no lookup in panes."""
-        return (followed.edition, ()) in self._pages
+        return (contents.edition, ()) in self._pages
 
     def _is_requested_often(self, at: Hashable) -> bool:
         """Count a request; returns whether there have been many."""
@@ -90,14 +90,14 @@ class PageCache:
             self._pages.popitem(last=False)
 
 
-def can_page(followed: LogContents) -> bool:
+def can_page(contents: LogContents) -> bool:
     """Whether the keys tell rows of the query apart: all keys are selected, and equal exactly where Python compares
     them equal."""
-    plain = all(pa.types.is_string(kind) or pa.types.is_integer(kind) for kind in followed.rows.types)
-    after = followed.registered_query.aggregation.after
+    plain = all(pa.types.is_string(kind) or pa.types.is_integer(kind) for kind in contents.rows.types)
+    after = contents.registered_query.aggregation.after
     selected = {scalar.column for _, scalar in after[-1].items} if after and isinstance(after[-1], Project) else set()
     return (
         plain
-        and followed.group_count <= MAX_ROWS // 4
-        and selected >= set(followed.registered_query.aggregation.group.keys)
+        and contents.group_count <= MAX_ROWS // 4
+        and selected >= set(contents.registered_query.aggregation.group.keys)
     )

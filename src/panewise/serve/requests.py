@@ -17,9 +17,9 @@ from panewise.engine.lookups.pane_source import key_array
 from panewise.engine.state.pane_log import PaneLogFormat
 from panewise.plan import PanePlan
 from panewise.runtime.log_readers import LogContents, LogReaders
-from panewise.serve.effort import RequestBudget
 from panewise.serve.limits import Limits, TooLarge
 from panewise.serve.page_cache import PageCache
+from panewise.serve.scheduler import RequestBudget
 
 When = int | str
 
@@ -58,17 +58,17 @@ LIGHT_CELLS, SLICE_CELLS = 128, 1 << 13
 class ResolvedLookup:
     """A lookup request with the log that answers it."""
 
-    def __init__(self, ask: LookupRequest, tails: LogReaders, limits: Limits, pages: PageCache | None = None) -> None:
+    def __init__(self, ask: LookupRequest, readers: LogReaders, limits: Limits, pages: PageCache | None = None) -> None:
         self.ask, self.limits, self.pages = ask, limits, pages
-        self.tail, self.text = tails.find_log(ask.query)
+        self.reader, self.text = readers.find_log(ask.query)
 
     @property
     def is_light(self) -> bool:
         """Whether it is answered in a moment, once no other lookup uses the panes."""
-        followed = self.tail.contents
-        if followed is None or not self.is_own_query:
+        contents = self.reader.contents
+        if contents is None or not self.is_own_query:
             return False
-        groups = len(self.ask.texts) if self.ask.texts else followed.group_count
+        groups = len(self.ask.texts) if self.ask.texts else contents.group_count
         return len(self.ask.at or (0,)) * groups <= LIGHT_CELLS
 
     @property
@@ -79,55 +79,55 @@ class ResolvedLookup:
             newest
             and self.ask.texts is not None
             and self.pages is not None
-            and self.pages.has_newest(self.tail.begun_contents)
+            and self.pages.has_newest(self.reader.begun_contents)
         )
-        return self.tail.free or paged
+        return self.reader.free or paged
 
     @property
     def is_own_query(self) -> bool:
         """Whether it asks for the log's own query, which the owner of the log wrote."""
-        return self.text == self.tail.name
+        return self.text == self.reader.name
 
-    def answer(self, effort: RequestBudget, instant: int | None = None) -> LookupAnswer:
+    def answer(self, budget: RequestBudget, instant: int | None = None) -> LookupAnswer:
         """Look up the requested instants, or one instant."""
-        followed = self.tail.begun_contents
-        name, plan = followed.lookups.resolve_query(self.text)
-        final = followed.final
+        contents = self.reader.begun_contents
+        name, plan = contents.lookups.resolve_query(self.text)
+        final = contents.final
         if final is None:
             raise StateProblem("nothing is final yet", fix="wait for the first panes")
         domain = plan.query.domain
-        keys = self._keys(followed.rows)
+        keys = self._keys(contents.rows)
         arguments = self._instants(final, domain) if instant is None else {"at": np.array([instant], np.int64)}
-        groups = len(next(iter(keys.values()), ())) if keys is not None else followed.group_count
+        groups = len(next(iter(keys.values()), ())) if keys is not None else contents.group_count
         self._refuse_many(plan, arguments, groups)
         cells = max(groups, 1) * len(plan.levels)
 
         def look_up_part(part: Mapping[str, Any], keys: Mapping[str, pa.Array] | None) -> list[pa.Table]:
             """Some windows, level by level; other lookups may run meanwhile, except while states are read."""
-            effort.check()
-            with self.tail.lock:
-                found = followed.lookups.group_answers(name, plan, keys=keys, **part)
-            return [each.finish(effort.host(followed.pool.host)) for each in found]
+            budget.check()
+            with self.reader.lock:
+                found = contents.lookups.group_answers(name, plan, keys=keys, **part)
+            return [each.finish(budget.host(contents.pool.host)) for each in found]
 
         def look_up(keys: Mapping[str, pa.Array] | None) -> pa.Table:
             parts = _split_windows(arguments, max(SLICE_CELLS // cells, 1))
             return self._concat_parts(look_up_part(part, keys) for part in parts)
 
-        return LookupAnswer(self.ask.query, self._answer_from_page(followed, keys, arguments, look_up), final, domain)
+        return LookupAnswer(self.ask.query, self._answer_from_page(contents, keys, arguments, look_up), final, domain)
 
     def _answer_from_page(
         self,
-        followed: LogContents,
+        contents: LogContents,
         keys: dict[str, pa.Array] | None,
         arguments: Mapping[str, Any],
-        looked_up: Callable[[Mapping[str, pa.Array] | None], pa.Table],
+        look_up: Callable[[Mapping[str, pa.Array] | None], pa.Table],
     ) -> pa.Table:
         """The answer from a page, if many requests need the same instant; otherwise for these groups alone."""
         found = None
         if self.pages is not None and self.is_own_query and _window_count(arguments) == 1:
             windows = tuple((name, repr(value)) for name, value in arguments.items())
-            found = self.pages.find_rows(followed, windows, keys, lambda: looked_up(None))
-        return looked_up(keys) if found is None else found
+            found = self.pages.find_rows(contents, windows, keys, lambda: look_up(None))
+        return look_up(keys) if found is None else found
 
     def _concat_parts(self, parts: Iterable[list[pa.Table]]) -> pa.Table:
         """All windows of a level, then those of the next; stops at the limit of rows."""
@@ -247,18 +247,18 @@ def _parse_key(text: str, size: int) -> list[Any]:
     return found
 
 
-def query_info(tails: LogReaders, name: str) -> dict[str, Any]:
+def query_info(readers: LogReaders, name: str) -> dict[str, Any]:
     """The description of a query."""
-    tail, text = tails.find_log(name)
-    followed = tail.begun_contents
-    plan = followed.plan_query(text)
+    reader, text = readers.find_log(name)
+    contents = reader.begun_contents
+    plan = contents.plan_query(text)
 
     return {
         "name": name,
-        "query": followed.registered_query.text if text == followed.header.name else text,
+        "query": contents.registered_query.text if text == contents.header.name else text,
         "stream": plan.source.stream,
-        "boundary": followed.pool.boundary.value,
-        "keys": [{"name": n, "type": str(k)} for n, k in zip(followed.rows.keys, followed.rows.types, strict=True)],
-        "final": followed.final,
+        "boundary": contents.pool.boundary.value,
+        "keys": [{"name": n, "type": str(k)} for n, k in zip(contents.rows.keys, contents.rows.types, strict=True)],
+        "final": contents.final,
         "domain": plan.query.domain,
     }

@@ -23,10 +23,10 @@ from panewise.runtime.log_readers import LogReaders
 from panewise.runtime.signals import signals
 from panewise.serve.app import application
 from panewise.serve.connections import Connections, most_connections
-from panewise.serve.desk import LookupScheduler
 from panewise.serve.events import HEARTBEAT, EventHub
 from panewise.serve.guard import Guard, check_token
 from panewise.serve.limits import Limits
+from panewise.serve.scheduler import LookupScheduler
 
 #: Seconds that requests may still take once the server stops.
 GRACE_SECONDS = 5
@@ -61,10 +61,10 @@ class LookupServer:
             raise PanewiseError("poll and heartbeat are not above zero", fix="use seconds such as 0.5")
         self._token, self._limits = check_token(token, host), limits or Limits()
         self._address = (host, port)
-        self._tails = LogReaders(logs, keep)
-        self._hub = EventHub(self._tails, self._limits)
-        self._desk = LookupScheduler(self._limits)
-        app = application(self._tails, self._hub, self._desk, self._limits, poll, heartbeat)
+        self._readers = LogReaders(logs, keep)
+        self._hub = EventHub(self._readers, self._limits)
+        self._scheduler = LookupScheduler(self._limits)
+        app = application(self._readers, self._hub, self._scheduler, self._limits, poll, heartbeat)
         self._app = Guard(app, self._token, host, self._limits.body)
         self._socket: socket.socket | None = None
         self._server: _Server | None = None
@@ -146,16 +146,16 @@ class LookupServer:
             timeout_graceful_shutdown=GRACE_SECONDS,
             lifespan="on",
         )
-        self._server = _Server(config, self._hub, self._desk)
+        self._server = _Server(config, self._hub, self._scheduler)
         return self._server
 
 
 class _Server(uvicorn.Server):
     """Disconnects event clients first, which would stay for ever, and ends without an error when asked to stop."""
 
-    def __init__(self, config: uvicorn.Config, hub: EventHub, desk: LookupScheduler) -> None:
+    def __init__(self, config: uvicorn.Config, hub: EventHub, scheduler: LookupScheduler) -> None:
         super().__init__(config)
-        self._hub, self._desk = hub, desk
+        self._hub, self._scheduler = hub, scheduler
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -169,5 +169,5 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: Any = None) -> None:
         self._hub.close()
-        self._desk.close()
+        self._scheduler.close()
         await super().shutdown(sockets)

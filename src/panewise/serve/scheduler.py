@@ -1,19 +1,76 @@
-"""Runs lookups that take long: outside the event loop, few at once, as long as a client waits."""
+"""Runs lookups that take long: outside the event loop, few at once, as long as their time lasts and a client waits."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from time import monotonic
 from typing import Any, TypeVar, cast
 
+import pyarrow as pa
+
+from panewise.algebra import Host
+from panewise.core.errors import LimitExceeded
+from panewise.core.scalar import Scalar
 from panewise.runtime.local.sandbox import Sandbox
-from panewise.serve.effort import RequestBudget
 from panewise.serve.limits import Busy, Limits
 
 T = TypeVar("T")
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+
+class RequestBudget:
+    """The budget of one request, which is worked on outside the event loop and can be cancelled from it.
+
+    Long work is done in slices, with a call of `check` between them.
+    """
+
+    def __init__(self, seconds: float | None = None, sandbox: Sandbox | None = None) -> None:
+        self._seconds, self._sandbox = seconds, sandbox
+        self._begun = monotonic()
+        self._over = False
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds that are left."""
+        return float("inf") if self._seconds is None else self._seconds - (monotonic() - self._begun)
+
+    def check(self) -> None:
+        """Raise if the budget is used up or cancelled."""
+        if self._over:
+            raise LimitExceeded("it was given up", fix="ask again")
+        if self.seconds_left <= 0:
+            raise LimitExceeded(f"it takes longer than {self._seconds} seconds", fix="ask for less at once")
+
+    def wait_uncounted(self, ready: Callable[[], None]) -> None:
+        """Wait for something that the client did not cause; that time is not counted."""
+        start = monotonic()
+        ready()
+        self._begun += monotonic() - start
+
+    def cancel(self) -> None:
+        """Cancel the work, whatever it does."""
+        self._over = True
+        if self._sandbox is not None:
+            self._sandbox.kill()
+
+    def host(self, own: Host) -> Host:
+        """The host that evaluates expressions: that of this process, or a sandbox for texts of unknown clients."""
+        return own if self._sandbox is None else _BudgetedSandbox(self, self._sandbox)
+
+
+class _BudgetedSandbox:
+    """A sandbox for the time of one request."""
+
+    def __init__(self, budget: RequestBudget, sandbox: Sandbox) -> None:
+        self._budget, self._sandbox = budget, sandbox
+
+    def evaluate(self, scalars: Sequence[Scalar], table: pa.Table) -> list[pa.ChunkedArray]:
+        self._budget.check()
+        self._budget.wait_uncounted(self._sandbox.start)
+        return self._sandbox.evaluate(scalars, table, self._budget.seconds_left)
 
 
 class LookupScheduler:
@@ -27,7 +84,7 @@ class LookupScheduler:
         self._limits = limits
         self._lookups, self._texts = asyncio.Semaphore(limits.lookups), asyncio.Semaphore(limits.texts)
         self._sandboxes = [Sandbox(limits.memory, limits.bytes) for _ in range(limits.texts)]
-        self._efforts: set[RequestBudget] = set()
+        self._budgets: set[RequestBudget] = set()
         #: How many clients with texts wait in the queue.
         self.waiting = 0
 
@@ -59,8 +116,8 @@ class LookupScheduler:
 
     def close(self) -> None:
         """Cancel everything at once."""
-        for effort in list(self._efforts):
-            effort.cancel()
+        for budget in list(self._budgets):
+            budget.cancel()
         for sandbox in self._sandboxes:
             sandbox.kill()
 
@@ -79,22 +136,22 @@ class LookupScheduler:
         except TimeoutError:
             raise Busy("too many ask just now", fix="try again in a few seconds") from None
 
-    async def _run_job(self, job: Callable[[RequestBudget], T], effort: RequestBudget, receive: Receive | None) -> T:
+    async def _run_job(self, job: Callable[[RequestBudget], T], budget: RequestBudget, receive: Receive | None) -> T:
         """Work in a thread, until it is done or its client has disconnected."""
-        self._efforts.add(effort)
-        work = asyncio.ensure_future(run_in_thread(lambda: job(effort)))
+        self._budgets.add(budget)
+        work = asyncio.ensure_future(run_in_thread(lambda: job(budget)))
         gone = asyncio.ensure_future(_wait_for_disconnect(receive))
         try:
             await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
             if not work.done():
-                effort.cancel()
+                budget.cancel()
             return await work
         finally:
             if not work.done():  # the server stops
-                effort.cancel()
+                budget.cancel()
                 work.cancel()
             gone.cancel()
-            self._efforts.discard(effort)
+            self._budgets.discard(budget)
 
 
 async def run_in_thread(job: Callable[[], T]) -> T:
@@ -118,7 +175,7 @@ async def run_in_thread(job: Callable[[], T]) -> T:
         with suppress(RuntimeError):  # the loop has ended meanwhile
             loop.call_soon_threadsafe(tell, result, problem)
 
-    threading.Thread(target=work, name="panewise-desk", daemon=True).start()
+    threading.Thread(target=work, name="panewise-lookup", daemon=True).start()
     return cast(T, await found)
 
 
