@@ -137,6 +137,15 @@ def test_what_cannot_be_asked(ask: Any, problem: type[PanewiseError], said: str)
     assert running.lookup("sums", at=10).num_rows == 2
 
 
+def test_a_decimal_key_that_is_no_number_is_refused() -> None:
+    """Python's decimal raises an error of its own for it, which users saw."""
+    schema = pa.schema([("t", pa.int64()), ("k", pa.decimal128(9, 2))])
+    pool = pw.Pool({"S": pw.StreamSchema(schema, time="t")})
+    pool.register("counts", "SELECT k, COUNT(*) AS n FROM S [RANGE 10] GROUP BY k")
+    with pytest.raises(SchemaProblem, match="the values of key 'k' are no decimal"):
+        pw.Engine(pool, keep=10).lookup("counts", at=3, keys={"k": ["ten"]})
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
