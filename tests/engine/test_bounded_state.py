@@ -34,7 +34,7 @@ def within_bound(one: TimeFamily) -> None:
     for chain in one.chains.evaluators:
         chain.chain.check()
         for stair in chain.chain.stairs:
-            assert len(stair.panes) <= -(-(stair.far - stair.near) // stair.granule) + 2
+            assert len(stair.panes) <= -(-(stair.level.range - stair.near) // stair.level.step) + 2
         assert len(chain.waiting) <= 10
     assert len(one.open.ends) <= 10
 

@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 from pyarrow import feather
 
 import panewise as pw
-from panewise.aggregate import Items, Max, StateWords, Sum
+from panewise.aggregate import Items, Max, StateWords, Sum, put
 from panewise.core.errors import BindProblem
 from panewise.engine import keys
 from panewise.engine.panes import grouping, open_panes
 from panewise.plan.rules.group_windows import WindowGroup, WindowShape
-from panewise.stores.chain import MIN_POSITION, StairChain
-from panewise.stores.pane import Pane
+from panewise.stores.chain import MIN_POSITION, StairChain, StairLevel
+from panewise.stores.pane import Pane, merge_panes
 
 from .strategies import (
     BOUNDARIES,
@@ -458,6 +458,13 @@ class Shape:
     granules: tuple[int, ...]
 
     @property
+    def levels(self) -> list[StairLevel]:
+        return [StairLevel(*each, 0) for each in zip(self.ranges, self.granules, strict=True)]
+
+    def chain(self) -> StairChain:
+        return StairChain(COLUMNS, self.levels, GROUPS)
+
+    @property
     def most_panes(self) -> int:
         """What the stairs may hold: their panes, one that straddles an edge and one that is being filled."""
         nears = (0, *self.ranges[:-1])
@@ -515,6 +522,20 @@ def recomputed(items: Iterable[Item], low: int, high: int) -> list[list[Any]]:
     return [[sum(v) if v else None for v in values], [max(v, default=None) for v in values]]
 
 
+def all_answers(chain: StairChain) -> list[list[StateWords]]:
+    """The states of the window of every stair, narrowest first."""
+    return [states for _, states in chain.answers(range(len(chain.stairs)))]
+
+
+def states_over(chain: StairChain, length: int) -> list[StateWords]:
+    """The states over the last `length` positions, from all panes that lie in them."""
+    inside = merge_panes(COLUMNS, [pane([], 0, 0), *(p for p in chain.panes() if p.start >= chain.now - length)])
+    states = [column.identity(GROUPS) for column in COLUMNS]
+    for words, found in zip(states, inside.states, strict=True):
+        put(words, inside.codes, found)
+    return states
+
+
 def moved(chain: StairChain, ready: Iterable[Pane], now: int) -> None:
     """Bring a chain to an instant, with all panes that have ended since the one before."""
     chain.advance(now, [p for p in ready if chain.now < p.end <= now])
@@ -524,13 +545,13 @@ def moved(chain: StairChain, ready: Iterable[Pane], now: int) -> None:
 @settings(max_examples=150)
 @given(shapes(), STREAMS, MOVES)
 def test_a_chain_answers_every_window_at_its_instants(shape: Shape, items: list[Item], moves: list[int]) -> None:
-    chain, now = StairChain(COLUMNS, shape.ranges, shape.granules, GROUPS), -36
+    chain, now = shape.chain(), -36
     ready = panes(items, shape.granules[0])
     for move in moves:
         now += move
         moved(chain, ready, now)
         assert len(list(chain.panes())) <= shape.most_panes
-        for size, granule, states in zip(shape.ranges, shape.granules, chain.answers(), strict=True):
+        for size, granule, states in zip(shape.ranges, shape.granules, all_answers(chain), strict=True):
             if now % granule == 0:
                 assert lowered(states) == recomputed(items, now - size, now)
 
@@ -539,7 +560,7 @@ def test_a_chain_answers_every_window_at_its_instants(shape: Shape, items: list[
 @given(shapes(), STREAMS, MOVES)
 def test_a_chain_answers_any_horizon_at_the_edges_of_panes(shape: Shape, items: list[Item], moves: list[int]) -> None:
     """A length that ends on a stair is exact wherever the granules of that stair end."""
-    chain, now = StairChain(COLUMNS, shape.ranges, shape.granules, GROUPS), -36
+    chain, now = shape.chain(), -36
     width = shape.granules[0]
     ready = panes(items, width)
     for move in moves:
@@ -548,7 +569,7 @@ def test_a_chain_answers_any_horizon_at_the_edges_of_panes(shape: Shape, items: 
         for near, far, granule in zip((0, *shape.ranges[:-1]), shape.ranges, shape.granules, strict=True):
             for length in range(near + 1, far + 1):
                 if (now - length) % granule == 0:
-                    assert lowered(chain.states_over(length)) == recomputed(items, now - length, now)
+                    assert lowered(states_over(chain, length)) == recomputed(items, now - length, now)
 
 
 @settings(max_examples=150)
@@ -557,17 +578,17 @@ def test_a_chain_takes_other_edges_while_it_runs(
     shape: Shape, items: list[Item], moves: list[tuple[int, Shape | None]]
 ) -> None:
     """A window is answered exactly from where the chain said it would be when the window joined."""
-    chain, now, ready = StairChain(COLUMNS, shape.ranges, shape.granules, GROUPS), -36, panes(items, 1)
+    chain, now, ready = shape.chain(), -36, panes(items, 1)
     known = dict.fromkeys(shape.ranges, MIN_POSITION)
     for move, other in moves:
         now += move
         moved(chain, ready, now)
         if other is not None:
-            known = {r: chain.exact_since(r, g) for r, g in zip(other.ranges, other.granules, strict=True)}
-            chain.embed(other.ranges, other.granules)
+            known = {level.range: chain.exact_since(level) for level in other.levels}
+            chain.embed(other.levels)
             chain.check()
             shape = other
-        for size, granule, states in zip(shape.ranges, shape.granules, chain.answers(), strict=True):
+        for size, granule, states in zip(shape.ranges, shape.granules, all_answers(chain), strict=True):
             if now % granule == 0 and now - size >= known[size]:
                 assert lowered(states) == recomputed(items, now - size, now)
 
@@ -581,7 +602,7 @@ def test_a_chain_takes_late_panes(
     shape: Shape, items: list[Item], moves: list[tuple[int, list[tuple[int, int, int]]]]
 ) -> None:
     """Those of a single tick, wherever the chain still reaches; those that are too old for it are told apart."""
-    chain, now, items = StairChain(COLUMNS, shape.ranges, shape.granules, GROUPS), -36, list(items)
+    chain, now, items = shape.chain(), -36, list(items)
     width = shape.granules[0]
     ready = panes(items, width)
     for move, ages in moves:
@@ -594,7 +615,7 @@ def test_a_chain_takes_late_panes(
             assert let_in == (age < shape.ranges[-1] or now - age > forgotten)
             chain.check()
         assert len(list(chain.panes())) <= shape.most_panes
-        for size, granule, states in zip(shape.ranges, shape.granules, chain.answers(), strict=True):
+        for size, granule, states in zip(shape.ranges, shape.granules, all_answers(chain), strict=True):
             if now % granule == 0:
                 assert lowered(states) == recomputed(items, now - size, now)
 
@@ -702,14 +723,14 @@ def test_a_wholly_late_item_does_not_keep_a_period_alive() -> None:
 
 
 def test_a_buffer_is_no_older_than_its_stair() -> None:
-    chain = StairChain(COLUMNS, [17, 24], [1, 12], GROUPS)
+    chain = Shape((17, 24), (1, 12)).chain()
     chain.advance(16, [pane([Item(-8, 0, 1)], -9, -8)])
     chain.check()
 
 
 def test_late_panes_fill_granules() -> None:
     shape = Shape((40,), (10,))
-    chain = StairChain(COLUMNS, shape.ranges, shape.granules, GROUPS)
+    chain = shape.chain()
     chain.advance(40, [])
     for t in range(1, 10):
         chain.insert(pane([Item(t, 0, 1)], t - 1, t))
@@ -718,7 +739,7 @@ def test_late_panes_fill_granules() -> None:
 
 def test_a_late_pane_joins_the_granule_that_straddles_an_edge() -> None:
     """The granule from -66 to -64 is older than the second edge in part only, and is still held before it."""
-    chain = StairChain(COLUMNS, [1, 38, 40], [1, 2, 2], GROUPS)
+    chain = Shape((1, 38, 40), (1, 2, 2)).chain()
     chain.advance(-31, [])
     for t in (-64, -65):
         chain.insert(pane([Item(t, 0, 1)], t - 1, t))

@@ -19,9 +19,9 @@ from panewise.algebra.result_columns import AddedValues
 from panewise.core.errors import Failure, PanewiseError, QueryProblem
 from panewise.core.values import to_arrow, to_python
 from panewise.engine.blame import find_failures
+from panewise.engine.panes.evaluators import Chunk
 from panewise.engine.panes.family import Family, Member
 from panewise.engine.panes.lowering import GroupRows, locate_overflow, lower_chunks
-from panewise.engine.panes.subscriptions import Chunk
 from panewise.engine.row_steps import apply_steps
 from panewise.engine.state.snapshot import Tree
 from panewise.plan import PanePlan

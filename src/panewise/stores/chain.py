@@ -1,19 +1,20 @@
-"""The stairwise chain: nested windows over one stream, every pane in exactly one node.
+"""The stairwise chain: nested windows over one stream, every pane in exactly one stair.
 
 Paper: "Multi-granular windows" section III.B; shared by many queries: "Subsuming windows" section 4.
 
-Stair k covers the ages from its `near` to its `far` edge; the window with range `far` is the union of all stairs down
-to it. Panes that grow too old for a stair are *shifted* into the buffer of the next one, where they wait until they
-fill one of its coarser granules and are *promoted*. So far-away stairs keep few, wide panes.
+A stair lies between the rear edge of the next narrower window and the rear edge of its own, so that a window is the
+union of all stairs down to its own. A rear edge moves on by the step of its stair and stands in between, as the paper's
+current rear bounds do. Panes that an edge has passed are *shifted* into the next stair, where they are merged into its
+coarser granules. So stairs that are far away keep few, wide panes.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import pairwise
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 from panewise.aggregate import StateArrays, StateWords, put, states_at
 from panewise.stores.pane import Pane, merge_panes
@@ -23,94 +24,137 @@ from panewise.stores.totals import PaneTotal, total_of
 MIN_POSITION = -(2**62)
 
 
+@dataclass(frozen=True)
+class StairLevel:
+    """The window that ends with a stair: how far it reaches back, and the grid `origin + n * step` on which it moves.
+
+    Here the granules of the stair are the steps of that grid, and the range is a multiple of the step.
+    """
+
+    range: int
+    step: int
+    origin: int
+
+    def rear_edge(self, newest: int) -> int:
+        """The position just before the window, when `newest` is the newest position of the stream."""
+        return newest - (newest - self.origin) % self.step - self.range
+
+    def granule_end(self, position: int) -> int:
+        """The last position of the granule that a position lies in."""
+        return position + (self.origin - position) % self.step
+
+    def expiry(self, position: int) -> int:
+        """The newest position of the stream when the rear edge passes a position."""
+        return self.granule_end(position) + self.range
+
+    def has_rear_edge_inside(self, pane: Pane) -> bool:
+        return self.rear_edge(pane.end - 1 + self.range) > pane.start
+
+    def is_one_granule(self, near: int) -> bool:
+        """Whether no more than one granule lies between an age and the range."""
+        return self.range - near <= self.step
+
+
 class Stair:
-    """A buffer and a core: panes of `granule` width whose age lies between two edges, and their totals."""
+    """A buffer and a core: panes between two edges, oldest first, each within one granule, and their totals.
 
-    def __init__(self, columns: Sequence[StateArrays], near: int, far: int, granule: int) -> None:
-        self.columns, self.near, self.far, self.granule = columns, near, far, granule
-        self.buffer: Pane | None = None
+    `near` is the range of the next narrower window.
+    """
+
+    def __init__(self, columns: Sequence[StateArrays], level: StairLevel, near: int, size: int) -> None:
+        self.columns, self.level, self.near, self.size = columns, level, near, size
+        self.load(())
+
+    def load(self, panes: Iterable[Pane]) -> None:
+        """Hold these panes, oldest first, and nothing else."""
         self.panes: deque[Pane] = deque()
-        self.size = 0
-        self.totals: list[PaneTotal] = []
-        self.rebuild()
-
-    def take(self, pane: Pane) -> None:
-        """Accept the next pane from below; it waits in the buffer until its granule is full."""
-        if self.buffer is not None and self._granule_end(self.buffer) != self._granule_end(pane):
-            self._promote()
-        self.buffer = pane if self.buffer is None else merge_panes(self.columns, (self.buffer, pane))
-        if self.buffer.end == self._granule_end(pane):
-            self._promote()
-
-    def evict(self, now: int) -> list[Pane]:
-        """Promote what has filled its granule, and give up the panes that are too old, oldest first."""
-        self.promote_full(now)
-        gone = []
-        while self.panes and self.panes[0].end <= now - self.far:
-            gone.append(self.panes.popleft())
-            for total, words in zip(self.totals, gone[-1].states, strict=False):
-                total.pop(gone[-1].where, words)
-        return gone
-
-    def promote_full(self, now: int) -> None:
-        """Promote what can get no fuller."""
-        if self.buffer is not None and self._granule_end(self.buffer) <= now - self.near:
-            self._promote()
-
-    def reaches(self, pane: Pane, now: int) -> bool:
-        """Whether a late pane belongs here: it is young enough, or lies in a wider pane that still is."""
-        oldest = next(self.all_panes(), None)
-        return pane.end > now - self.far or (oldest is not None and oldest.start < pane.end)
-
-    def is_too_old(self, pane: Pane, now: int) -> bool:
-        """Whether a pane is too old; one whose granule is not full yet waits, even past the far edge."""
-        return pane.end <= now - self.far and self._granule_end(pane) <= now - self.near
+        #: The newest pane, until its granule is full and it is promoted.
+        self.buffer: Pane | None = None
+        #: A total for each aggregate, or None where the panes are combined for each answer. In a stair of one granule
+        #: its pane is the total; and some positional aggregates look at each pane.
+        single = self.level.is_one_granule(self.near)
+        self.totals: list[PaneTotal | None] = [
+            None if single or getattr(column, "apart", False) else total_of(column) for column in self.columns
+        ]
+        #: The states over the whole stair while it stays the same: coarse ones change less often than they are asked.
+        self._known: dict[int, StateWords] = {}
+        self.grow(self.size)
+        for pane in panes:
+            self.take(pane)
 
     def grow(self, size: int) -> None:
+        """Make room for groups 0 to `size` - 1."""
+        if size != self.size:
+            self._known.clear()
         self.size = size
         for total in self.totals:
-            total.grow(size)
+            if total is not None:
+                total.grow(size)
 
-    def insert(self, pane: Pane, now: int) -> None:
-        """Let a late pane in that lies between the edges or in a pane that does; it may be older than others."""
-        waits = pane.end > (now - self.near) // self.granule * self.granule
-        if waits or (self.buffer is not None and self.buffer.start < pane.end):
-            self.buffer = pane if self.buffer is None else merge_panes(self.columns, (self.buffer, pane))
+    def take(self, pane: Pane) -> None:
+        """Accept the next pane; in the buffer it is merged with those before it until their granule is full."""
+        self._known.clear()
+        end = self.level.granule_end(pane.end)
+        if self.buffer is not None:
+            if self.level.granule_end(self.buffer.end) == end:
+                pane = merge_panes(self.columns, (self.buffer, pane))
+            else:
+                self._promote(self.buffer)
+            self.buffer = None
+        if pane.end == end:
+            self._promote(pane)
+        else:
+            self.buffer = pane
+
+    def _promote(self, pane: Pane) -> None:
+        self.panes.append(pane)
+        for total, words in zip(self.totals, pane.states, strict=True):
+            if total is not None:
+                total.push(pane.where, words)
+
+    def evict(self, edge: int) -> list[Pane]:
+        """Remove and return the panes that an edge has passed, oldest first."""
+        gone = []
+        while self.panes and self.panes[0].end <= edge:
+            gone.append(self.panes.popleft())
+            for total, words in zip(self.totals, gone[-1].states, strict=True):
+                if total is not None:
+                    total.pop(gone[-1].where, words)
+        if self.buffer is not None and self.buffer.end <= edge:
+            gone.append(self.buffer)
+            self.buffer = None
+        if gone:
+            self._known.clear()
+        return gone
+
+    def reaches(self, pane: Pane, edge: int) -> bool:
+        """Whether a late pane belongs here: the edge has not passed it, or it lies in a wider pane that is held."""
+        oldest = next(self.all_panes(), None)
+        return pane.end > edge or (oldest is not None and oldest.start < pane.end)
+
+    def insert(self, pane: Pane) -> None:
+        """Add a late pane, which may be older than others."""
+        held = [*self.all_panes()]
+        place = bisect_left(held, pane.end, key=lambda p: p.end)
+        if place == len(held):
+            self.take(pane)
             return
-        place = bisect_left(self.panes, pane.end, key=lambda p: p.end)
         for near in (place, place - 1):
-            if 0 <= near < len(self.panes) and self._belong_together(self.panes[near], pane):
-                self.panes[near] = merge_panes(self.columns, (self.panes[near], pane))
+            if near >= 0 and self._belong_together(held[near], pane):
+                held[near] = merge_panes(self.columns, (held[near], pane))
                 break
         else:
-            self.panes.insert(place, pane)
-        self.rebuild()
-
-    def insert_expired(self, pane: Pane, now: int) -> None:
-        """Let a late pane in that is too old by itself, but whose granule is still held: it stands for all of it."""
-        self.insert(replace(pane, end=min(self._granule_end(pane), now - self.near)), now)
+            held.insert(place, pane)
+        if self.buffer is not None and held[:-1] == [*self.panes]:
+            self._known.clear()
+            self.buffer = held[-1]
+        else:
+            self.load(held)
 
     def _belong_together(self, pane: Pane, late: Pane) -> bool:
         """Whether a late pane belongs to one that is there: it lies in it, or both lie in one granule."""
         inside = pane.start < late.end <= pane.end
-        return inside or self._granule_end(pane) == self._granule_end(late)
-
-    def rebuild(self) -> None:
-        """Totals follow from the panes; after a change in the middle they are computed again.
-
-        A stair of one granule has none: its pane is its total.
-        """
-        self.totals = [total_of(column) for column in self.columns] if self.far - self.near > self.granule else []
-        self.grow(self.size)
-        for pane in self.panes:
-            self._add_to_totals(pane)
-
-    def panes_outside_totals(self) -> Iterator[Pane]:
-        """The panes that are in no total."""
-        if not self.totals:
-            yield from self.panes
-        if self.buffer is not None:
-            yield self.buffer
+        return inside or self.level.granule_end(pane.end) == self.level.granule_end(late.end)
 
     def all_panes(self) -> Iterator[Pane]:
         """All panes of this stair, oldest first."""
@@ -118,49 +162,80 @@ class Stair:
         if self.buffer is not None:
             yield self.buffer
 
-    def _promote(self) -> None:
-        assert self.buffer is not None
-        self.panes.append(self.buffer)
-        self._add_to_totals(self.buffer)
-        self.buffer = None
+    def total(self, number: int, after: int | None = None) -> StateWords:
+        """The states of one aggregate over the stair, or over its positions after one. Not to be changed."""
+        if after is not None:
+            panes = [pane for pane in self.all_panes() if pane.end > after]
+            return self._with_panes(number, self.columns[number].identity(self.size), panes)
+        if number not in self._known:
+            total = self.totals[number]
+            if total is None:
+                words = self._with_panes(number, self.columns[number].identity(self.size), self.all_panes())
+            else:
+                words = self._with_panes(number, total.total(), [] if self.buffer is None else [self.buffer])
+            self._known[number] = words
+        return self._known[number]
 
-    def _add_to_totals(self, pane: Pane) -> None:
-        for total, words in zip(self.totals, pane.states, strict=False):
-            total.push(pane.where, words)
+    def combine_with(self, number: int, words: StateWords) -> StateWords:
+        """States of one aggregate together with those of this stair."""
+        if self.totals[number] is None:
+            return self._with_panes(number, words, self.all_panes())
+        return self.columns[number].combine(self.total(number), words)
 
-    def _granule_end(self, pane: Pane) -> int:
-        return -(-pane.end // self.granule) * self.granule
+    def _with_panes(self, number: int, words: StateWords, panes: Iterable[Pane]) -> StateWords:
+        """States together with those of panes; the given arrays are not changed."""
+        column = self.columns[number]
+        for pane in panes:
+            more = pane.states[number]
+            if len(pane.codes) == len(words[0]):
+                words = column.combine(words, more)
+            else:
+                out = tuple(word.copy() for word in words)
+                put(out, pane.where, column.combine(states_at(words, pane.where), more))
+                words = out
+        return words
 
 
 class StairChain:
-    """A chain for windows of the given ranges, whose panes need not be finer than the given granules.
+    """A stair for each of the given levels, from the narrowest to the widest."""
 
-    Positions are measured from the origin of the windows' instants, so that edges are multiples of granules.
-    """
-
-    def __init__(
-        self, columns: Sequence[StateArrays], ranges: Sequence[int], granules: Sequence[int], size: int
-    ) -> None:
-        self.columns = columns
+    def __init__(self, columns: Sequence[StateArrays], levels: Sequence[StairLevel], size: int = 0) -> None:
+        self.columns, self.size = columns, size
+        #: The newest position that all stairs have been moved to.
         self.now = MIN_POSITION
         #: The newest position that has left the chain: nothing up to it is known any more.
         self.lost = MIN_POSITION
-        self.size = size
-        self._build(ranges, granules)
+        #: The aggregates, by number, whose states are combined from stair to stair.
+        self.combined: Sequence[int] = range(len(columns))
+        self._build(levels)
+
+    def _build(self, levels: Sequence[StairLevel]) -> None:
+        nears = [0, *(level.range for level in levels[:-1])]
+        self.stairs = [Stair(self.columns, *edges, self.size) for edges in zip(levels, nears, strict=True)]
+
+    @property
+    def levels(self) -> list[StairLevel]:
+        return [stair.level for stair in self.stairs]
 
     @property
     def empty(self) -> bool:
         return not any(stair.panes or stair.buffer for stair in self.stairs)
 
     @property
-    def ranges(self) -> list[int]:
-        return [stair.far for stair in self.stairs]
+    def edges(self) -> list[int]:
+        """The rear edge of each stair: that of its level, unless a narrower window reaches further back now."""
+        return list(accumulate((stair.level.rear_edge(self.now) for stair in self.stairs), min))
 
     @property
     def forgotten_until(self) -> int:
-        """Nothing up to this position is held; the widest stair gives up whole granules."""
-        last = self.stairs[-1]
-        return max(self.lost, (self.now - last.far) // last.granule * last.granule)
+        """Nothing up to this position is held."""
+        return max(self.lost, self.edges[-1])
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of panes and totals."""
+        totals = sum(total.nbytes for stair in self.stairs for total in stair.totals if total is not None)
+        return totals + sum(pane.nbytes for pane in self.panes())
 
     def panes(self) -> Iterator[Pane]:
         """Every pane in the chain, oldest first."""
@@ -174,121 +249,64 @@ class StairChain:
             stair.grow(size)
 
     def advance(self, now: int, fresh: Sequence[Pane]) -> list[list[Pane]]:
-        """Move to an instant, with the panes that have ended since the last one.
+        """Move to a position, with the panes that have ended since the last one.
 
-        Returns for each stair the panes that grew older than its far edge on the way.
+        Returns for each stair the panes that its edge passed on the way.
         """
         self.now = now
-        moving: Sequence[Pane] = fresh
+        moving = fresh
         shifted = []
-        for stair in self.stairs:
+        for stair, edge in zip(self.stairs, self.edges, strict=True):
             for pane in moving:
                 stair.take(pane)
-            moving = stair.evict(now)
-            shifted.append(list(moving))
+            moving = stair.evict(edge)
+            shifted.append(moving)
         if moving:
             self.lost = max(self.lost, moving[-1].end)
         return shifted
 
     def insert(self, pane: Pane) -> bool:
-        """Let a late pane in that is no younger than now; False when it is too old for every window."""
-        for stair in self.stairs:
-            if stair.reaches(pane, self.now):
-                stair.insert(pane, self.now)
+        """Add a late pane; returns False when it is too old for every stair."""
+        for stair, edge in zip(self.stairs, self.edges, strict=True):
+            if stair.reaches(pane, edge):
+                stair.insert(pane)
                 return True
-        if pane.end <= self.forgotten_until:
-            return False
-        self.stairs[-1].insert_expired(pane, self.now)
-        return True
-
-    def answers(self) -> Iterator[list[StateWords]]:
-        """For each stair, the states of every aggregate over the window that ends with it; finest window first."""
-        sofar = [column.identity(self.size) for column in self.columns]
-        for stair in self.stairs:
-            sofar = self._with_stair(sofar, stair)
-            yield sofar
-
-    def states_over(self, length: int) -> list[StateWords]:
-        """The states over the last `length` positions before now: whole stairs, then single panes of one more.
-
-        Exact when some pane starts at that age; otherwise the pane that straddles it is left out.
-        """
-        sofar = [column.identity(self.size) for column in self.columns]
-        for stair in self.stairs:
-            if stair.far <= length:
-                sofar = self._with_stair(sofar, stair)
-            elif stair.near < length:
-                parts = [pane for pane in stair.all_panes() if pane.start >= self.now - length]
-                sofar = self._with_pane(sofar, merge_panes(self.columns, parts)) if parts else sofar
-        return sofar
-
-    def _with_stair(self, states: list[StateWords], stair: Stair) -> list[StateWords]:
-        """States together with those of a stair."""
-        if stair.totals:
-            held = [total.total() for total in stair.totals]
-            states = [c.combine(a, b) for c, a, b in zip(self.columns, held, states, strict=True)]
-        for pane in stair.panes_outside_totals():
-            states = self._with_pane(states, pane)
-        return states
-
-    def _with_pane(self, states: list[StateWords], pane: Pane) -> list[StateWords]:
-        """States together with those of a pane; what was there before is not changed."""
-        found = []
-        for column, words, more in zip(self.columns, states, pane.states, strict=True):
-            if len(pane.codes) == len(words[0]):
-                found.append(column.combine(words, more))
-            else:
-                out = tuple(word.copy() for word in words)
-                put(out, pane.where, column.combine(states_at(words, pane.where), more))
-                found.append(out)
-        return found
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of panes and totals."""
-        totals = sum(total.nbytes for stair in self.stairs for total in stair.totals)
-        return totals + sum(pane.nbytes for pane in self.panes())
-
-    # ---- while running -------------------------------------------------------------------------------------------
-
-    def exact_since(self, range: int, slide: int, coming: Sequence[Pane] = ()) -> int:
-        """From which position on a window that joins now finds all its edges at the ends of panes."""
-        panes = (*self.panes(), *coming)
-        straddling = [p.end for p in panes if (p.end - 1 + range) // slide * slide - range > p.start]
-        return max([self.lost, *straddling])
-
-    def embed(self, ranges: Sequence[int], granules: Sequence[int]) -> None:
-        """Give the chain other edges: every pane moves to the stair that now covers its age."""
-        held = list(self.panes())
-        self._build(ranges, granules)
-        self.load(held)
+        return False
 
     def load(self, panes: Sequence[Pane]) -> None:
         """Hold these panes, oldest first, and nothing else."""
-        for stair in self.stairs:
-            older = [p for p in panes if stair.is_too_old(p, self.now)]
-            stair.panes, stair.buffer = deque(), None
-            stair.rebuild()
-            for pane in panes[len(older) :]:
-                stair.take(pane)
-            stair.promote_full(self.now)
+        for stair, edge in zip(self.stairs, self.edges, strict=True):
+            older = [pane for pane in panes if pane.end <= edge]
+            stair.load(panes[len(older) :])
             panes = older
         if panes:
             self.lost = max(self.lost, panes[-1].end)
 
-    def _build(self, ranges: Sequence[int], granules: Sequence[int]) -> None:
-        nears = [0, *ranges[:-1]]
-        self.stairs = [Stair(self.columns, *edges) for edges in zip(nears, ranges, granules, strict=True)]
-        self.grow(self.size)
+    def embed(self, levels: Sequence[StairLevel]) -> None:
+        """Give the chain other levels while it runs: every pane moves to the stair that it now belongs to."""
+        held = list(self.panes())
+        self._build(levels)
+        self.load(held)
+
+    def exact_since(self, level: StairLevel, coming: Sequence[Pane] = ()) -> int:
+        """From which position on a window that joins now finds all its rear edges at the ends of panes."""
+        panes = (*self.panes(), *coming)
+        return max([self.lost, *(pane.end for pane in panes if level.has_rear_edge_inside(pane))])
+
+    def answers(self, wanted: Collection[int]) -> Iterator[tuple[int, list[StateWords]]]:
+        """The states of every aggregate over the windows that end with the wanted stairs, narrowest first."""
+        sofar = {number: self.columns[number].identity(self.size) for number in self.combined}
+        for place in range(max(wanted, default=-1) + 1):
+            sofar = {number: self.stairs[place].combine_with(number, words) for number, words in sofar.items()}
+            if place in wanted:
+                yield place, self._answer(place, sofar)
+
+    def _answer(self, place: int, sofar: Mapping[int, StateWords]) -> list[StateWords]:
+        return list(sofar.values())
 
     def check(self) -> None:
-        """Every position in exactly one node, in order, inside the edges: the paper's invariant, for tests."""
-        ends = [(p.start, p.end) for p in self.panes()]
-        for (_, end), (start, _) in pairwise(ends):
-            assert end <= start, f"panes overlap at {start}..{end}"
-        for stair in self.stairs:
-            # A buffer may wait for its granule past the far edge of a stair that is narrower than the granule.
-            assert all(pane.end > self.now - stair.far for pane in stair.panes), "a pane is older than its stair"
-            assert all(pane.end <= self.now - stair.near for pane in stair.all_panes()), (
-                "a pane is younger than its stair"
-            )
+        """Every position in exactly one stair, in order, inside the edges: the paper's invariant, for tests."""
+        for one, other in pairwise(self.panes()):
+            assert one.end <= other.start, f"panes overlap at {other.start}..{one.end}"
+        for stair, front, rear in zip(self.stairs, [self.now, *self.edges], self.edges, strict=False):
+            assert all(rear < pane.end <= front for pane in stair.all_panes()), "a pane is not between its edges"

@@ -10,9 +10,8 @@ from panewise.aggregate import StateWords, concat_states, states_at
 from panewise.core.errors import BindProblem
 from panewise.core.time import Ticks, floor_to_grid
 from panewise.engine.lookups.pane_source import GroupAnswers, KeyValues, PaneLookupSource, bounds_of, scope_of
-from panewise.engine.panes.tiers import granule_of
+from panewise.engine.panes.tiers import TierChain
 from panewise.plan import PanePlan
-from panewise.stores.tiers import Tiers
 from panewise.window import Sliding
 
 
@@ -37,12 +36,12 @@ class TierLookupSource(PaneLookupSource):
 
     def _states(self, plan: PanePlan, level: int, at: int, window: Sliding) -> list[StateWords]:
         """The states of every group at an instant of a level."""
-        views, grains = replace(plan.views, shift=self.boundary.shift), plan.grains
+        views = replace(plan.views, shift=self.boundary.shift)
         lows, highs = scope_of(window, np.array([at], np.int64), self.boundary)
         panes = self.archive.panes_within(
             max(int(lows[0]), self.since), int(highs[0]), self.pending_panes, views.domain
         )
-        tiers = Tiers(self.groups.columns, [granule_of(views, number, grains) for number in range(len(views.levels))])
-        tiers.grow(len(self.groups.keys))
-        tiers.load(views.at(at, len(views.levels) - 1), panes)
-        return next(states for _, states in tiers.answers({level: views.at(at, level)}))
+        chain = TierChain(self.groups.columns, views, plan.grains, len(self.groups.keys))
+        chain.advance(at - views.lag, [])
+        chain.load(panes)
+        return next(states for _, states in chain.answers([level]))

@@ -8,12 +8,12 @@ from dataclasses import astuple, dataclass
 
 from panewise.aggregate import StateArrays
 from panewise.core.time import Boundary
+from panewise.engine.panes.evaluators import Subscription
 from panewise.engine.panes.sliding import ChainEvaluator
-from panewise.engine.panes.subscriptions import Subscription
 from panewise.engine.state.snapshot import Tree
 from panewise.plan import PanePlan, shape_of, sliding_window, window_managers
 from panewise.plan.rules.group_windows import GroupingPolicy, WindowManager, WindowShape
-from panewise.stores.chain import MIN_POSITION
+from panewise.stores.chain import MIN_POSITION, StairChain, StairLevel
 from panewise.stores.pane import Pane
 from panewise.window import Sliding
 
@@ -30,6 +30,10 @@ class FamilyProgress:
     keys: int
     #: The panes that are still open.
     coming: Sequence[Pane]
+
+    def levels(self, lag: int, ranges: Sequence[int], granules: Sequence[int]) -> list[StairLevel]:
+        """The stairs of windows with these ranges and granules, as positions of the family."""
+        return [StairLevel(*each, self.origin - lag) for each in zip(ranges, granules, strict=True)]
 
 
 class Chains:
@@ -66,8 +70,9 @@ class Chains:
             since = max(since, feed.since + window.lag + window.range)
         chain.serve(feed, since=since)
         if since > here.passed:
-            standin = self._new_chain(window.lag, [window.range], [shape_of(window).granule], here)
-            straddled = [pane.end for pane in here.coming if standin.has_edge_inside(window, pane)]
+            shape = shape_of(window)
+            standin = self._new_chain(window.lag, here.levels(window.lag, [shape.range], [shape.granule]), here)
+            straddled = [pane.end for pane in here.coming if standin.has_edge_inside(shape, pane)]
             standin.begins = max([here.closed, feed.since, *straddled])
             standin.serve(feed, until=since)
             self.standins.append(standin)
@@ -92,9 +97,9 @@ class Chains:
             self._match_chains(lag, here)
             for chain in old.values():
                 for serving in chain.serving.values():
-                    heir = self._chain_of(Sliding.of(serving.feed.window))
-                    since = heir.exact_since(serving.frame, here.coming)
-                    heir.serve(serving.feed, since=since)
+                    heir = self._chain_of(Sliding.of(serving.subscription.window))
+                    since = heir.exact_since(serving.shape, here.coming)
+                    heir.serve(serving.subscription, since=since)
                     serving.until = since
             self.standins += old.values()
 
@@ -108,22 +113,18 @@ class Chains:
         for key in [key for key in self.chains if key[0] == lag and key not in groups]:
             del self.chains[key]
         for key, group in groups.items():
-            ranges, granules = list(group.ranges), list(group.granules)
+            levels = here.levels(lag, group.ranges, group.granules)
             if key not in self.chains:
-                self.chains[key] = self._new_chain(lag, ranges, granules, here)
-            elif self.chains[key].shape != (ranges, granules):
-                self.chains[key].reshape(ranges, granules)
+                self.chains[key] = self._new_chain(lag, levels, here)
+            elif self.chains[key].chain.levels != levels:
+                self.chains[key].reshape(levels)
 
-    def _new_chain(
-        self, lag: int, ranges: Sequence[int], granules: Sequence[int], here: FamilyProgress
-    ) -> ChainEvaluator:
-        chain = ChainEvaluator(self.columns, self.boundary, lag, here.origin, ranges, granules)
-        if here.closed > MIN_POSITION:
-            chain.begins, chain.chain.lost = here.closed, here.closed + chain.shift
-        chain.grow(here.keys)
-        if here.passed > MIN_POSITION:
-            chain.skip_to(here.passed)
-        return chain
+    def _new_chain(self, lag: int, levels: Sequence[StairLevel], here: FamilyProgress) -> ChainEvaluator:
+        chain = StairChain(self.columns, levels)
+        chain.lost = here.closed
+        evaluator = ChainEvaluator(chain, self.boundary, lag, here.closed)
+        evaluator.start(here.passed, here.keys)
+        return evaluator
 
     def _chain_of(self, window: Sliding) -> ChainEvaluator:
         return self.chains[window.lag, self.managers[window.lag].group_of(shape_of(window)).number]
@@ -156,8 +157,8 @@ class Chains:
     def _restore_chain(
         self, lag: int, saved: Tree, feeds: Mapping[int, Subscription], here: FamilyProgress
     ) -> ChainEvaluator:
-        chain = ChainEvaluator(self.columns, self.boundary, lag, here.origin, *saved["shape"])
-        chain.grow(here.keys)
+        chain = ChainEvaluator(StairChain(self.columns, here.levels(lag, *saved["shape"])), self.boundary, lag)
+        chain.start(MIN_POSITION, here.keys)
         for number, since, until in saved["serving"]:
             chain.serve(feeds[number], since, until)
         chain.restore(saved)

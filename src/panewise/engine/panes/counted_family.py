@@ -22,6 +22,7 @@ from panewise.core.time import Boundary
 from panewise.core.values import to_python
 from panewise.engine.keys import Keys
 from panewise.engine.lateness import Ledger, Verdict
+from panewise.engine.panes.evaluators import Chunk, Subscription
 from panewise.engine.panes.family import EnteringRows, Family
 from panewise.engine.panes.partitions import (
     ROW_ORDER,
@@ -32,7 +33,6 @@ from panewise.engine.panes.partitions import (
     rows_by_partition,
     rows_from,
 )
-from panewise.engine.panes.subscriptions import Chunk, Subscription
 from panewise.engine.state.snapshot import Tree
 from panewise.plan import PanePlan, row_store
 from panewise.stores import LandmarkIntervals, Store

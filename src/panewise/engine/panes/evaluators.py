@@ -1,7 +1,8 @@
 """Evaluators keep closed panes for windows and answer these at their instants.
 
-An evaluator takes panes in order, moves from instant to instant and returns a `Chunk` for every window that is due.
-Positions are those of the family: an item's time, one tick later under the boundary `[)`.
+An evaluator answers subscriptions: one for each different window and way of reporting, shared by all queries that need
+it. It takes panes in order, moves from instant to instant and returns a `Chunk` for every window that is due. Positions
+are those of the family: an item's time, one tick later under the boundary `[)`.
 """
 
 from __future__ import annotations
@@ -9,20 +10,76 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import insort
 from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from panewise.aggregate import Int64Array, StateArrays, StateWords, states_at
 from panewise.core.time import Boundary
-from panewise.engine.panes.subscriptions import Chunk, Subscription, TouchedGroups
 from panewise.engine.state.snapshot import Tree, pane_tree, panes_from
 from panewise.stores.chain import MIN_POSITION
 from panewise.stores.pane import Pane, index_of
+from panewise.window import Window
 
 #: No instant is as late as this one.
 END_OF_TIME = 2**62
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """One window of a family and how it is reported."""
+
+    number: int
+    window: Window
+    changes: bool
+    empty: bool
+    revise: int | None
+    #: Items up to this position do not count: a query that starts now does not look back.
+    since: int = MIN_POSITION
+
+    @property
+    def periodic(self) -> bool:
+        return self.window.periodic
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """The groups and states that some subscriptions report at an instant.
+
+    For whole states these are the groups with items. For changes they are all groups that may have changed, also those
+    that have no items any more. A revision reports the states of an instant again.
+    """
+
+    at: int
+    feeds: tuple[int, ...]
+    codes: Int64Array
+    states: Sequence[StateWords]
+    revised: bool = False
+    #: The start of the window, if its items decide it.
+    start: int | None = None
+    #: Later instants at which the same states are reported.
+    again: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
+
+
+@dataclass
+class TouchedGroups:
+    """Groups that may have changed since a subscription last reported."""
+
+    codes: list[Int64Array] = field(default_factory=list)
+
+    def add(self, codes: Int64Array) -> None:
+        self.codes.append(codes)
+
+    def sorted_codes(self) -> Int64Array:
+        """The codes of all these groups, ascending."""
+        return np.unique(np.concatenate(self.codes)) if self.codes else np.zeros(0, np.int64)
+
+    def take(self) -> Int64Array:
+        """Return all these groups and clear the set."""
+        found = self.sorted_codes()
+        self.codes = []
+        return found
 
 
 @dataclass
@@ -39,29 +96,44 @@ class EntryBounds:
 
 
 class Evaluator(ABC):
-    """The contract of an evaluator. `waiting` are closed panes that it has not reached yet."""
+    """The contract of an evaluator.
+
+    A family calls `start` once. Whenever time goes on it calls `take` with each pane that has closed, `prepare`, and
+    then `run`, with `insert` for late panes between two runs. `waiting` are closed panes that are not reached yet.
+    """
 
     def __init__(self, columns: Sequence[StateArrays], boundary: Boundary, lag: int = 0) -> None:
         self.columns, self.boundary, self.lag = columns, boundary, lag
         self.waiting: deque[Pane] = deque()
         #: Every instant up to this one has been answered.
         self.at = MIN_POSITION
-        self.size = 0
         self.subscriptions: dict[int, Subscription] = {}
         self._touched: dict[int, TouchedGroups] = {}
-        #: For EMIT EMPTY: the first and last instant at which the window of a subscription held items, grouped or not.
-        self.reach: dict[int, tuple[int, int]] = {}
-        self.entry_bounds = EntryBounds()
-        #: Whether no more items will come.
-        self.finishing = False
+        self.prepare(0, {}, EntryBounds(), False)
         #: Instants at which a late item became visible, for windows that report whenever they change.
         self._openings: list[int] = []
 
-    def join(self, feed: Subscription) -> None:
+    def start(self, at: int, size: int) -> None:
+        """Begin with the instants after one, and with groups 0 to `size` - 1."""
+        self.at, self.size = at, size
+
+    def prepare(
+        self, size: int, reach: Mapping[int, tuple[int, int]], entry_bounds: EntryBounds, finishing: bool
+    ) -> None:
+        """Set what holds for the next runs and late panes."""
+        #: There are groups 0 to `size` - 1.
+        self.size = size
+        #: For EMIT EMPTY: the first and last instant at which the window of a subscription held items, grouped or not.
+        self.reach = {number: span for number, span in reach.items() if number in self.subscriptions}
+        self.entry_bounds = entry_bounds
+        #: Whether no more items will come.
+        self.finishing = finishing
+
+    def join(self, subscription: Subscription) -> None:
         """Add a subscription."""
-        self.subscriptions[feed.number] = feed
-        if feed.changes:
-            self._touched[feed.number] = TouchedGroups()
+        self.subscriptions[subscription.number] = subscription
+        if subscription.changes:
+            self._touched[subscription.number] = TouchedGroups()
 
     def leave(self, number: int) -> None:
         self.subscriptions.pop(number, None)
@@ -90,24 +162,24 @@ class Evaluator(ABC):
         if last <= self.at:
             return
         reached = self.at
-        speaking = (
-            (f, states) for feeds, states in self.current_states() for f in feeds if f.empty or states[0][0].any()
-        )
-        for feed, states in speaking:
-            instants = self._instants(feed, last)
+        pairs = ((each, states) for several, states in self.current_states() for each in several)
+        for subscription, states in pairs:
+            if not subscription.empty and not states[0][0].any():
+                continue
+            instants = self._instants(subscription, last)
             if len(instants):
                 reached = max(reached, int(instants[-1]))
-                for chunk in self._chunks(int(instants[0]), [feed], states):
+                for chunk in self._chunks(int(instants[0]), [subscription], states):
                     yield replace(chunk, again=instants[1:])
         self.skip_to(last if last < END_OF_TIME - 1 else reached)
 
-    def _instants(self, feed: Subscription, last: int) -> Int64Array:
+    def _instants(self, subscription: Subscription, last: int) -> Int64Array:
         """The instants up to `last` at which a subscription that repeats whole states reports."""
-        grid, first = feed.window.grid, self.at + 1
-        if feed.empty:
-            begin, end = self.reach.get(feed.number, (END_OF_TIME, MIN_POSITION))
+        grid, first = subscription.window.grid, self.at + 1
+        if subscription.empty:
+            begin, end = self.reach.get(subscription.number, (END_OF_TIME, MIN_POSITION))
             first, last = max(first, begin), min(last, end) if self.finishing else last
-        if grid is None or feed.changes or first > last:
+        if grid is None or subscription.changes or first > last:
             return np.zeros(0, np.int64)
         return np.arange(on_grid(first, *grid), last + 1, grid[1])
 
@@ -142,7 +214,7 @@ class Evaluator(ABC):
 
     def insert(self, pane: Pane, visible: int) -> Iterator[Chunk]:
         """Add a late pane that counts from the instant `visible` on; returns chunks for instants that it revises."""
-        if any(not feed.periodic and self.sees_late_pane(feed, pane, visible) for feed in self.subscriptions.values()):
+        if any(not s.periodic and self.sees_late_pane(s, pane, visible) for s in self.subscriptions.values()):
             insort(self._openings, visible)
         if pane.end > self.at - self.lag:
             insort(self.waiting, pane, key=lambda p: p.end)
@@ -150,10 +222,6 @@ class Evaluator(ABC):
         self._touch(self._touched, [pane])
         self.admit(pane)
         yield from self.revisions(pane, visible)
-
-    def grow(self, size: int) -> None:
-        """Make room for groups 0 to `size` - 1."""
-        self.size = size
 
     def _next_report_instant(self) -> int | None:
         """The next instant of a window, or the next at which an empty state is reported."""
@@ -169,13 +237,13 @@ class Evaluator(ABC):
     def _has_unreported(self, at: int) -> bool:
         """Whether to report at an instant although no window holds items: an empty state, or groups that were lost."""
         lost = any(touched.codes for touched in self._touched.values())
-        return lost or any(self._reports_empty(feed, at) for feed in self.subscriptions.values())
+        return lost or any(self._reports_empty(subscription, at) for subscription in self.subscriptions.values())
 
-    def _reports_empty(self, feed: Subscription, at: int) -> bool:
+    def _reports_empty(self, subscription: Subscription, at: int) -> bool:
         """Whether an empty state is reported: from the first instant with an item to the last one."""
-        if feed.number not in self.reach:
+        if subscription.number not in self.reach:
             return False
-        first, last = self.reach[feed.number]
+        first, last = self.reach[subscription.number]
         return first <= at and (not self.finishing or at <= last)
 
     @property
@@ -213,19 +281,11 @@ class Evaluator(ABC):
 
     @abstractmethod
     def panes(self) -> list[Pane]:
-        """Every pane held, waiting ones excluded, oldest first."""
+        """Every pane held, waiting ones excluded, oldest first. A pane that has not changed is the same object."""
 
     @abstractmethod
     def load(self, panes: list[Pane]) -> None:
         """Restore what `panes` returned, with the same codes of groups or with new ones."""
-
-    def _stored_panes(self) -> list[Pane]:
-        """The same pane objects that are kept: a copy with moved positions would have to be written again."""
-        return self.panes()
-
-    def _load_stored(self, panes: list[Pane]) -> None:
-        """Restore what `_stored_panes` returned."""
-        self.load(panes)
 
     def state(self) -> Tree:
         """The state that is needed after a restart."""
@@ -233,7 +293,7 @@ class Evaluator(ABC):
             "at": self.at,
             "openings": self._openings,
             "waiting": pane_tree(self.columns, self.waiting),
-            "held": pane_tree(self.columns, self._stored_panes()),
+            "held": pane_tree(self.columns, self.panes()),
             "touched": {str(number): touched.sorted_codes().tolist() for number, touched in self._touched.items()},
         }
 
@@ -241,18 +301,19 @@ class Evaluator(ABC):
         """Restore what `state` returned; the subscriptions have joined before."""
         self.at, self._openings = state["at"], state["openings"]
         self.waiting = deque(panes_from(self.columns, state["waiting"]))
-        self._load_stored(panes_from(self.columns, state["held"]))
+        self.load(panes_from(self.columns, state["held"]))
         for number, codes in state["touched"].items():
             self._touched[int(number)].add(np.array(codes, np.int64))
 
-    def recode(self, codes: Int64Array) -> None:
-        """Replace the codes of groups."""
+    def recode(self, codes: Int64Array, size: int) -> None:
+        """Replace the codes of groups, of which there are now `size`."""
+        self.size = size
         self.waiting = deque(pane.with_codes(codes) for pane in self.waiting)
         self.load([pane.with_codes(codes) for pane in self.panes()])
         for touched in self._touched.values():
             touched.codes = [codes[some] for some in touched.codes]
 
-    def sees_late_pane(self, feed: Subscription, pane: Pane, visible: int) -> bool:
+    def sees_late_pane(self, subscription: Subscription, pane: Pane, visible: int) -> bool:
         """Whether a late pane is still in the window of a subscription when it becomes visible."""
         return True
 
@@ -279,11 +340,13 @@ class Evaluator(ABC):
             if len(present):
                 where = index_of(present)
                 yield Chunk(at, whole, present, [states_at(words, where) for words in states], revised)
-        for feed in due:
-            if feed.changes or self._reports_empty(feed, at):
-                codes = self._touched[feed.number].take() if feed.changes else np.zeros(1, np.int64)
+        for subscription in due:
+            if subscription.changes or self._reports_empty(subscription, at):
+                codes = self._touched[subscription.number].take() if subscription.changes else np.zeros(1, np.int64)
                 if len(codes):
-                    yield Chunk(at, (feed.number,), codes, [states_at(words, codes) for words in states], revised)
+                    yield Chunk(
+                        at, (subscription.number,), codes, [states_at(words, codes) for words in states], revised
+                    )
 
 
 def on_grid(position: int, origin: int, step: int) -> int:

@@ -15,9 +15,8 @@ from panewise.core.time import MAX_TICK, MIN_TICK, Boundary
 from panewise.engine.blame import blame_queries
 from panewise.engine.intake import Arrivals
 from panewise.engine.lateness import Ledger
-from panewise.engine.panes.evaluators import EntryBounds
+from panewise.engine.panes.evaluators import Chunk, EntryBounds, Subscription
 from panewise.engine.panes.grouping import GroupEncoder
-from panewise.engine.panes.subscriptions import Chunk, Subscription
 from panewise.engine.row_steps import apply_steps
 from panewise.engine.state.snapshot import Tree
 from panewise.plan import PanePlan

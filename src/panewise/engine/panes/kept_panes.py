@@ -13,8 +13,7 @@ import numpy as np
 
 from panewise.aggregate import Int64Array, StateArrays, StateWords, runs
 from panewise.core.time import Boundary
-from panewise.engine.panes.evaluators import END_OF_TIME, Evaluator, on_grid
-from panewise.engine.panes.subscriptions import Chunk, Subscription
+from panewise.engine.panes.evaluators import END_OF_TIME, Chunk, Evaluator, Subscription, on_grid
 from panewise.engine.state.snapshot import Tree
 from panewise.stores.chain import MIN_POSITION
 from panewise.stores.pane import Pane, merge_panes
@@ -131,8 +130,8 @@ class KeptPanesEvaluator(Evaluator):
         super().restore(state)
         self.shown = np.array(state["shown"], np.int64)
 
-    def recode(self, codes: Int64Array) -> None:
-        super().recode(codes)
+    def recode(self, codes: Int64Array, size: int) -> None:
+        super().recode(codes, size)
         self.shown = codes[self.shown]
 
     def unreported_groups(self) -> Iterator[Int64Array]:

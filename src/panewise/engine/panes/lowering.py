@@ -12,8 +12,8 @@ import pyarrow as pa
 from panewise.aggregate import Int64Array, concat_states, runs, states_at
 from panewise.core.errors import PanewiseError
 from panewise.engine.blame import first_failing
+from panewise.engine.panes.evaluators import Chunk
 from panewise.engine.panes.family import Family
-from panewise.engine.panes.subscriptions import Chunk
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,18 +1,17 @@
-"""One window group on one stair chain."""
+"""Evaluator of one stair chain: the windows of one window group, or the levels of one window in `tiers`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from panewise.aggregate import StateArrays, StateWords
+from panewise.aggregate import StateWords
 from panewise.core.time import Boundary
-from panewise.engine.panes.evaluators import END_OF_TIME, Evaluator, on_grid
-from panewise.engine.panes.subscriptions import Chunk, Subscription
+from panewise.engine.panes.evaluators import END_OF_TIME, Chunk, Evaluator, Subscription, on_grid
 from panewise.engine.state.snapshot import Tree
 from panewise.plan import shape_of
 from panewise.plan.rules.group_windows import WindowShape
-from panewise.stores.chain import MIN_POSITION, StairChain
+from panewise.stores.chain import MIN_POSITION, StairChain, StairLevel
 from panewise.stores.pane import Pane
 from panewise.window import Sliding
 
@@ -24,40 +23,35 @@ class ServedSubscription:
     A window that joins while the stream runs is answered by a stand-in until this chain has seen all of its range.
     """
 
-    feed: Subscription
-    frame: WindowShape
+    subscription: Subscription
+    shape: WindowShape
     since: int
     until: int = END_OF_TIME
+
+    def is_due(self, at: int, origin: int, changed: bool) -> bool:
+        """Whether the chain reports at an instant; a window without a slide reports when it has changed."""
+        due = (at - origin) % self.shape.slide == 0 if self.subscription.periodic else changed
+        return due and self.since <= at < self.until
 
 
 class ChainEvaluator(Evaluator):
     """A chain and the subscriptions that it answers. All windows have the same lag and origin.
 
-    The chain counts positions from the origin of the windows' instants and forward by the lag, so that every edge of
-    every window is a multiple of its stair's granule.
+    `begins`: panes that start before this position are not for this chain.
     """
 
-    def __init__(
-        self,
-        columns: Sequence[StateArrays],
-        boundary: Boundary,
-        lag: int,
-        origin: int,
-        ranges: Sequence[int],
-        granules: Sequence[int],
-    ) -> None:
-        super().__init__(columns, boundary, lag)
-        self.shift, self.origin = lag - origin, origin
-        self.chain = StairChain(columns, ranges, granules, 0)
+    def __init__(self, chain: StairChain, boundary: Boundary, lag: int, begins: int = MIN_POSITION) -> None:
+        super().__init__(chain.columns, boundary, lag)
+        self.chain, self.begins = chain, begins
+        self.origin = chain.levels[0].origin + lag
         self.serving: dict[int, ServedSubscription] = {}
-        #: Panes that start before this position are not for this chain.
-        self.begins = MIN_POSITION
         self._index_subscriptions()
 
-    def serve(self, feed: Subscription, since: int = MIN_POSITION, until: int = END_OF_TIME) -> None:
+    def serve(self, subscription: Subscription, since: int = MIN_POSITION, until: int = END_OF_TIME) -> None:
         """Answer a subscription at the instants in [since, until)."""
-        self.join(feed)
-        self.serving[feed.number] = ServedSubscription(feed, shape_of(Sliding.of(feed.window)), since, until)
+        self.join(subscription)
+        shape = shape_of(Sliding.of(subscription.window))
+        self.serving[subscription.number] = ServedSubscription(subscription, shape, since, until)
         self._index_subscriptions()
 
     def leave(self, number: int) -> None:
@@ -67,17 +61,21 @@ class ChainEvaluator(Evaluator):
 
     def _index_subscriptions(self) -> None:
         """Compute once what `next_instant` and `step` need of the subscriptions."""
-        ranges = self.chain.ranges
-        self._slides = sorted({s.frame.slide for s in self.serving.values() if s.feed.periodic})
-        self._floating = [ranges.index(s.frame.range) for s in self.serving.values() if not s.feed.periodic]
+        ranges = [level.range for level in self.chain.levels]
+        self._slides = sorted({s.shape.slide for s in self.serving.values() if s.subscription.periodic})
+        self._floating = [ranges.index(s.shape.range) for s in self.serving.values() if not s.subscription.periodic]
         self._by_stair: dict[int, list[ServedSubscription]] = {}
-        for serving in self.serving.values():
-            self._by_stair.setdefault(ranges.index(serving.frame.range), []).append(serving)
+        for served in self.serving.values():
+            self._by_stair.setdefault(ranges.index(served.shape.range), []).append(served)
 
-    def reshape(self, ranges: Sequence[int], granules: Sequence[int]) -> None:
-        """Give the chain other edges while it runs."""
-        self.chain.embed(ranges, granules)
+    def reshape(self, levels: Sequence[StairLevel]) -> None:
+        """Give the chain other levels while it runs."""
+        self.chain.embed(levels)
         self._index_subscriptions()
+
+    def start(self, at: int, size: int) -> None:
+        super().start(at, size)
+        self.absorb(at, [])
 
     def take(self, pane: Pane) -> None:
         if pane.start >= self.begins:
@@ -98,7 +96,7 @@ class ChainEvaluator(Evaluator):
         """The instant at which the oldest pane becomes too old for the window that ends with a stair."""
         for stair in self.chain.stairs[last::-1]:
             for pane in stair.all_panes():
-                return pane.end + self.chain.stairs[last].far + self.origin
+                return self.chain.stairs[last].level.expiry(pane.end) + self.lag
         return END_OF_TIME
 
     def is_exhausted(self) -> bool:
@@ -109,13 +107,11 @@ class ChainEvaluator(Evaluator):
         due: dict[int, list[Subscription]] = {}
         for stair, servings in self._by_stair.items():
             changed = opened or bool(fresh) or bool(shifted[stair])
-            for serving in servings:
-                if serving.since <= at < serving.until and self._is_due(serving, at, changed):
-                    due.setdefault(stair, []).append(serving.feed)
-        if due:
-            for stair, states in zip(range(max(due) + 1), self.chain.answers(), strict=False):
-                if stair in due:
-                    yield from self._chunks(at, due[stair], states)
+            for served in servings:
+                if served.is_due(at, self.origin, changed):
+                    due.setdefault(stair, []).append(served.subscription)
+        for stair, states in self.chain.answers(due):
+            yield from self._chunks(at, due[stair], states)
 
     def absorb(self, at: int, fresh: list[Pane]) -> None:
         self._advance_chain(at, fresh)
@@ -123,42 +119,39 @@ class ChainEvaluator(Evaluator):
     def change_instants(self) -> Iterator[int]:
         oldest: Pane | None = None
         for number, stair in enumerate(self.chain.stairs):
-            oldest = next(iter(stair.all_panes()), oldest)
+            oldest = next(stair.all_panes(), oldest)
             if oldest is not None and number in self._by_stair:
-                yield oldest.end + stair.far + self.origin
-        for serving in self.serving.values():
-            yield from (instant for instant in (serving.since, serving.until) if instant > self.at)
+                yield stair.level.expiry(oldest.end) + self.lag
+        for served in self.serving.values():
+            yield from (instant for instant in (served.since, served.until) if instant > self.at)
 
     def current_states(self) -> Iterator[tuple[list[Subscription], list[StateWords]]]:
-        for stair, states in enumerate(self.chain.answers()):
-            servings = self._by_stair.get(stair, ())
-            yield [each.feed for each in servings if each.since <= self.at < each.until], states
+        for stair, states in self.chain.answers(self._by_stair):
+            servings = self._by_stair[stair]
+            yield [each.subscription for each in servings if each.since <= self.at < each.until], states
 
     def _advance_chain(self, at: int, fresh: list[Pane]) -> list[list[Pane]]:
         """Move the chain, and note for subscriptions that report changes which groups lost items."""
         self.chain.grow(self.size)
-        shifted = self.chain.advance(at - self.origin, [self._shift_pane(pane, self.shift) for pane in fresh])
+        shifted = self.chain.advance(at - self.lag, fresh)
         for stair, servings in self._by_stair.items():
-            for serving in servings:
-                if serving.feed.changes:
-                    self._touch({0: self._touched[serving.feed.number]}, shifted[stair])
+            for served in servings:
+                if served.subscription.changes:
+                    self._touch({0: self._touched[served.subscription.number]}, shifted[stair])
         return shifted
 
     def admit(self, pane: Pane) -> None:
         self.chain.grow(self.size)
-        self.chain.insert(self._shift_pane(pane, self.shift))
+        self.chain.insert(pane)
 
     @property
     def forgotten_until(self) -> int:
-        return max(self.begins, self.chain.forgotten_until - self.shift)
+        return max(self.begins, self.chain.forgotten_until)
 
     def panes(self) -> list[Pane]:
-        return [self._shift_pane(pane, -self.shift) for pane in self.chain.panes()]
+        return list(self.chain.panes())
 
     def load(self, panes: list[Pane]) -> None:
-        self._load_stored([self._shift_pane(pane, self.shift) for pane in panes])
-
-    def _load_stored(self, panes: list[Pane]) -> None:
         self.chain.grow(self.size)
         self.chain.load(panes)
 
@@ -168,41 +161,30 @@ class ChainEvaluator(Evaluator):
 
     def state(self) -> Tree:
         servings = [[number, s.since, s.until] for number, s in self.serving.items()]
-        own = {"begins": self.begins, "now": self.chain.now, "lost": self.chain.lost, "serving": servings}
-        return super().state() | own | {"shape": list(self.shape)}
-
-    def _stored_panes(self) -> list[Pane]:
-        return list(self.chain.panes())
+        shape = [[level.range for level in self.chain.levels], [level.step for level in self.chain.levels]]
+        own = {"begins": self.begins, "lost": self.chain.lost, "serving": servings, "shape": shape}
+        return super().state() | own
 
     def restore(self, state: Tree) -> None:
-        self.begins, self.chain.now, self.chain.lost = state["begins"], state["now"], state["lost"]
+        self.begins, self.chain.now, self.chain.lost = state["begins"], state["at"] - self.lag, state["lost"]
         super().restore(state)
 
-    @property
-    def shape(self) -> tuple[list[int], list[int]]:
-        return self.chain.ranges, [stair.granule for stair in self.chain.stairs]
-
-    def has_edge_inside(self, window: Sliding, pane: Pane) -> bool:
-        """Whether an edge of a window falls inside a pane."""
-        moved = self._shift_pane(pane, self.shift)
-        edges = (0, window.range)
-        return any((moved.end - 1 + e) // window.step * window.step - e > moved.start for e in edges)
+    def has_edge_inside(self, shape: WindowShape, pane: Pane) -> bool:
+        """Whether an edge of a window, the front one or the rear one, falls inside a pane."""
+        return any(self._level(reach, shape.slide).has_rear_edge_inside(pane) for reach in (0, shape.range))
 
     def is_over(self) -> bool:
         """Whether other chains answer every subscription from now on."""
-        return all(self.at >= serving.until - 1 for serving in self.serving.values())
+        return all(self.at >= served.until - 1 for served in self.serving.values())
 
-    def exact_since(self, frame: WindowShape, unfinished: Sequence[Pane]) -> int:
+    def exact_since(self, shape: WindowShape, unfinished: Sequence[Pane]) -> int:
         """The first instant from which on this chain, and panes still to come, have all edges of a shape."""
-        panes = [self._shift_pane(pane, self.shift) for pane in (*self.waiting, *unfinished)]
-        known = self.chain.exact_since(frame.range, frame.slide, panes)
-        return known if known == MIN_POSITION else known + frame.range + self.origin
+        level = self._level(shape.range, shape.slide)
+        known = self.chain.exact_since(level, (*self.waiting, *unfinished))
+        return known if known == MIN_POSITION else known + shape.range + self.lag
 
-    def sees_late_pane(self, feed: Subscription, pane: Pane, visible: int) -> bool:
-        return pane.end + self.lag + self.serving[feed.number].frame.range > visible
+    def _level(self, reach: int, slide: int) -> StairLevel:
+        return StairLevel(reach, slide, self.origin - self.lag)
 
-    def _is_due(self, serving: ServedSubscription, at: int, changed: bool) -> bool:
-        return (at - self.origin) % serving.frame.slide == 0 if serving.feed.periodic else changed
-
-    def _shift_pane(self, pane: Pane, by: int) -> Pane:
-        return replace(pane, start=pane.start + by, end=pane.end + by) if by else pane
+    def sees_late_pane(self, subscription: Subscription, pane: Pane, visible: int) -> bool:
+        return pane.end + self.lag + self.serving[subscription.number].shape.range > visible

@@ -1,135 +1,137 @@
-"""Windows with positional aggregates: the tiers of one window, for all its levels at once."""
+"""Positional aggregates: the stair chain of one window, for all its levels, with the states of each tier by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from panewise.aggregate import Int64Array, LevelView, StateArrays, StateWords
+from panewise.aggregate import Int64Array, PositionalStates, StateArrays, StateWords
 from panewise.algebra.positional import Views
 from panewise.core.time import Boundary
-from panewise.engine.panes.evaluators import END_OF_TIME, Evaluator, on_grid
-from panewise.engine.panes.subscriptions import Chunk, Subscription
+from panewise.engine.panes.evaluators import Chunk, Subscription
+from panewise.engine.panes.sliding import ChainEvaluator
 from panewise.engine.state.snapshot import Tree
-from panewise.plan.cuts import coarsest_cuts
-from panewise.stores.chain import MIN_POSITION
+from panewise.plan.cuts import Cuts, coarsest_cuts
+from panewise.stores.chain import Stair, StairChain, StairLevel
 from panewise.stores.pane import Pane
-from panewise.stores.tiers import GranuleNumber, Tiers
 from panewise.window import Edges
 
 
-class TierEvaluator(Evaluator):
-    """One window and the subscriptions of its levels. Tiers are not shared: other windows have other edges."""
+@dataclass(frozen=True)
+class TierLevel(StairLevel):
+    """A level that moves by its slide, which need not divide the slides of others; its granules follow all edges."""
 
-    def __init__(
-        self, columns: Sequence[StateArrays], views: Views, boundary: Boundary, begins: int, grains: Iterable[int]
-    ) -> None:
-        super().__init__(columns, boundary, views.lag)
-        self.views, self.origin = views, views.levels[0].start
-        self.chain = Tiers(columns, [granule_of(views, level, grains) for level in range(len(views.levels))])
-        #: Panes that start before this position do not count.
-        self.begins = begins
+    cuts: Cuts
+
+    def granule_end(self, position: int) -> int:
+        return self.cuts.end(int(self.cuts.pane_numbers(np.array([position], np.int64))[0]))
+
+    def is_one_granule(self, near: int) -> bool:
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class StoredTierStates:
+    """What a stair holds for one aggregate, of positions after one if it is given."""
+
+    stair: Stair
+    number: int
+    after: int | None
+
+    def total(self) -> StateWords:
+        return self.stair.total(self.number, self.after)
+
+    def panes(self) -> Iterator[tuple[int, Any, StateWords]]:
+        for pane in self.stair.all_panes():
+            if self.after is None or pane.end > self.after:
+                yield pane.end, pane.where, pane.states[self.number]
+
+
+class TierChain(StairChain):
+    """The chain of one window, each stair of which is a tier. Other windows have other edges, so it is not shared."""
+
+    def __init__(self, columns: Sequence[StateArrays], views: Views, grains: Iterable[int], size: int = 0) -> None:
+        self.views, grains = views, list(grains)
+        cuts = [_tier_cuts(views, number, grains) for number in range(len(views.levels))]
+        levels = [TierLevel(w.range, w.step, views.origin, cut) for w, cut in zip(views.levels, cuts, strict=True)]
+        super().__init__(columns, levels, size)
+        self.combined = [n for n, column in enumerate(columns) if not isinstance(column, PositionalStates)]
+
+    def _answer(self, place: int, sofar: Mapping[int, StateWords]) -> list[StateWords]:
+        """What `lower` makes the answers of a level from."""
+        view, stairs = self.views.at(self.now + self.views.lag, place), self.stairs[: place + 1]
+        # A finer level that has not slid for long may still reach further back than this window.
+        beyond = view.edges[-1] if self.edges[place] < view.edges[-1] else None
+        found = []
+        for number, column in enumerate(self.columns):
+            if isinstance(column, PositionalStates):
+                held = [StoredTierStates(stair, number, beyond) for stair in stairs]
+                found.append(column.combine_tiers(view, held, self.size))
+            elif beyond is None:
+                found.append(sofar[number])
+            else:
+                words = column.identity(self.size)
+                for stair in stairs:
+                    words = column.combine(stair.total(number, beyond), words)
+                found.append(words)
+        return found
+
+
+class TierEvaluator(ChainEvaluator):
+    """The evaluator for positional aggregates: one window and the subscriptions of its levels."""
+
+    def __init__(self, chain: TierChain, boundary: Boundary, begins: int) -> None:
+        super().__init__(chain, boundary, chain.views.lag, begins)
         #: For subscriptions that report changes, the groups in the last answer: each may change at any instant.
         self.shown: dict[int, Int64Array] = {}
 
-    def take(self, pane: Pane) -> None:
-        if pane.start >= self.begins:
-            super().take(pane)
+    def leave(self, number: int) -> None:
+        super().leave(number)
+        self.shown.pop(number, None)
 
-    def next_instant(self) -> int | None:
-        first = self.waiting[0].end + self.lag if self.waiting else END_OF_TIME
-        start = max(first, self.at + 1) if self.chain.empty else self.at + 1
-        slides = {level.step for level in self.views.levels}
-        earliest = min(on_grid(start, self.origin, slide) for slide in slides)
-        return None if earliest >= END_OF_TIME else earliest
-
-    def is_exhausted(self) -> bool:
-        return self.chain.empty and not self.waiting
-
-    def step(self, at: int, fresh: list[Pane], opened: bool) -> Iterator[Chunk]:
-        self.absorb(at, fresh)
-        due: dict[int, list[Subscription]] = {}
-        for feed in self.subscriptions.values():
-            level = self.views.levels.index(feed.window)
-            if (at - self.origin) % self.views.levels[level].step == 0:
-                due.setdefault(level, []).append(feed)
-        looks = {level: self.views.at(at, level) for level in due}
-        for level, states in self.chain.answers(looks):
-            for feed in due[level]:
-                if feed.changes:
-                    present = np.flatnonzero(states[0][0])
-                    for codes in (self.shown.get(feed.number, present), present):
-                        self._touched[feed.number].add(codes)
-                    self.shown[feed.number] = present
-            yield from self._chunks(at, due[level], states)
+    def _chunks(
+        self, at: int, due: Sequence[Subscription], states: list[StateWords], revised: bool = False
+    ) -> Iterator[Chunk]:
+        present = np.flatnonzero(states[0][0])
+        for number in (subscription.number for subscription in due if subscription.changes):
+            for codes in (self.shown.get(number, present), present):
+                self._touched[number].add(codes)
+            self.shown[number] = present
+        return super()._chunks(at, due, states, revised)
 
     def change_instants(self) -> Iterator[int]:
         # The age of items, and so the answer, changes with every instant.
         if not self.chain.empty:
             yield self.at + 1
 
-    def current_states(self) -> Iterator[tuple[list[Subscription], list[StateWords]]]:
-        feeds = {self.views.levels.index(feed.window): feed for feed in self.subscriptions.values() if feed.empty}
-        for level, states in self.chain.answers({level: self.views.at(self.at, level) for level in feeds}):
-            yield [feeds[level]], states
-
-    def absorb(self, at: int, fresh: list[Pane]) -> None:
-        self.chain.grow(self.size)
-        self.chain.advance(self._widest_view(at), fresh)
-
     def admit(self, pane: Pane) -> None:
         if pane.end > self.begins:
-            self.chain.grow(self.size)
-            self.chain.insert(self._widest_view(self.at), pane)
-
-    @property
-    def forgotten_until(self) -> int:
-        # The widest level has dropped all panes before its edge, wherever the edge of a finer level is.
-        return max(self.begins, min(self._widest_view(self.at).edges)) if self.at > MIN_POSITION else self.begins
-
-    def panes(self) -> list[Pane]:
-        return list(self.chain.panes())
-
-    def load(self, panes: list[Pane]) -> None:
-        self.chain.grow(self.size)
-        self.chain.load(self._widest_view(self.at), panes)
-
-    @property
-    def nbytes(self) -> int:
-        return self.chain.nbytes + sum(pane.nbytes for pane in self.waiting)
-
-    def leave(self, number: int) -> None:
-        super().leave(number)
-        self.shown.pop(number, None)
+            super().admit(pane)
 
     def state(self) -> Tree:
-        shown = [[number, codes.tolist()] for number, codes in self.shown.items()]
-        return super().state() | {"begins": self.begins, "feeds": list(self.subscriptions), "shown": shown}
+        return super().state() | {"shown": [[number, codes.tolist()] for number, codes in self.shown.items()]}
 
     def restore(self, state: Tree) -> None:
         super().restore(state)
-        self.begins = state["begins"]
         self.shown = {number: np.array(codes, np.int64) for number, codes in state["shown"]}
 
-    def recode(self, codes: Int64Array) -> None:
-        super().recode(codes)
+    def recode(self, codes: Int64Array, size: int) -> None:
+        super().recode(codes, size)
         self.shown = {number: np.sort(codes[some]) for number, some in self.shown.items()}
 
     def unreported_groups(self) -> Iterator[Int64Array]:
         yield from super().unreported_groups()
         yield from self.shown.values()
 
-    def _widest_view(self, at: int) -> LevelView:
-        return self.views.at(at, len(self.views.levels) - 1)
 
-
-def granule_of(views: Views, level: int, grains: Iterable[int]) -> GranuleNumber:
+def _tier_cuts(views: Views, level: int, grains: Sequence[int]) -> Cuts:
     """The granules inside which panes of a tier may be merged: across no edge of its own level or of a coarser one.
 
     Nor across instants that an aggregate distinguishes.
     """
     coarser = views.levels[level:]
     ends = [*(Edges(views.origin, each.step) for each in coarser), *(Edges(0, grain) for grain in grains)]
-    parted = coarsest_cuts([*ends, *(Edges(views.origin - each.range, each.step) for each in coarser)])
-    return lambda position: int(parted.pane_numbers(np.array([position], np.int64))[0])
+    return coarsest_cuts([*ends, *(Edges(views.origin - each.range, each.step) for each in coarser)])

@@ -15,13 +15,12 @@ from panewise.engine.intake import Arrivals
 from panewise.engine.lateness import Ledger, late_verdict
 from panewise.engine.lookups.archive import Archive
 from panewise.engine.panes.chains import Chains, FamilyProgress
-from panewise.engine.panes.evaluators import EntryBounds, Evaluator
+from panewise.engine.panes.evaluators import EntryBounds, Evaluator, Subscription
 from panewise.engine.panes.family import EnteringRows, Family, filter_items
 from panewise.engine.panes.kept_panes import KeptPanesEvaluator
 from panewise.engine.panes.landmarks import AccumulatingEvaluator
 from panewise.engine.panes.open_panes import OpenPanes
-from panewise.engine.panes.subscriptions import Subscription
-from panewise.engine.panes.tiers import TierEvaluator
+from panewise.engine.panes.tiers import TierChain, TierEvaluator
 from panewise.engine.state.snapshot import Tree, pane_tree, panes_from
 from panewise.plan import PanePlan, sliding_window
 from panewise.plan.cuts import Cuts, coarsest_cuts
@@ -138,11 +137,10 @@ class TimeFamily(Family):
 
     def _add_evaluator(self, feed: Subscription) -> None:
         if self.plan.positional:
-            self._tier_evaluator(feed.since).join(feed)
+            self._tier_evaluator(feed.since).serve(feed)
             return
         evaluator = self._new_evaluator(feed)
-        evaluator.at = self.answered_until
-        evaluator.grow(len(self.keys))
+        evaluator.start(self.answered_until, len(self.keys))
         self.others[feed.number] = evaluator
 
     def _new_evaluator(self, feed: Subscription) -> Evaluator:
@@ -165,10 +163,9 @@ class TimeFamily(Family):
         """The tiers for subscriptions whose items count after a position; new tiers begin with later panes."""
         if since not in self.tiers:
             views = replace(self.plan.views, shift=self.boundary.shift)
-            holder = TierEvaluator(self.columns, views, self.boundary, max(self.closed, since), self.plan.grains)
-            holder.grow(len(self.keys))
-            if self.answered_until > MIN_POSITION:
-                holder.skip_to(self.answered_until)
+            chain = TierChain(self.columns, views, self.plan.grains)
+            holder = TierEvaluator(chain, self.boundary, max(self.closed, since))
+            holder.start(self.answered_until, len(self.keys))
             self.tiers[since] = holder
         return self.tiers[since]
 
@@ -324,9 +321,7 @@ class TimeFamily(Family):
 
     def _report(self, limit: int | None, finishing: bool = False) -> None:
         for holder in self.evaluators:
-            holder.grow(len(self.keys))
-            holder.reach = {number: span for number, span in self.reach.items() if number in holder.subscriptions}
-            holder.entry_bounds, holder.finishing = self.entry_bounds, finishing
+            holder.prepare(len(self.keys), self.reach, self.entry_bounds, finishing)
         waiting = []
         for late in self.late:
             if limit is not None and late.visible > limit + 1:
@@ -376,8 +371,7 @@ class TimeFamily(Family):
         if self.archive is not None:
             self.archive.recode(codes)
         for holder in self.evaluators:
-            holder.size = len(self.keys)
-            holder.recode(codes)
+            holder.recode(codes, len(self.keys))
 
     # ---- restarts ----------------------------------------------------------------------------------------------
 
@@ -411,6 +405,6 @@ class TimeFamily(Family):
             self.others[number].restore(saved)
         for since, saved in state["tiers"]:
             holder = self._tier_evaluator(since)
-            for number in saved["feeds"]:
-                holder.join(self.subscriptions[number])
+            for number, *_ in saved["serving"]:
+                holder.serve(self.subscriptions[number])
             holder.restore(saved)
