@@ -209,13 +209,13 @@ class DistinctOperator(CountingOperator):
         heights = steps.heights(np.arange(len(by)), by, rows.count)
         before = steps.heights_before(heights, rows.count[steps.codes])
         rows.count[steps.codes[steps.last_places()]] = heights[steps.last_places()]
-        turn = self._delta(steps, before, heights, given.opened.at(mine))
+        delta = self._delta(steps, before, heights, given.opened.at(mine))
         if (fewer := self._forget_rows()) is not None:
             standing = np.full(len(self.keys), -1)
             live = np.flatnonzero(fewer >= 0)
             standing[fewer[live]] = self.result_ids[live]
             self.result_ids = standing
-        return turn
+        return delta
 
     def _affected_arrivals(self, codes: Int64Array, left: Int64Array) -> Int64Array:
         """Arrivals that may change the result: of rows that are not present, or of which some leave."""
@@ -270,9 +270,9 @@ def can_outlive_expiry(node: Node) -> bool:
     return any(map(can_outlive_expiry, node.children))
 
 
-def without_expiry(turn: RelationDelta) -> RelationDelta:
+def without_expiry(delta: RelationDelta) -> RelationDelta:
     """The same rows without an expiry."""
-    return replace(turn, opened=replace(turn.opened, expires=np.full(len(turn.opened), UNKNOWN_EXPIRY)))
+    return replace(delta, opened=replace(delta.opened, expires=np.full(len(delta.opened), UNKNOWN_EXPIRY)))
 
 
 class ExceptOperator(CountingOperator):
@@ -300,10 +300,10 @@ class ExceptOperator(CountingOperator):
             heights.append(steps.heights(np.arange(start, start + len(by)), by, each.count))
             start += len(by)
             each.count[steps.codes[steps.last_places()]] = heights[-1][steps.last_places()]
-        turn = self._delta(steps, np.maximum(heights[0] - heights[1], 0))
+        delta = self._delta(steps, np.maximum(heights[0] - heights[1], 0))
         if (fewer := self._forget_rows()) is not None:
             self.codes = fewer[self.codes]
-        return turn
+        return delta
 
     def _delta(self, steps: ChangeSteps, height: Int64Array) -> RelationDelta:
         """Rises as rows that enter, falls as rows that leave: of equal ones the youngest leaves first."""

@@ -44,24 +44,24 @@ class SharedDistinct:
 
     def advance(self, limit: int, given: Sequence[RelationDelta]) -> dict[OperatorKey, RelationDelta]:
         """The delta of every member."""
-        (turn,) = given
+        (delta,) = given
         for step in self.steps:
-            turn = step.advance(limit, [turn])
-        said = self._advance_levels(limit, turn.opened)
-        return {key: self._delta_in_window(said[window.range], window) for key, window in self.members.items()}
+            delta = step.advance(limit, [delta])
+        deltas = self._advance_levels(limit, delta.opened)
+        return {key: self._delta_in_window(deltas[window.range], window) for key, window in self.members.items()}
 
     def _advance_levels(self, limit: int, rows: Spans) -> dict[int, RelationDelta]:
         """The delta of each stair, from the narrowest window on."""
-        said: dict[int, RelationDelta] = {}
+        deltas: dict[int, RelationDelta] = {}
         below: tuple[int, RelationDelta] | None = None
-        for length, once in self.levels.items():
+        for length, operator in self.levels.items():
             given = RelationDelta(self._rows_entering(rows, below[0] if below else None, length))
             if below:
                 lower = _extend_lifetimes(below[1], length - below[0])
                 given = replace(lower, opened=Spans.concat([lower.opened, given.opened]))
-            said[length] = once.advance(limit, [given])
-            below = length, said[length]
-        return said
+            deltas[length] = operator.advance(limit, [given])
+            below = length, deltas[length]
+        return deltas
 
     def _rows_entering(self, rows: Spans, lower: int | None, length: int) -> Spans:
         """Rows that enter a window directly: late rows that are too old for the window below."""
@@ -72,31 +72,31 @@ class SharedDistinct:
             mine &= visible >= since + lower
         return replace(rows, leave=since + length, orders=()).where(mine)
 
-    def _delta_in_window(self, turn: RelationDelta, window: Sliding) -> RelationDelta:
-        opened = turn.opened
-        return replace(turn, opened=replace(opened, expires=expiry_instants(window, opened.time, self.boundary)))
+    def _delta_in_window(self, delta: RelationDelta, window: Sliding) -> RelationDelta:
+        opened = delta.opened
+        return replace(delta, opened=replace(opened, expires=expiry_instants(window, opened.time, self.boundary)))
 
     def keep_only(self, kept: Iterable[OperatorKey]) -> None:
         """Keep only these members, and the stairs below them, through which their rows pass."""
         self.members = {key: self.members[key] for key in kept}
         highest = max(window.range for window in self.members.values())
-        self.levels = {length: once for length, once in self.levels.items() if length <= highest}
+        self.levels = {length: operator for length, operator in self.levels.items() if length <= highest}
         self.shared_input.windows = dict.fromkeys(self.members.values())
 
     def state(self) -> Tree:
-        return {"ranges": list(self.levels), "stairs": [once.state() for once in self.levels.values()]}
+        return {"ranges": list(self.levels), "stairs": [operator.state() for operator in self.levels.values()]}
 
     def restore(self, state: Tree) -> None:
         self.levels = self._new_levels(state["ranges"])
-        for once, saved in zip(self.levels.values(), state["stairs"], strict=True):
-            once.restore(saved)
+        for operator, saved in zip(self.levels.values(), state["stairs"], strict=True):
+            operator.restore(saved)
 
 
-def _extend_lifetimes(turn: RelationDelta, by: int) -> RelationDelta:
-    """The same rows, each of which stays a little longer."""
-    opened = turn.opened
+def _extend_lifetimes(delta: RelationDelta, by: int) -> RelationDelta:
+    """The same rows, each of which stays longer by some ticks."""
+    opened = delta.opened
     leave = np.where(opened.leave < OPEN, opened.leave + by, opened.leave)
-    return RelationDelta(replace(opened, leave=leave), turn.closed, turn.closed_at + by)
+    return RelationDelta(replace(opened, leave=leave), delta.closed, delta.closed_at + by)
 
 
 def _windowed_below(node: Node) -> Windowed:
