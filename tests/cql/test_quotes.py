@@ -9,7 +9,7 @@ import pytest
 
 import panewise as pw
 from panewise.cql import inline_columns, parse_query, render, translate_scalar
-from panewise.cql.quoting import name_text, string_text
+from panewise.cql.dialect import name_text, string_text
 
 HOSTS = pa.table(
     {

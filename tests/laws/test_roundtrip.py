@@ -11,19 +11,30 @@ from hypothesis import strategies as st
 import panewise as pw
 from panewise.core.time import UNITS, Boundary, Duration
 from panewise.cql import bind_query, parse_query, parse_script, render
-from panewise.cql.clauses.frame_parser import CHOICES, SCHEMES, SPANS
-from panewise.cql.clauses.frame_syntax import (
+from panewise.cql.clauses import WindowClause
+from panewise.cql.clauses.frame import FrameClause
+from panewise.cql.clauses.frame_conditions import CHOICES, SCHEMES, SPANS, LengthSyntax
+from panewise.cql.clauses.frame_kinds import (
     BetweenSyntax,
     BoundarySyntax,
     CustomSyntax,
     DeltaSyntax,
     DensitySyntax,
-    FrameClause,
     KindSyntax,
-    LengthSyntax,
     ReachSyntax,
     TrendSyntax,
     WhileSyntax,
+)
+from panewise.cql.clauses.windows import (
+    CumulateClause,
+    LandmarkClause,
+    LevelsClause,
+    NowClause,
+    RangeClause,
+    RowsClause,
+    SessionClause,
+    VaryingClause,
+    WhereClause,
 )
 from panewise.cql.dialect import canonical, parse_scalar
 from panewise.cql.syntax import (
@@ -31,24 +42,15 @@ from panewise.cql.syntax import (
     CreateQuery,
     CreateStream,
     CreateView,
-    CumulateClause,
     Expr,
     FromItem,
-    LandmarkClause,
-    NowClause,
     QuerySyntax,
-    RangeClause,
-    RowsClause,
     ScriptSyntax,
     SelectItem,
     SelectSyntax,
-    SessionClause,
     SetBoundary,
     SetSyntax,
     Statement,
-    VaryingClause,
-    WhereClause,
-    WindowClause,
 )
 
 from .strategies import SCHEMA, WINDOWS, Spec
@@ -111,10 +113,10 @@ COLUMNS = st.lists(NAMES, max_size=2).map(tuple)
 
 
 @st.composite
-def levels(draw: st.DrawFn) -> RangeClause:
+def levels(draw: st.DrawFn) -> LevelsClause:
     size = draw(st.integers(1, 3))
     several = st.lists(DURATIONS, min_size=size, max_size=size).map(tuple)
-    return RangeClause(draw(several), draw(several), None, draw(MAYBE_INSTANT), several=True)
+    return LevelsClause(draw(several), draw(several), draw(MAYBE_INSTANT))
 
 
 NUMBERS = st.one_of(st.integers(-99, 99).map(str), st.sampled_from(["0.5", "-2.25", "1e3", "100000000000000000001"]))
@@ -163,13 +165,7 @@ def frames(draw: st.DrawFn) -> FrameClause:
 CLAUSES: st.SearchStrategy[WindowClause] = st.one_of(
     frames(),
     st.just(NowClause()),
-    st.builds(
-        lambda size, slide, lag, start: RangeClause((size,), slide, lag, start),
-        DURATIONS,
-        st.lists(DURATIONS, max_size=1).map(tuple),
-        MAYBE_DURATION,
-        MAYBE_INSTANT,
-    ),
+    st.builds(RangeClause, DURATIONS, MAYBE_DURATION, MAYBE_DURATION, MAYBE_INSTANT),
     levels(),
     st.builds(VaryingClause, EXPRS, DURATIONS),
     st.builds(LandmarkClause, MAYBE_INSTANT, MAYBE_INSTANT, MAYBE_DURATION),

@@ -1,11 +1,10 @@
 """CQL: text to syntax (`statements`), syntax to text (`render`), syntax to algebra (`bind`, `script`), and scalars."""
 
-from panewise.cql.inline import inline_columns
 from panewise.cql.inputs import bind_inputs
 from panewise.cql.render import render
 from panewise.cql.script import BoundScript, NamedQuery, bind_query, bind_script, script_and_problems
 from panewise.cql.statements import parse_query, parse_script
-from panewise.cql.translate import scalar_type, translate_scalar
+from panewise.cql.translate import inline_columns, scalar_type, translate_scalar
 
 __all__ = [
     "BoundScript",

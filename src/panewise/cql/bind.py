@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
 from sqlglot import exp
 
 from panewise.algebra import (
@@ -30,17 +29,22 @@ from panewise.core.errors import BindProblem, PanewiseError, Place, did_you_mean
 from panewise.core.scalar import Scalar, column
 from panewise.core.schema import StreamSchema, type_name
 from panewise.core.time import Domain
-from panewise.cql.clauses.fill_binder import FillBinder, refuse_mixed_fillings
-from panewise.cql.clauses.frame_binder import FrameBinder
-from panewise.cql.clauses.frame_syntax import FrameClause
-from panewise.cql.clauses.window_binder import WindowBinder
-from panewise.cql.group_by import GroupByBinder, aggregate_calls
-from panewise.cql.matching import conjuncts, find_ignoring_case, join_key, source_node
+from panewise.cql.clauses import WindowClause, bind_clause
+from panewise.cql.clauses.fill import refuse_mixed_fillings
+from panewise.cql.group_by import GroupByBinder, aggregate_calls, without_aggregates
 from panewise.cql.naming import unique_names
-from panewise.cql.scope import Scope, alias_name, plain_name
-from panewise.cql.syntax import Body, Expr, FromItem, QuerySyntax, SelectSyntax, SetSyntax, WindowClause, place_of
+from panewise.cql.scope import (
+    Scope,
+    alias_name,
+    conjuncts,
+    find_ignoring_case,
+    join_key,
+    plain_name,
+    source_node,
+)
+from panewise.cql.syntax import Body, Expr, FromItem, QuerySyntax, SelectSyntax, SetSyntax
 from panewise.frame.frame import Frame
-from panewise.window import Landmark, Window, WindowRetention
+from panewise.window import Landmark, WindowRetention
 
 #: Streams and sub-queries in one FROM; each is one level of a tree that is walked recursively.
 MAX_SOURCES = 100
@@ -226,7 +230,7 @@ class Binder:
                 raise BindProblem(f"{alias!r} stands twice in FROM", fix="give one an alias", place=ref.place)
             found[alias] = self._source(ref, alias)
             for fill in ref.fills:
-                found[alias] = FillBinder(self.streams).bind(found[alias], fill)
+                found[alias] = fill.bind(found[alias], self.streams)
         return found
 
     def _source(self, ref: FromItem, alias: str) -> Node:
@@ -262,37 +266,19 @@ class Binder:
         return self._apply_window(node, node, ref.window)
 
     def _apply_window(self, stream: Node, node: Node, clause: WindowClause | None) -> Node:
-        """A stream with the window or the frames it was given, which name the columns of `node`."""
-        if isinstance(clause, FrameClause):
-            return Framed(stream, self._frame(node, clause))
-        return Windowed(stream, self._window(node, clause))
+        """A stream with the window or the frames that were written for it, which name the columns of `node`.
 
-    def _frame(self, node: Node, clause: FrameClause) -> Frame:
-        scope = Scope(list(node.columns))
-        domain = self.streams[min(node.streams)].domain
-        return FrameBinder(scope, domain).bind(clause)
-
-    def _window(self, node: Node, clause: WindowClause | None) -> Window:
-        """The window that was written for a source; without one, all items so far."""
+        Without a clause the window has all items so far.
+        """
         if clause is None:
-            return Landmark()
-        schema = self.streams[min(node.streams)]
-        kind = schema.schema.field(schema.time).type
-        time_type = pa.int64() if schema.domain is Domain.INTEGER else pa.timestamp("us", kind.tz)
-        scope, now = Scope(list(node.columns)), Scope([Column("now", time_type)])
-        binder = WindowBinder(
-            schema.domain,
-            time_type,
-            lambda condition, name: scope.predicate(_without_aggregates(condition, "compare plain columns"), name),
-            lambda name: scope.find(name, None, clause.places.get(name, clause.place)).name,
-            lambda extent: now.bind(_without_aggregates(extent, "compute it from now")),
-        )
-        return binder.bind(clause)
+            return Windowed(stream, Landmark())
+        bound = bind_clause(clause, Scope(list(node.columns)), self.streams[min(node.streams)])
+        return Framed(stream, bound) if isinstance(bound, Frame) else Windowed(stream, bound)
 
     def _join_and_filter(self, body: SelectSyntax, sources: dict[str, Node], scope: Scope) -> Node:
         """The join of all sources: equalities between two of them become join keys, the rest a selection."""
         parts = conjuncts(body.where)
-        predicates = [scope.predicate(_without_aggregates(c), (c.place and c.place.clause) or "WHERE") for c in parts]
+        predicates = [scope.predicate(without_aggregates(c), (c.place and c.place.clause) or "WHERE") for c in parts]
         nodes = list(sources.values())
         node = nodes[0]
         for other in nodes[1:]:
@@ -357,10 +343,3 @@ def _default_name(expr: Expr) -> str:
 
 def _selected_expressions(body: SelectSyntax) -> list[Expr]:
     return [*(item.expr for item in body.items), *([body.having] if body.having else [])]
-
-
-def _without_aggregates(expr: Expr, fix: str = "use HAVING") -> Expr:
-    """The same expression; refuses one that contains an aggregate."""
-    if (found := next(aggregate_calls(expr.node), None)) is not None:
-        raise BindProblem(f"{expr.sql} holds an aggregate", fix=fix, place=place_of(found, expr.place))
-    return expr

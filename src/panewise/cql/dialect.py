@@ -44,3 +44,17 @@ def canonical(node: exp.Expr) -> str:
 def parse_scalar(sql: str) -> exp.Expr:
     """The tree of a canonical spelling; words that begin a statement elsewhere, such as SET, are names in it."""
     return sqlglot.parse_one(sql, into=exp.Condition, dialect=CQL)
+
+
+def string_text(text: str) -> str:
+    """A string between single quotes.
+
+    >>> print(string_text("it's"))
+    'it''s'
+    """
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def name_text(name: str | None) -> str:
+    """A name between backquotes."""
+    return f"`{(name or '').replace('`', '``')}`"

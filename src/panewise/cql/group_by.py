@@ -272,3 +272,10 @@ def _arguments(node: exp.Expr) -> list[exp.Expr]:
     for value in node.args.values():
         found += [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, exp.Expr)]
     return found if not isinstance(node, exp.Anonymous) else list(node.expressions)
+
+
+def without_aggregates(expr: Expr, fix: str = "use HAVING") -> Expr:
+    """The same expression; refuses one that contains an aggregate."""
+    if (found := next(aggregate_calls(expr.node), None)) is not None:
+        raise BindProblem(f"{expr.sql} holds an aggregate", fix=fix, place=place_of(found, expr.place))
+    return expr

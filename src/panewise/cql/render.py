@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from panewise.core.time import Duration
-from panewise.cql.clauses.frame_render import frame_text
-from panewise.cql.clauses.frame_syntax import FrameClause
-from panewise.cql.quoting import name_text, string_text
+from panewise.cql.dialect import name_text, string_text
 from panewise.cql.syntax import (
     Body,
     CreateQuery,
     CreateStream,
     CreateView,
-    CumulateClause,
-    FillSyntax,
     FromItem,
-    LandmarkClause,
-    NowClause,
     QuerySyntax,
-    RangeClause,
-    RowsClause,
     ScriptSyntax,
     SelectItem,
     SelectSyntax,
-    SessionClause,
     SetBoundary,
     SetSyntax,
     Statement,
-    VaryingClause,
-    WhereClause,
-    WindowClause,
 )
 
 
@@ -84,60 +71,5 @@ def _item(item: SelectItem) -> str:
 def _from_item(ref: FromItem) -> str:
     text = name_text(ref.source) if isinstance(ref.source, str) else f"({_body(ref.source, ref.emit)})"
     text += f" AS {name_text(ref.alias)}" if ref.alias else ""
-    text += f" [{window_text(ref.window)}]" if ref.window else ""
-    return " ".join([text, *(_fill(fill) for fill in ref.fills)])
-
-
-def _fill(fill: FillSyntax) -> str:
-    text = f"FILL WITH {name_text(fill.source)}" + (f" AS {name_text(fill.alias)}" if fill.alias else "")
-    text += f" ON {fill.on.sql}" if fill.on else ""
-    text += f" FROM START {_signed_duration(fill.lower)}" if fill.lower else ""
-    text += f" TO END {_signed_duration(fill.upper)}" if fill.upper else ""
-    return text + (f" OFFSET {fill.offset}" if fill.offset else "")
-
-
-def _signed_duration(shift: Duration) -> str:
-    return str(shift) if str(shift).startswith("-") else f"+ {shift}"
-
-
-def window_text(clause: WindowClause) -> str:
-    """A window clause without its brackets."""
-    match clause:
-        case NowClause():
-            return "NOW"
-        case RangeClause(ranges, slides, lag, start, several):
-            many = "S" if several else ""
-            text = f"RANGE{many} {', '.join(map(str, ranges))}"
-            text += f" SLIDE{many} {', '.join(map(str, slides))}" if slides else ""
-            return text + (f" LAG {lag}" if lag else "") + _start(start)
-        case VaryingClause(extent, slide):
-            return f"RANGE ({extent.sql}) SLIDE {slide}"
-        case LandmarkClause(lower, upper, slide):
-            text = "UNBOUNDED" + _start(lower)
-            if upper is not None:
-                text = f"UNTIL {_instant(upper)}"
-                text = text if lower is None else f"FROM {_instant(lower)} {text}"
-            return text + (f" SLIDE {slide}" if slide else "")
-        case RowsClause(count, rows_lag, columns):
-            return f"{_partition(columns)}ROWS {count}{f' LAG {rows_lag}' if rows_lag else ''}"
-        case SessionClause(gap, columns):
-            return f"{_partition(columns)}SESSION {gap}"
-        case CumulateClause(size, step, start):
-            return f"CUMULATE {size} STEP {step}{_start(start)}"
-        case WhereClause(condition):
-            return f"WHERE {condition.sql}"
-        case FrameClause():
-            return frame_text(clause)
-    raise TypeError(f"cannot write {type(clause).__name__}")
-
-
-def _partition(columns: tuple[str, ...]) -> str:
-    return f"PARTITION BY {', '.join(map(name_text, columns))} " if columns else ""
-
-
-def _start(value: str | int | None) -> str:
-    return "" if value is None else f" START AT {_instant(value)}"
-
-
-def _instant(value: str | int) -> str:
-    return str(value) if isinstance(value, int) else string_text(value)
+    text += f" [{ref.window.text()}]" if ref.window else ""
+    return " ".join([text, *(fill.text() for fill in ref.fills)])

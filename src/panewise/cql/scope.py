@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import pyarrow as pa
 from sqlglot import exp
 
-from panewise.algebra import Column
+from panewise.algebra import Column, Source
 from panewise.core.errors import BindProblem, PanewiseError, Place, did_you_mean
 from panewise.core.scalar import Scalar, column
-from panewise.core.schema import is_number, type_name
-from panewise.cql.dialect import canonical
+from panewise.core.schema import StreamSchema, is_number, type_name
+from panewise.cql.dialect import canonical, string_text
 from panewise.cql.functions import without_units
 from panewise.cql.habits import added_column_hint
-from panewise.cql.quoting import string_text
 from panewise.cql.syntax import Expr, place_of
 from panewise.cql.translate import scalar_type
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -219,3 +221,45 @@ def _matches(qualified: str, name: str | None, table: str | None) -> bool:
     if table is not None and alias.lower() != alias_name(table).lower():
         return False
     return name is None or plain_name(qualified).lower() == name
+
+
+# ---- streams by name, and conditions in parts ----------------------------------------------------------------------
+
+
+def find_ignoring_case(named: Mapping[str, T], name: str) -> tuple[str, T] | None:
+    if name in named:
+        return name, named[name]
+    return next(((n, v) for n, v in named.items() if n.lower() == name.lower()), None)
+
+
+def source_node(name: str, schema: StreamSchema, alias: str) -> Source:
+    columns = tuple(Column(f"{alias}.{f.name}", f.type) for f in schema.schema)
+    return Source(name, alias, columns, f"{alias}.{schema.time}")
+
+
+def conjuncts(where: Expr | None) -> list[Expr]:
+    if where is None:
+        return []
+    parts = list(where.node.flatten()) if isinstance(where.node, exp.And) else [where.node]
+    return [Expr(canonical(part), part, place_of(part, where.place)) for part in parts]
+
+
+def join_key(conjunct: Expr, scope: Scope, left: set[str], right: set[str]) -> tuple[str, str] | None:
+    """The pair of columns, left and right, that an equality compares; None for any other condition."""
+    node = conjunct.node
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if not (isinstance(node, exp.EQ) and isinstance(node.left, exp.Column) and isinstance(node.right, exp.Column)):
+        return None
+    a, b = (scope.find(side.name, side.table or None, conjunct.place) for side in (node.left, node.right))
+    if are_comparable(a.type, b.type):
+        if a.name in left and b.name in right:
+            return a.name, b.name
+        if b.name in left and a.name in right:
+            return b.name, a.name
+    return None
+
+
+def are_comparable(a: pa.DataType, b: pa.DataType) -> bool:
+    """Whether equal values of both types are equal in any host, so that hashing them finds the same pairs."""
+    return bool(a == b or (pa.types.is_integer(a) and pa.types.is_integer(b)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -15,11 +15,20 @@ from panewise.core.schema import StreamSchema
 from panewise.core.time import Boundary
 from panewise.cql.bind import Binder
 from panewise.cql.data_types import data_type
+from panewise.cql.limits import MAX_SELECTS
 from panewise.cql.naming import check_column_names
 from panewise.cql.render import render
 from panewise.cql.statements import parse_query, parse_script
-from panewise.cql.syntax import CreateQuery, CreateStream, CreateView, QuerySyntax, SetBoundary
-from panewise.cql.views import expand_views, refuse_wide
+from panewise.cql.syntax import (
+    Body,
+    CreateQuery,
+    CreateStream,
+    CreateView,
+    FromItem,
+    QuerySyntax,
+    SetBoundary,
+    SetSyntax,
+)
 
 #: Finds the columns of the files at an address.
 Infer = Callable[[str], pa.Schema]
@@ -198,3 +207,65 @@ def _column_type(kind: str, place: Place | None) -> pa.DataType:
         return data_type(kind)
     except BindProblem as problem:
         raise problem.at(place) from None
+
+
+# ---- views ---------------------------------------------------------------------------------------------------------
+
+
+def expand_views(query: QuerySyntax, views: Mapping[str, QuerySyntax]) -> QuerySyntax:
+    """The same query without views: each becomes a sub-query under its name."""
+    return replace(query, body=_expand_body(query.body, views)) if views else query
+
+
+def _expand_body(body: Body, views: Mapping[str, QuerySyntax]) -> Body:
+    if isinstance(body, SetSyntax):
+        return replace(body, left=_expand_body(body.left, views), right=_expand_body(body.right, views))
+    return replace(body, sources=tuple(_expand_item(ref, views) for ref in body.sources))
+
+
+def _expand_item(ref: FromItem, views: Mapping[str, QuerySyntax]) -> FromItem:
+    if not isinstance(ref.source, str):
+        return replace(ref, source=_expand_body(ref.source, views))
+    name = _find_view(ref.source, views)
+    if name is None:
+        return ref
+    view = expand_views(views[name], {n: v for n, v in views.items() if n != name})
+    return replace(ref, source=view.body, emit=view.emit, alias=ref.alias or ref.source)
+
+
+def _find_view(source: str, views: Mapping[str, QuerySyntax]) -> str | None:
+    """The view of a name, if there is one: case matters only where names differ in nothing else."""
+    by_case = {name.lower(): name for name in views}
+    return source if source in views else by_case.get(source.lower())
+
+
+def refuse_wide(query: QuerySyntax, views: Mapping[str, QuerySyntax]) -> None:
+    """Refuse a query that is too large once its views are expanded.
+
+    A view that reads another one twice doubles the size each time, so that a few lines of script could exceed any
+    memory.
+    """
+    if _selects(query.body, views, {}) > MAX_SELECTS:
+        raise BindProblem(
+            f"with its views written out the query has more than {MAX_SELECTS} SELECTs",
+            fix="let views read each other less often, or write a view into a file and read that as a stream",
+            place=query.place,
+        )
+
+
+def _selects(body: Body, views: Mapping[str, QuerySyntax], known: dict[str, int]) -> int:
+    """How many SELECTs a body has with views expanded; `known` has those of views, so that each is counted once."""
+    if isinstance(body, SetSyntax):
+        return _selects(body.left, views, known) + _selects(body.right, views, known)
+    return 1 + sum(_selects_below(ref, views, known) for ref in body.sources)
+
+
+def _selects_below(ref: FromItem, views: Mapping[str, QuerySyntax], known: dict[str, int]) -> int:
+    if not isinstance(ref.source, str):
+        return _selects(ref.source, views, known)
+    name = _find_view(ref.source, views)
+    if name is None:
+        return 0
+    if name not in known:
+        known[name] = _selects(views[name].body, views, known)
+    return known[name]

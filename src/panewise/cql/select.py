@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from sqlglot import Token, TokenType, exp
 
 from panewise.core.errors import Place, SyntaxProblem
-from panewise.cql.clauses.fill_parser import parse_fill
-from panewise.cql.clauses.window_parser import READERS, parse_window
+from panewise.cql.clauses import READERS, WindowClause, parse_window
+from panewise.cql.clauses.fill import FillClause
 from panewise.cql.dialect import canonical
-from panewise.cql.syntax import Body, Expr, FillSyntax, FromItem, SelectItem, SelectSyntax, SetSyntax, WindowClause
+from panewise.cql.syntax import Body, Expr, FromItem, SelectItem, SelectSyntax, SetSyntax
 from panewise.cql.tokens import Cursor, ScriptText, word
 
 EMITS = ("ISTREAM", "DSTREAM", "RSTREAM")
@@ -53,7 +53,7 @@ class _Extras:
 
     source: ScriptText
     windows: dict[int, WindowClause] = field(default_factory=dict)
-    fills: dict[int, tuple[FillSyntax, ...]] = field(default_factory=dict)
+    fills: dict[int, tuple[FillClause, ...]] = field(default_factory=dict)
     emits: dict[int, str] = field(default_factory=dict)
     blanks: list[tuple[int, int]] = field(default_factory=list)
     openings: list[int] = field(default_factory=list)
@@ -136,7 +136,7 @@ class _Extras:
         if anchor is None or not self.blanks or self.blanks[-1][1] != tokens[at - 1].end + 1:
             raise SyntaxProblem("FILL does not follow a frame", fix="write it after [FRAME ...]", place=place)
         stop = tokens[end].start if end < len(tokens) else tokens[-1].end + 1
-        fill = parse_fill(Cursor(self.source, tokens[at + 2 : end], stop, "FILL"), place)
+        fill = FillClause.read(Cursor(self.source, tokens[at + 2 : end], stop, "FILL"), place)
         self.fills[anchor] = (*self.fills.get(anchor, ()), fill)
         self.blanks.append((tokens[at].start, tokens[end - 1].end + 1))
         return end - 1

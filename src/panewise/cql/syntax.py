@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from panewise.core.errors import Place
 from panewise.core.time import Boundary, Duration
+
+if TYPE_CHECKING:
+    from panewise.cql.clauses.base import WindowClause
+    from panewise.cql.clauses.fill import FillClause
 
 
 @dataclass(frozen=True)
@@ -30,87 +35,11 @@ def place_of(node: exp.Expr, otherwise: Place | None) -> Place | None:
 
 
 @dataclass(frozen=True)
-class WindowClause:
-    """A window between brackets. `places` has the place of each duration, instant, count and name in it."""
-
-    place: Place | None = field(default=None, compare=False, repr=False, kw_only=True)
-    places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False, kw_only=True)
-
-
-@dataclass(frozen=True)
-class NowClause(WindowClause):
-    pass
-
-
-@dataclass(frozen=True)
-class RangeClause(WindowClause):
-    """RANGE and RANGES; several ranges are listed from the widest to the narrowest."""
-
-    ranges: tuple[Duration, ...]
-    slides: tuple[Duration, ...] = ()
-    lag: Duration | None = None
-    start: str | int | None = None
-    several: bool = False
-
-
-@dataclass(frozen=True)
-class VaryingClause(WindowClause):
-    extent: Expr
-    slide: Duration
-
-
-@dataclass(frozen=True)
-class LandmarkClause(WindowClause):
-    lower: str | int | None = None
-    upper: str | int | None = None
-    slide: Duration | None = None
-
-
-@dataclass(frozen=True)
-class RowsClause(WindowClause):
-    count: int
-    lag: int = 0
-    partition_by: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class SessionClause(WindowClause):
-    gap: Duration
-    partition_by: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class CumulateClause(WindowClause):
-    size: Duration
-    step: Duration
-    start: str | int | None = None
-
-
-@dataclass(frozen=True)
-class WhereClause(WindowClause):
-    condition: Expr
-
-
-@dataclass(frozen=True)
 class SelectItem:
     """One selected expression; `*` and `alias.*` are expressions too."""
 
     expr: Expr
     alias: str | None = None
-
-
-@dataclass(frozen=True)
-class FillSyntax:
-    """FILL WITH a stream: which of its rows belong to a frame."""
-
-    source: str
-    alias: str | None = None
-    on: Expr | None = None
-    lower: Duration | None = None
-    upper: Duration | None = None
-    offset: Duration | None = None
-    place: Place | None = field(default=None, compare=False, repr=False)
-    places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -121,7 +50,7 @@ class FromItem:
     alias: str | None = None
     window: WindowClause | None = None
     emit: str | None = None
-    fills: tuple[FillSyntax, ...] = ()
+    fills: tuple[FillClause, ...] = ()
     place: Place | None = field(default=None, compare=False, repr=False)
 
 

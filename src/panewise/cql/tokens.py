@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 import sqlglot
 from sqlglot import Token, TokenType, exp
@@ -12,9 +14,10 @@ from sqlglot.errors import ParseError, TokenError
 
 from panewise.core.errors import Place, SyntaxProblem, TimeProblem, did_you_mean
 from panewise.core.time import DURATION, Duration
-from panewise.cql.dialect import CQL, canonical
-from panewise.cql.quoting import string_text
+from panewise.cql.dialect import CQL, canonical, string_text
 from panewise.cql.syntax import Expr, place_of
+
+T = TypeVar("T")
 
 #: Complete strings, quoted names and comments; what remains of a text may contain one that is not closed.
 _CLOSED = re.compile(r"""'(?:[^'\\]|\\.)*'|"[^"]*"|`[^`]*`|/\*.*?\*/|--[^\n]*""", re.DOTALL)
@@ -194,7 +197,14 @@ class Cursor:
         if self.token is not None:
             raise self.problem("nothing more was expected", fix)
 
-    # ---- names, numbers---------------------------------------------------------------------------------------------
+    def comma_list(self, read: Callable[[], T]) -> tuple[T, ...]:
+        """One or more parts with commas between them."""
+        parts = [read()]
+        while self.take(","):
+            parts.append(read())
+        return tuple(parts)
+
+    # ---- names, numbers --------------------------------------------------------------------------------------------
 
     def name(self, what: str) -> str:
         token = self.next(what, f"write {what}")

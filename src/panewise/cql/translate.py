@@ -30,7 +30,7 @@ from panewise.cql.data_types import (
     spark_type,
 )
 from panewise.cql.dialect import canonical, parse_scalar
-from panewise.cql.functions import FUNCTIONS, INSTEAD, NODES, ScalarFunction, TypedSql, unit_of
+from panewise.cql.functions import FUNCTIONS, INSTEAD, NODES, ScalarFunction, TypedSql, unit_of, without_units
 from panewise.cql.functions.casts import cast, convert
 from panewise.cql.literals import literal
 
@@ -214,3 +214,24 @@ def _argument_problem(name: str, entries: Sequence[ScalarFunction], arguments: S
 def _type_problem(name: str, arguments: Sequence[TypedSql]) -> BindProblem:
     types = ", ".join(type_name(a.type) for a in arguments)
     return BindProblem(f"{name} does not take ({types})", fix="check its arguments, or cast one")
+
+
+def inline_columns(sql: str, columns: Mapping[str, str]) -> str:
+    """An expression with the definitions of its columns inserted, for Spark.
+
+    >>> inline_columns("`total` div 2", {"total": "`sent` + `received`"})
+    '(`sent` + `received`) DIV 2'
+    """
+
+    def step(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Column):
+            return node
+        if node.name not in columns:
+            raise BindProblem(f"there is no column {node.name!r}", fix=did_you_mean(node.name, columns))
+        definition = parse_scalar(columns[node.name])
+        return definition if isinstance(definition, exp.Column) else exp.paren(definition, copy=False)
+
+    try:
+        return without_units(parse_scalar(sql)).transform(step).sql(dialect="spark")
+    except SqlglotError:
+        raise BindProblem("it is not an expression", fix="check what stands in it") from None
