@@ -12,7 +12,8 @@ from panewise.core.accounting import Outcome
 from panewise.core.errors import require_extra
 from panewise.core.schema import StreamSchema
 from panewise.cql import BoundScript
-from panewise.plan import explain, plan_query
+from panewise.engine.pool import plan_for_engine
+from panewise.plan import explain
 from panewise.runtime.local import HOST
 from panewise.runtime.local.script import answer, bind, describe_inferred_columns, read_text, shared_pool
 
@@ -49,7 +50,7 @@ class Script:
     def explain(self) -> str:
         """How every query is understood, and what the queries share, with reasons."""
         understood = [
-            explain(query.name, query.query, plan_query(query.query)) for query in self.bound.queries.values()
+            explain(query.name, query.query, plan_for_engine(query.query)) for query in self.bound.queries.values()
         ]
         return "\n\n".join(
             [*describe_inferred_columns(self.bound), *understood, shared_pool(self.bound, HOST).explain()]

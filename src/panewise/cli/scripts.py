@@ -12,7 +12,8 @@ from panewise.cli.show import show_account, show_answer
 from panewise.core.errors import PanewiseError
 from panewise.cql import BoundScript
 from panewise.engine import Pool
-from panewise.plan import Refusal, explain, plan_query
+from panewise.engine.pool import plan_for_engine
+from panewise.plan import Refusal, explain
 from panewise.runtime.local import HOST
 from panewise.runtime.local.script import (
     answer,
@@ -61,7 +62,10 @@ def explain_script(console: Console, path: Path, svg: Path | None, boundary: str
     for query in script.queries.values():
         console.print(query.text, style="dim", markup=False)
         console.print(
-            explain(query.name, query.query, plan_query(query.query)), markup=False, highlight=False, soft_wrap=True
+            explain(query.name, query.query, plan_for_engine(query.query)),
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
         )
         console.print()
     pool = shared_pool(script, HOST, boundary)
@@ -90,7 +94,7 @@ def _planning_problems(script: BoundScript) -> list[PanewiseError]:
     problems: list[PanewiseError] = []
     pool = Pool(script.streams, script.boundary_or(None), host=HOST, bounded=True)
     for query in script.queries.values():
-        plan = plan_query(query.query)
+        plan = plan_for_engine(query.query)
         if not isinstance(plan, Refusal):
             try:
                 pool.prepare_query(query.name, plan)

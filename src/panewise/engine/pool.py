@@ -16,6 +16,7 @@ from panewise.core.errors import BindProblem, PanewiseError, PanewiseWarning, Sc
 from panewise.core.schema import StreamSchema
 from panewise.core.time import Boundary
 from panewise.cql import bind_query
+from panewise.engine.frames.query import find_frame_refusal
 from panewise.engine.purge import Purge
 from panewise.plan import (
     FamilyPlan,
@@ -34,6 +35,7 @@ from panewise.plan.rules import group_windows
 from panewise.plan.rules.bound_state import unbounded_keys_reason, unbounded_state_reason
 from panewise.plan.rules.catalogue import rules_named
 from panewise.plan.rules.group_windows import GroupingPolicy, WindowGroup, WindowManager
+from panewise.plan.rules.rule import RulesOff
 from panewise.plan.rules.share_operators import SharedOperators, shared_operators
 from panewise.window import WindowRetention
 
@@ -213,7 +215,7 @@ class Pool:
     def plan(self, query: str | Query) -> QueryPlan:
         """How the engine answers a query, for a lookup or as a registered query."""
         bound = bind_query(query, self.streams) if isinstance(query, str) else query
-        plan = plan_query(bound, self.rules_off)
+        plan = plan_for_engine(bound, self.rules_off)
         if isinstance(plan, Refusal):
             raise BindProblem(
                 f"the engine does not answer this query: {plan.reason}", fix="use pw.run", place=bound.place
@@ -236,6 +238,12 @@ class Pool:
                 fix="use another window, or ALLOW UNBOUNDED",
                 place=query.place,
             )
+
+
+def plan_for_engine(query: Query, rules_off: RulesOff = frozenset()) -> QueryPlan | Refusal:
+    """The plan of a query; a refusal also where nothing in the engine finds its frames."""
+    plan = plan_query(query, rules_off)
+    return (find_frame_refusal(plan) or plan) if isinstance(plan, FramePlan) else plan
 
 
 E = TypeVar("E", bound=Enum)

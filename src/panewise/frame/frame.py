@@ -107,18 +107,12 @@ class Frame:
     @property
     def effective_span(self) -> Span:
         """The span that was asked for, or the one that suits the kind."""
-        grows = isinstance(self.kind, ReachFrames) and self.kind.grows
-        return self.span or (Span.MINIMAL if grows else Span.MAXIMAL)
+        return self.span or (Span.MINIMAL if self.kind.grows else Span.MAXIMAL)
 
     @property
     def effective_scheme(self) -> Scheme:
         """The scheme that was asked for, or the one that suits the kind and the conditions."""
-        return self.scheme or (Scheme.PARTITION if self.dividing and not self.selective else Scheme.DISJOINT)
-
-    @property
-    def dividing(self) -> bool:
-        """Whether every item is in some stretch of this kind, so that frames may divide the whole stream."""
-        return isinstance(self.kind, BoundaryFrames | DeltaFrames | ReachFrames)
+        return self.scheme or (Scheme.PARTITION if self.kind.dividing and not self.selective else Scheme.DISJOINT)
 
     @property
     def selective(self) -> bool:
@@ -131,34 +125,25 @@ class Frame:
         return self.effective_span is Span.MAXIMUM
 
     @property
-    def overlapping(self) -> bool:
-        """Whether an item may be in several frames."""
-        if isinstance(self.kind, BetweenFrames):
-            return self.kind.policy is StartPolicy.CONTINUE
-        every = self.effective_scheme is Scheme.COVER and self.choice is Saturation.SATURATED
-        return self.dividing and (
-            every or self.effective_scheme in (Scheme.ADJACENT, Scheme.ADVANCING, Scheme.UNCONSTRAINED)
+    def begins_everywhere(self) -> bool:
+        """Whether a frame of a dividing kind may begin with every item."""
+        scheme = self.effective_scheme
+        return scheme in (Scheme.UNCONSTRAINED, Scheme.ADVANCING) or (
+            scheme is Scheme.COVER and self.choice is Saturation.SATURATED
         )
 
     @property
-    def certain_at_end(self) -> bool:
-        """Whether a stretch becomes a frame only with its last item, and a tail that has none is no frame."""
-        return isinstance(self.kind, BetweenFrames | DensityFrames | CustomFrames) or (
-            isinstance(self.kind, ReachFrames) and self.kind.grows
-        )
+    def overlapping(self) -> bool:
+        """Whether an item may be in several frames."""
+        crossing = self.begins_everywhere or self.effective_scheme is Scheme.ADJACENT
+        return self.kind.nested or (self.kind.dividing and crossing)
+
+    @property
+    def keeps_items(self) -> bool:
+        """Whether frames keep their items until they end, since items may be in several, or come to be in one."""
+        return self.overlapping or self.kind.keeps_items
 
     @property
     def scalars(self) -> tuple[Scalar, ...]:
-        """The expressions that must be computed for each item."""
-        match self.kind:
-            case WhileFrames(condition):
-                own: tuple[Scalar, ...] = (condition,)
-            case BetweenFrames(start, end):
-                own = (start, end)
-            case ReachFrames(argument=argument):
-                own = (argument,) if argument else ()
-            case DensityFrames():
-                own = ()
-            case _:
-                own = (self.kind.value,)
-        return (*own, self.some) if self.some else own
+        """The expressions that must be computed for each item: those of the kind, then WITH SOME."""
+        return (*self.kind.scalars, self.some) if self.some else self.kind.scalars

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from panewise.algebra import Filled, Framed, Group, Project, Query, Select, Source
 from panewise.algebra.tree import inputs_of
-from panewise.frame.frame import CustomFrames, DensityFrames, Frame, ReachFrames
+from panewise.frame.frame import Frame
 from panewise.plan.pane_plan import RowStep, split_row_steps
 from panewise.plan.refusal import Refusal
 from panewise.plan.row_plan import ShardKey, columns_read
@@ -75,13 +75,6 @@ class FramePlan:
         return self.framed.frame
 
     @property
-    def keeps_items(self) -> bool:
-        """Whether frames must keep their items until they end, since items may be in several, or come to be in one."""
-        kind = self.frame.kind
-        unfollowed = isinstance(kind, ReachFrames) and kind.aggregate.fold is None
-        return self.frame.overlapping or unfollowed or isinstance(kind, DensityFrames | CustomFrames)
-
-    @property
     def streams(self) -> frozenset[str]:
         return frozenset(self.query.root.streams)
 
@@ -132,7 +125,7 @@ def plan_frames(query: Query) -> FramePlan | Refusal:
     asked = FrameAggregation(between, group)
     fillings = tuple(_plan_filling(filled, each, asked) for each in filled.fillings) if filled else ()
     plan = FramePlan(query, source, before, framed, fillings, asked, after if group else ())
-    if plan.keeps_items and plan.frame.fragments:
+    if plan.frame.keeps_items and plan.frame.fragments:
         return Refusal("frames that are followed item by item are reported at their end")
     return plan
 

@@ -23,7 +23,7 @@ from panewise.cql import bind_inputs
 from panewise.reference.account import AnsweredQuery, account_stream
 from panewise.reference.emit import Progress, Result, emit_results, to_table
 from panewise.reference.evaluate import Evaluation, view_function
-from panewise.reference.framings import framing_table, late_arrivals
+from panewise.reference.frame_queries import framing_table, late_arrivals
 from panewise.reference.history import Arrival, History, Row, read_arrivals
 from panewise.reference.lookup import lookup_table
 from panewise.reference.moments import Moment, moments, replace_windows, split_levels

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from panewise.core.errors import SchemaProblem
-from panewise.frame.frame import Frame, FrameLength, Span, TrendFrames
+from panewise.frame.frame import Frame, FrameLength, Span
 from panewise.reference.items import GroupItem, merge_duplicates
 from panewise.reference.stretches import Stretch, missing_between, stretches
 
@@ -123,9 +123,8 @@ def _fragments(frame: Frame, items: Sequence[GroupItem], whole: FrameResult) -> 
     """
     if frame.fragments is None:
         return []
-    certain = 2 if isinstance(frame.kind, TrendFrames) else 1
     told: list[FrameResult] = []
-    for last in range(whole.first + certain - 1, whole.last + 1):
+    for last in range(whole.first + frame.kind.fewest_items - 1, whole.last + 1):
         so_far = replace(
             whole,
             end=items[last].time,

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, pairwise, takewhile
 from typing import Any
 
+from panewise.core.errors import PlanProblem
 from panewise.frame.frame import (
     BetweenFrames,
     BoundaryFrames,
@@ -21,15 +22,15 @@ from panewise.frame.frame import (
     DensityFrames,
     Direction,
     Frame,
+    FrameKind,
     Missing,
     ReachFrames,
-    Saturation,
     Scheme,
     StartPolicy,
     TrendFrames,
     WhileFrames,
 )
-from panewise.frame.functions import FramingFunction, framing_function
+from panewise.frame.functions import framing_function
 from panewise.frame.scan import scan_chance
 from panewise.reference.items import GroupItem
 
@@ -48,22 +49,13 @@ class Stretch:
 
 def stretches(frame: Frame, items: Sequence[GroupItem]) -> list[Stretch]:
     """All stretches of a frame's kind that its scheme chooses, by start."""
-    match frame.kind:
-        case WhileFrames():
-            return _while(frame, items)
-        case TrendFrames():
-            return _maximal(len(items), _trend(frame.kind, items))
-        case DensityFrames():
-            return _dense_stretches(frame.kind, items)
-        case BetweenFrames():
-            return sorted(_between(frame.kind.policy, items), key=lambda s: s.first)
-        case BoundaryFrames() | DeltaFrames() | ReachFrames():
-            return list(_dividing_stretches(frame, frame.kind, items))
-        case CustomFrames(name):
-            return list(_custom_stretches(framing_function(name), items))
+    kind = type(frame.kind)
+    if kind not in STRETCHES:
+        raise PlanProblem(f"the reference does not know {kind.__name__}", fix="add their meaning to STRETCHES")
+    return sorted(STRETCHES[kind](frame, frame.kind, items), key=lambda stretch: stretch.first)
 
 
-def _maximal(size: int, holds: Holds) -> list[Stretch]:
+def maximal(size: int, holds: Holds) -> list[Stretch]:
     """The candidates that no other one contains, where all that is inside of a candidate is one, too."""
     possible = combinations_with_replacement(range(size), 2)
     candidates = {(first, last) for first, last in possible if holds(first, last)}
@@ -85,14 +77,14 @@ def missing_between(frame: Frame, items: Sequence[GroupItem], first: int, last: 
     return sum(max((b.time - a.time) // every - 1, 0) for a, b in pairwise(items[first : last + 1]))
 
 
-def _while(frame: Frame, items: Sequence[GroupItem]) -> list[Stretch]:
+def _while_stretches(frame: Frame, kind: WhileFrames, items: Sequence[GroupItem]) -> list[Stretch]:
     missing = frame.schedule.missing if frame.schedule else None
 
     def holds(first: int, last: int) -> bool:
         whole = missing is not Missing.FAILS or not missing_between(frame, items, first, last)
         return whole and all(item.values[0] is True for item in items[first : last + 1])
 
-    found = _maximal(len(items), holds)
+    found = maximal(len(items), holds)
     if missing is not Missing.QUALIFIES:
         return found
     return [Stretch(s.first, s.last, missing_between(frame, items, s.last, s.last + 1)) for s in found]
@@ -101,7 +93,7 @@ def _while(frame: Frame, items: Sequence[GroupItem]) -> list[Stretch]:
 # ---- steps and crowds --------------------------------------------------------------------------------------------
 
 
-def _trend(kind: TrendFrames, items: Sequence[GroupItem]) -> Holds:
+def _trend_stretches(frame: Frame, kind: TrendFrames, items: Sequence[GroupItem]) -> list[Stretch]:
     def steps(before: Any, after: Any) -> bool:
         if before is None or after is None:
             return False
@@ -117,10 +109,10 @@ def _trend(kind: TrendFrames, items: Sequence[GroupItem]) -> Holds:
     def holds(first: int, last: int) -> bool:
         return first < last and all(steps(a.values[0], b.values[0]) for a, b in pairwise(items[first : last + 1]))
 
-    return holds
+    return maximal(len(items), holds)
 
 
-def _dense_stretches(kind: DensityFrames, items: Sequence[GroupItem]) -> list[Stretch]:
+def _dense_stretches(frame: Frame, kind: DensityFrames, items: Sequence[GroupItem]) -> list[Stretch]:
     """Clusters, united while they share items."""
     found: list[Stretch] = []
     for first in range(len(items) - kind.count + 1):
@@ -145,20 +137,21 @@ def _unlikely(kind: DensityFrames, times: list[int]) -> bool:
 # ---- starts and ends ---------------------------------------------------------------------------------------------
 
 
-def _between(policy: StartPolicy, items: Sequence[GroupItem]) -> Iterator[Stretch]:
+def _between_stretches(frame: Frame, kind: BetweenFrames, items: Sequence[GroupItem]) -> Iterator[Stretch]:
     opened: list[int] = []
     for place, (starts, ends, *_) in enumerate(item.values for item in items):
         if opened and ends is True:
             yield from (Stretch(first, place) for first in opened)
             opened = []
         elif starts is True:
-            if policy is StartPolicy.CLOSE:
+            if kind.policy is StartPolicy.CLOSE:
                 yield from (Stretch(first, place - 1) for first in opened)
-            opened = [*opened, place] if policy is StartPolicy.CONTINUE else [place]
+            opened = [*opened, place] if kind.policy is StartPolicy.CONTINUE else [place]
 
 
-def _custom_stretches(function: FramingFunction, items: Sequence[GroupItem]) -> Iterator[Stretch]:
-    """What somebody else's framing function says (definition 5)."""
+def _custom_stretches(frame: Frame, kind: CustomFrames, items: Sequence[GroupItem]) -> Iterator[Stretch]:
+    """The stretches that a framing function of the user finds (definition 5)."""
+    function = framing_function(kind.name)
     start, state = None, None
     for place, item in enumerate(items):
         if start is not None:
@@ -175,30 +168,25 @@ def _custom_stretches(function: FramingFunction, items: Sequence[GroupItem]) -> 
 # ---- kinds that divide the stream --------------------------------------------------------------------------------
 
 
-def _dividing_stretches(
-    frame: Frame, kind: BoundaryFrames | DeltaFrames | ReachFrames, items: Sequence[GroupItem]
-) -> Iterator[Stretch]:
-    every = frame.effective_scheme in (Scheme.UNCONSTRAINED, Scheme.ADVANCING) or (
-        frame.effective_scheme is Scheme.COVER and frame.choice is Saturation.SATURATED
-    )
-    if not every:
-        return _chain_stretches(frame, kind, items)
-    found = _from_everywhere(kind, items)
+def divide(frame: Frame, items: Sequence[GroupItem], holds: Holds) -> Iterator[Stretch]:
+    """The stretches of a kind that divides the stream, and whose local condition is `holds`."""
+    if not frame.begins_everywhere:
+        return _chain_stretches(frame, items, holds)
+    found = _from_everywhere(frame, items, holds)
     return _keep_advancing(found) if frame.effective_scheme is Scheme.ADVANCING else found
 
 
-def _end(kind: BoundaryFrames | DeltaFrames | ReachFrames, items: Sequence[GroupItem], start: int) -> int | None:
+def _end(frame: Frame, items: Sequence[GroupItem], holds: Holds, start: int) -> int | None:
     """Where the frame that begins at an item ends, if there is one: as soon as it qualifies, or when it stops to."""
-    holds = _condition(kind, items)
     ends = range(start, len(items))
-    if isinstance(kind, ReachFrames) and kind.grows:
+    if frame.kind.grows:
         return next((last for last in ends if holds(start, last)), None)
     return max(takewhile(lambda last: holds(start, last), ends), default=None)
 
 
-def _from_everywhere(kind: BoundaryFrames | DeltaFrames | ReachFrames, items: Sequence[GroupItem]) -> Iterator[Stretch]:
+def _from_everywhere(frame: Frame, items: Sequence[GroupItem], holds: Holds) -> Iterator[Stretch]:
     for start in range(len(items)):
-        last = _end(kind, items, start)
+        last = _end(frame, items, holds, start)
         if last is not None:
             yield Stretch(start, last)
 
@@ -211,17 +199,15 @@ def _keep_advancing(found: Iterator[Stretch]) -> Iterator[Stretch]:
             yield stretch
 
 
-def _chain_stretches(
-    frame: Frame, kind: BoundaryFrames | DeltaFrames | ReachFrames, items: Sequence[GroupItem]
-) -> Iterator[Stretch]:
+def _chain_stretches(frame: Frame, items: Sequence[GroupItem], holds: Holds) -> Iterator[Stretch]:
     """Each frame decides where the next one begins."""
     start = 0
     while start < len(items):
-        last = _end(kind, items, start)
+        last = _end(frame, items, holds, start)
         if last is not None:
             yield Stretch(start, last)
             start = _next_start(frame, items, start, last)
-        elif isinstance(kind, ReachFrames) and kind.grows:
+        elif frame.kind.grows:
             return  # it is open until the stream ends, and nothing else begins meanwhile
         else:
             start += 1
@@ -234,33 +220,41 @@ def _next_start(frame: Frame, items: Sequence[GroupItem], start: int, last: int)
     return next(place for place in range(start + 1, len(items)) if items[place].time >= earliest)
 
 
-def _condition(kind: BoundaryFrames | DeltaFrames | ReachFrames, items: Sequence[GroupItem]) -> Holds:
-    def values_between(first: int, last: int) -> list[Any]:
-        values = [item.values[0] for item in items[first : last + 1]]
-        return [value for value in values if value is not None]
+def _values_between(items: Sequence[GroupItem], first: int, last: int) -> list[Any]:
+    values = [item.values[0] for item in items[first : last + 1]]
+    return [value for value in values if value is not None]
 
-    def numbers_between(first: int, last: int) -> list[float]:
-        return [float(value) for value in values_between(first, last)]  # frames follow numbers as doubles
 
-    match kind:
-        case BoundaryFrames():
-            labels = {
-                place: _label(kind, value) for place in range(len(items)) for value in numbers_between(place, place)
-            }
-            return lambda first, last: (
-                first in labels and len({labels[p] for p in range(first, last + 1) if p in labels}) == 1
-            )
-        case DeltaFrames():
-            closer = operator.lt if kind.open else operator.le
-            return lambda first, last: (
-                bool(numbers_between(first, first))
-                and bool(
-                    closer(_distance(min(numbers_between(first, last)), max(numbers_between(first, last))), kind.limit)
-                )
-            )
-        case ReachFrames():
-            values = values_between if kind.argument else lambda first, last: list(items[first : last + 1])
-            return lambda first, last: _compares(kind, kind.aggregate.meaning(values(first, last)))
+def _numbers_between(items: Sequence[GroupItem], first: int, last: int) -> list[float]:
+    return [float(value) for value in _values_between(items, first, last)]  # frames follow numbers as doubles
+
+
+def _boundary_stretches(frame: Frame, kind: BoundaryFrames, items: Sequence[GroupItem]) -> Iterator[Stretch]:
+    labels = {n: _label(kind, value) for n in range(len(items)) for value in _numbers_between(items, n, n)}
+
+    def holds(first: int, last: int) -> bool:
+        return first in labels and len({labels[n] for n in range(first, last + 1) if n in labels}) == 1
+
+    return divide(frame, items, holds)
+
+
+def _delta_stretches(frame: Frame, kind: DeltaFrames, items: Sequence[GroupItem]) -> Iterator[Stretch]:
+    closer = operator.lt if kind.open else operator.le
+
+    def holds(first: int, last: int) -> bool:
+        numbers = _numbers_between(items, first, last)
+        begins = bool(_numbers_between(items, first, first))
+        return begins and bool(closer(_distance(min(numbers), max(numbers)), kind.limit))
+
+    return divide(frame, items, holds)
+
+
+def _reach_stretches(frame: Frame, kind: ReachFrames, items: Sequence[GroupItem]) -> Iterator[Stretch]:
+    def holds(first: int, last: int) -> bool:
+        values = _values_between(items, first, last) if kind.argument else list(items[first : last + 1])
+        return _compares(kind, kind.aggregate.meaning(values))
+
+    return divide(frame, items, holds)
 
 
 def _label(kind: BoundaryFrames, value: float) -> float:
@@ -282,3 +276,16 @@ def _compares(kind: ReachFrames, value: Any) -> bool:
 def _distance(one: Any, other: Any) -> Any:
     """How far two values are from each other; infinities are not apart from themselves."""
     return 0 if one == other else abs(other - one)
+
+
+#: The meaning of each kind. Frame and kind are given apart, so that a function names the kind that it is about.
+STRETCHES: dict[type[FrameKind], Callable[[Frame, Any, Sequence[GroupItem]], Iterable[Stretch]]] = {
+    WhileFrames: _while_stretches,
+    BoundaryFrames: _boundary_stretches,
+    DeltaFrames: _delta_stretches,
+    ReachFrames: _reach_stretches,
+    TrendFrames: _trend_stretches,
+    DensityFrames: _dense_stretches,
+    BetweenFrames: _between_stretches,
+    CustomFrames: _custom_stretches,
+}

@@ -66,13 +66,3 @@ class ReachCondition(FrameCondition):
         if answer is None or answer != answer:
             return state, not self.kind.grows
         return state, bool(_COMPARISONS[self.kind.operator](float(answer), self.kind.limit))
-
-
-def condition_of(kind: BoundaryFrames | DeltaFrames | ReachFrames) -> FrameCondition:
-    match kind:
-        case BoundaryFrames():
-            return BoundaryCondition(kind)
-        case DeltaFrames():
-            return DeltaCondition(kind)
-        case ReachFrames():
-            return ReachCondition(kind)

@@ -12,11 +12,10 @@ import pyarrow as pa
 from panewise import kernels
 from panewise.aggregate import Int64Array, runs
 from panewise.core.time import MAX_TICK
-from panewise.engine.frames.kernel_runs import flags_of, run_finder_of
-from panewise.engine.frames.registers import Registers
+from panewise.engine.frames.kernel_runs import RUN_FINDERS, Registers, flags_of
 from panewise.engine.frames.report import FrameBounds
 from panewise.engine.state.snapshot import Tree
-from panewise.frame.frame import Frame, FrameLength, Missing, Span, TrendFrames
+from panewise.frame.frame import Frame, FrameLength, Missing, Span
 from panewise.kernels import NO_TIME
 from panewise.kernels.frames import (
     AFTER,
@@ -63,7 +62,7 @@ class Framer:
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
-        self.run_finder = run_finder_of(frame)
+        self.run_finder = RUN_FINDERS[type(frame.kind)](frame, frame.kind)
         base: dict[str, int | float] = {"current": -1, "previous": -1, "seen": NO_TIME, "numbered": NO_TIME}
         self.at = Registers(base | self.run_finder.fills)
         self.open: Frames = np.zeros((0, FIELDS), np.int64)
@@ -109,9 +108,8 @@ class Framer:
         frames = self.open
         starts, ends = self.extents(frames)
         rows = frames[:, COUNT] + frames[:, MISSING]
-        good = frames[:, WHOLE] == 1 if self.frame.certain_at_end else frames[:, COUNT] > 0
-        if isinstance(self.frame.kind, TrendFrames):
-            good &= frames[:, COUNT] > 1
+        kind = self.frame.kind
+        good = frames[:, WHOLE] == 1 if kind.certain_at_end else frames[:, COUNT] >= kind.fewest_items
         if self.frame.some:
             good &= frames[:, SOME] > 0
         if (least := self.frame.least) is not None:
@@ -215,7 +213,7 @@ def _growth(frame: Frame) -> Int64Array:
     if frame.fragments is None:
         return np.zeros(6, np.int64)
     least = frame.least or FrameLength(0)
-    fewest = max(least.amount if least.rows else 0, 2 if isinstance(frame.kind, TrendFrames) else 1)
+    fewest = max(least.amount if least.rows else 0, frame.kind.fewest_items)
     shortest = 0 if least.rows else least.amount
     liberal = frame.liberal and not frame.lasting
     return np.array([1, shortest, fewest, frame.fragments.amount, frame.fragments.rows, liberal], np.int64)

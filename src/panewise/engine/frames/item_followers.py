@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from panewise.core.errors import StateProblem
-from panewise.engine.frames.conditions import FrameCondition, condition_of
+from panewise.engine.frames.conditions import BoundaryCondition, DeltaCondition, FrameCondition, ReachCondition
 from panewise.frame.frame import (
     BetweenFrames,
     BoundaryFrames,
@@ -20,8 +20,8 @@ from panewise.frame.frame import (
     DeltaFrames,
     DensityFrames,
     Frame,
+    FrameKind,
     ReachFrames,
-    Saturation,
     Scheme,
 )
 from panewise.frame.functions import FramingFunction, framing_function
@@ -76,6 +76,16 @@ class Follower(ABC):
 
     def __init__(self, first: int = 0) -> None:
         self.items = ItemBuffer(first)
+        #: The frame that ended with the last item, where the next one may begin inside of it.
+        self.ended: ItemRange | None = None
+        #: The last item of the frames so far, where later frames must end after it.
+        self.reached = -1
+
+    def resume(self, ended: ItemRange | None, reached: int, items: ItemBuffer) -> None:
+        """Take over, after a restart, what the items that are taken again do not tell."""
+        self.reached = reached
+        if ended:
+            self.ended, self.items = ended, items
 
     @property
     def next(self) -> int:
@@ -112,20 +122,14 @@ class Follower(ABC):
 class ChainFollower(Follower):
     """Each frame decides where the next one begins."""
 
-    def __init__(self, frame: Frame, judge: FrameCondition, grows: bool, first: int = 0) -> None:
+    def __init__(self, frame: Frame, condition: FrameCondition, first: int = 0) -> None:
         super().__init__(first)
-        self.frame, self.condition, self.grows = frame, judge, grows
+        self.frame, self.condition, self.grows = frame, condition, frame.kind.grows
         self.start, self.at, self.state = first, first, None
-        #: The frame that ended with the last item, where the next may begin inside of it.
-        self.ended: ItemRange | None = None
 
     @property
     def oldest(self) -> int:
         return self.ended[0] + 1 if self.ended else self.start
-
-    def resume(self, ended: ItemRange, items: ItemBuffer) -> None:
-        """Take over the frame that ended with the last item, after a restart."""
-        self.ended, self.items = ended, items
 
     def _follow(self, number: int, item: FrameItem) -> list[ItemRange]:
         found: list[ItemRange] = []
@@ -179,11 +183,10 @@ class ChainFollower(Follower):
 class EveryItemFollower(Follower):
     """A frame begins with every item."""
 
-    def __init__(self, frame: Frame, judge: FrameCondition, grows: bool, first: int = 0) -> None:
+    def __init__(self, frame: Frame, condition: FrameCondition, first: int = 0) -> None:
         super().__init__(first)
-        self.condition, self.grows = judge, grows
+        self.condition, self.grows = condition, frame.kind.grows
         self.advancing = frame.effective_scheme is Scheme.ADVANCING
-        self.reached = -1
         self.open: dict[int, Any] = {}
         #: Where frames end that begin before one that is still open; None for items that begin none.
         self.ends: dict[int, int | None] = {}
@@ -347,20 +350,23 @@ def value_of(item: FrameItem) -> Any:
     return None if value is not None and value != value else value
 
 
+def _dividing_follower(frame: Frame, condition: FrameCondition, first: int) -> Follower:
+    follower = EveryItemFollower if frame.begins_everywhere else ChainFollower
+    return follower(frame, condition, first)
+
+
+#: The follower of each kind whose frames are found item by item, some of them only where frames overlap; it begins with
+#: item number `first` of its group.
+FOLLOWERS: dict[type[FrameKind], Callable[[Frame, Any, int], Follower]] = {
+    BoundaryFrames: lambda frame, kind, first: _dividing_follower(frame, BoundaryCondition(kind), first),
+    DeltaFrames: lambda frame, kind, first: _dividing_follower(frame, DeltaCondition(kind), first),
+    ReachFrames: lambda frame, kind, first: _dividing_follower(frame, ReachCondition(kind), first),
+    DensityFrames: lambda frame, kind, first: DensityFollower(kind, first),
+    BetweenFrames: lambda frame, kind, first: NestedFollower(first),
+    CustomFrames: lambda frame, kind, first: CustomFollower(framing_function(kind.name), first),
+}
+
+
 def follower_of(frame: Frame, first: int = 0) -> Follower:
     """A follower that begins with item number `first` of its group."""
-    match frame.kind:
-        case DensityFrames():
-            return DensityFollower(frame.kind, first)
-        case BetweenFrames():
-            return NestedFollower(first)
-        case CustomFrames(name):
-            return CustomFollower(framing_function(name), first)
-        case BoundaryFrames() | DeltaFrames() | ReachFrames():
-            judge = condition_of(frame.kind)
-        case _:
-            raise TypeError(f"no follower for {type(frame.kind).__name__}")
-    everywhere = frame.effective_scheme in (Scheme.UNCONSTRAINED, Scheme.ADVANCING)
-    everywhere |= frame.effective_scheme is Scheme.COVER and frame.choice is Saturation.SATURATED
-    grows = isinstance(frame.kind, ReachFrames) and frame.kind.grows
-    return (EveryItemFollower if everywhere else ChainFollower)(frame, judge, grows, first)
+    return FOLLOWERS[type(frame.kind)](frame, frame.kind, first)

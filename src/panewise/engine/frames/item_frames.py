@@ -15,8 +15,6 @@ from panewise.core.time import MAX_TICK
 from panewise.core.values import to_python
 from panewise.engine.frames.contents import FrameContents
 from panewise.engine.frames.item_followers import (
-    ChainFollower,
-    EveryItemFollower,
     Follower,
     FrameItem,
     ItemBuffer,
@@ -27,7 +25,7 @@ from panewise.engine.frames.order import OrderedItems, concat_rows, restore_rows
 from panewise.engine.frames.report import FrameBounds, FrameCells, FrameReport
 from panewise.engine.state.codec import from_text, to_text
 from panewise.engine.state.snapshot import Tree
-from panewise.frame.frame import DensityFrames, Span
+from panewise.frame.frame import Span
 from panewise.kernels import NO_TIME
 from panewise.plan.frame_plan import FramePlan
 
@@ -160,7 +158,7 @@ class ItemFrames:
 
     def report(self, last: int, finishing: bool) -> Iterator[FrameReport]:
         """The frames that have become certain, with what they hold. No more items up to `last` are expected."""
-        if isinstance(self.frame.kind, DensityFrames) and last > -MAX_TICK:
+        if self.frame.kind.ends_in_silence and last > -MAX_TICK:
             self._advance_followers(last)
         if finishing:
             self._finish()
@@ -239,11 +237,8 @@ class ItemFrames:
             items.append(FrameItem(time, from_text(values)))
             if number >= saved["oldest"]:
                 follower.push(items[number])
-        if isinstance(follower, ChainFollower) and saved["ended"]:
-            first, last = saved["ended"]
-            follower.resume((first, last), items)
-        if isinstance(follower, EveryItemFollower):
-            follower.reached = saved["reached"]
+        ended = (saved["ended"][0], saved["ended"][1]) if saved["ended"] else None
+        follower.resume(ended, saved["reached"], items)
         longest = CertainFrame(*saved["longest"]) if saved["longest"] else None
         return FramedGroup(follower, items, saved["numbered"], [(a, b) for a, b in saved["waiting"]], longest)
 
@@ -261,8 +256,8 @@ def _group_state(code: int, group: FramedGroup) -> Tree:
         "code": code,
         "oldest": follower.oldest,
         "items": [[number, item.time, to_text(item.values)] for number, item in group.items],
-        "ended": follower.ended if isinstance(follower, ChainFollower) else None,
-        "reached": follower.reached if isinstance(follower, EveryItemFollower) else -1,
+        "ended": follower.ended,
+        "reached": follower.reached,
         "numbered": group.numbered,
         "waiting": [list(stretch) for stretch in group.waiting],
         "longest": [longest.first, longest.last, longest.start, longest.end] if longest else None,

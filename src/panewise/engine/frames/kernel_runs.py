@@ -1,10 +1,11 @@
-"""Cuts rows into runs, one class for each frame kind: rows of one frame get the same slot."""
+"""Cuts rows into runs, with one class for each frame kind: rows of one frame get the same slot."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +15,13 @@ import pyarrow.compute as pc
 from panewise import kernels
 from panewise.aggregate import Fold, Int64Array
 from panewise.core.errors import SchemaProblem
-from panewise.engine.frames.registers import Registers
 from panewise.frame.frame import (
     BetweenFrames,
     BoundaryFrames,
     DeltaFrames,
     Direction,
     Frame,
+    FrameKind,
     Missing,
     ReachFrames,
     Schedule,
@@ -47,11 +48,51 @@ class RowRuns:
     marks: npt.NDArray[np.uint8] = field(default_factory=lambda: _UNMARKED)
 
 
-class RunFinder(ABC):
+class Registers:
+    """Arrays by name, each with the value that new groups have in it."""
+
+    def __init__(self, fills: Mapping[str, int | float]) -> None:
+        self._fills = dict(fills)
+        self._arrays = {name: np.full(0, fill) for name, fill in fills.items()}
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        return self._arrays[name]
+
+    def fit(self, groups: int) -> None:
+        """Make room for `groups` groups."""
+        for name, array in self._arrays.items():
+            if len(array) < groups:
+                more = np.full(max(groups, 2 * len(array)), self._fills[name], array.dtype)
+                more[: len(array)] = array
+                self._arrays[name] = more
+
+    def recode(self, codes: Int64Array) -> None:
+        """Replace the codes of groups; those with code -1 are dropped."""
+        self.fit(len(codes))
+        kept, before = np.flatnonzero(codes >= 0), self._arrays
+        self._arrays = {name: np.full(0, fill) for name, fill in self._fills.items()}
+        self.fit(int(codes.max(initial=-1)) + 1)
+        for name, array in before.items():
+            self._arrays[name][codes[kept]] = array[kept]
+
+    def state(self) -> pa.Table:
+        return pa.table({name: pa.array(array) for name, array in self._arrays.items()})
+
+    def restore(self, state: pa.Table) -> None:
+        self._arrays = {name: np.array(state.column(name).to_numpy()) for name in state.column_names}
+
+
+Kind = TypeVar("Kind", bound=FrameKind)
+
+
+@dataclass
+class RunFinder(ABC, Generic[Kind]):
     """Cuts the rows of each group into runs, in the order of time."""
 
+    frame: Frame
+    kind: Kind
     #: The state of each group.
-    fills: dict[str, int | float] = {}
+    fills: ClassVar[dict[str, int | float]] = {}
 
     @abstractmethod
     def find_runs(
@@ -60,34 +101,28 @@ class RunFinder(ABC):
         """The runs of some rows; `values` are those of the kind's expressions."""
 
 
-class FlagRunFinder(RunFinder):
+class WhileRunFinder(RunFinder[WhileFrames]):
     def find_runs(
         self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], at: Registers, free: int
     ) -> RowRuns:
-        return RowRuns(*kernels.frame_flags(codes, flags_of(values[0]), at["current"], free))
-
-
-@dataclass
-class ReportRunFinder(RunFinder):
-    """Runs of reports that are expected at certain times."""
-
-    schedule: Schedule
-
-    def find_runs(
-        self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], at: Registers, free: int
-    ) -> RowRuns:
-        policy = (Missing.FAILS, Missing.QUALIFIES, Missing.NEIGHBOURS).index(self.schedule.missing)
-        every, seen = self.schedule.every, at["seen"]
         flags = flags_of(values[0])
-        slots, assumed, free, off = kernels.frame_reports(codes, times, flags, seen, at["current"], free, every, policy)
-        if off >= 0:
-            raise self._schedule_problem(codes, times, seen, off)
-        return RowRuns(slots, free, assumed)
+        if self.frame.schedule:
+            return _find_reports(self.frame.schedule, codes, times, flags, at, free)
+        return RowRuns(*kernels.frame_flags(codes, flags, at["current"], free))
 
-    def _schedule_problem(self, codes: Int64Array, times: Int64Array, seen: Int64Array, off: int) -> SchemaProblem:
+
+def _find_reports(
+    schedule: Schedule, codes: Int64Array, times: Int64Array, flags: Flags, at: Registers, free: int
+) -> RowRuns:
+    """Runs of reports that are expected at certain times."""
+    policy = (Missing.FAILS, Missing.QUALIFIES, Missing.NEIGHBOURS).index(schedule.missing)
+    every, seen = schedule.every, at["seen"]
+    slots, assumed, free, off = kernels.frame_reports(codes, times, flags, seen, at["current"], free, every, policy)
+    if off >= 0:
         earlier = np.flatnonzero(codes[:off] == codes[off])
         last = int(times[earlier[-1]]) if len(earlier) else int(seen[codes[off]])
-        return schedule_problem(int(times[off]), last, self.schedule.every)
+        raise schedule_problem(int(times[off]), last, every)
+    return RowRuns(slots, free, assumed)
 
 
 def schedule_problem(time: int, last: int, every: int) -> SchemaProblem:
@@ -98,9 +133,7 @@ def schedule_problem(time: int, last: int, every: int) -> SchemaProblem:
     )
 
 
-@dataclass
-class BoundaryRunFinder(RunFinder):
-    kind: BoundaryFrames
+class BoundaryRunFinder(RunFinder[BoundaryFrames]):
     fills = {"label": 0.0}
 
     def find_runs(
@@ -116,9 +149,7 @@ class BoundaryRunFinder(RunFinder):
         return RowRuns(*kernels.frame_labels(codes, labels, at["label"], at["current"], free))
 
 
-@dataclass
-class DeltaRunFinder(RunFinder):
-    kind: DeltaFrames
+class DeltaRunFinder(RunFinder[DeltaFrames]):
     fills = {"low": 0.0, "high": 0.0}
 
     def find_runs(
@@ -129,9 +160,7 @@ class DeltaRunFinder(RunFinder):
         return RowRuns(*kernels.frame_delta(codes, doubles_of(values[0]), low, high, current, free, limit, strict))
 
 
-@dataclass
-class TrendRunFinder(RunFinder):
-    kind: TrendFrames
+class TrendRunFinder(RunFinder[TrendFrames]):
     fills = {"value": 0.0}
 
     def find_runs(
@@ -152,9 +181,7 @@ FOLD_OPERATIONS = {
 }
 
 
-@dataclass
-class ReachRunFinder(RunFinder):
-    kind: ReachFrames
+class ReachRunFinder(RunFinder[ReachFrames]):
     fills = {"total": 0.0, "error": 0.0, "count": 0}
 
     def find_runs(
@@ -183,10 +210,7 @@ class ReachRunFinder(RunFinder):
         return np.where(pc.is_valid(values).to_numpy(), 0.0, np.nan)
 
 
-@dataclass
-class BetweenRunFinder(RunFinder):
-    kind: BetweenFrames
-
+class BetweenRunFinder(RunFinder[BetweenFrames]):
     def find_runs(
         self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], at: Registers, free: int
     ) -> RowRuns:
@@ -196,22 +220,15 @@ class BetweenRunFinder(RunFinder):
         return RowRuns(slots, free, marks=marks)
 
 
-def run_finder_of(frame: Frame) -> RunFinder:
-    """The run finder for a frame kind whose frames do not overlap."""
-    match frame.kind:
-        case WhileFrames():
-            return ReportRunFinder(frame.schedule) if frame.schedule else FlagRunFinder()
-        case BoundaryFrames():
-            return BoundaryRunFinder(frame.kind)
-        case DeltaFrames():
-            return DeltaRunFinder(frame.kind)
-        case TrendFrames():
-            return TrendRunFinder(frame.kind)
-        case ReachFrames():
-            return ReachRunFinder(frame.kind)
-        case BetweenFrames():
-            return BetweenRunFinder(frame.kind)
-    raise TypeError(f"no runner for {type(frame.kind).__name__}")
+#: The run finder of each kind whose frames kernels can find.
+RUN_FINDERS: dict[type[FrameKind], type[RunFinder[Any]]] = {
+    WhileFrames: WhileRunFinder,
+    BoundaryFrames: BoundaryRunFinder,
+    DeltaFrames: DeltaRunFinder,
+    TrendFrames: TrendRunFinder,
+    ReachFrames: ReachRunFinder,
+    BetweenFrames: BetweenRunFinder,
+}
 
 
 def flags_of(values: pa.ChunkedArray) -> Flags:

@@ -16,8 +16,10 @@ from panewise.core.time import MAX_TICK, Boundary
 from panewise.engine.blame import blame_queries
 from panewise.engine.frames.contents import FrameContents
 from panewise.engine.frames.fill import Fillers
+from panewise.engine.frames.item_followers import FOLLOWERS
 from panewise.engine.frames.item_frames import ItemFrames
 from panewise.engine.frames.kernel_frames import KernelFrames
+from panewise.engine.frames.kernel_runs import RUN_FINDERS
 from panewise.engine.frames.order import (
     OrderedItems,
     ReorderBuffer,
@@ -34,6 +36,7 @@ from panewise.engine.lateness import Ledger, Verdict
 from panewise.engine.row_steps import apply_steps, evaluate_scalars
 from panewise.engine.state.snapshot import Tree
 from panewise.frame.frame import Duplicates
+from panewise.plan import Refusal
 from panewise.plan.frame_plan import FramePlan
 from panewise.plan.pane_plan import RowStep
 from panewise.plan.row_plan import ShardKey
@@ -56,6 +59,14 @@ class FrameBatch:
         flags = np.ones(len(self.late), bool)
         ledger.add(Verdict(self.late, flags, ~flags, flags), [self.query])
         self.take(self.rows)
+
+
+def find_frame_refusal(plan: FramePlan) -> Refusal | None:
+    """Why the engine cannot find the frames of a plan, or None if it can."""
+    kind = type(plan.frame.kind)
+    if plan.frame.keeps_items:
+        return None if kind in FOLLOWERS else Refusal(f"no follower finds {kind.__name__} item by item")
+    return None if kind in RUN_FINDERS else Refusal(f"no kernel finds {kind.__name__}")
 
 
 class FrameQuery:
@@ -85,7 +96,7 @@ class FrameQuery:
 
     def _choose_method(self, own: FrameContents | None) -> ItemFrames | KernelFrames:
         """Choose whether frames are found item by item or by kernels."""
-        if self.plan.keeps_items:
+        if self.plan.frame.keeps_items:
             return ItemFrames(self.plan, own, self.ordering.schema)
         return KernelFrames(self.plan, own)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from panewise.core.time import Domain
-from panewise.frame.frame import BetweenFrames, CustomFrames, DensityFrames, Duplicates, Frame, Span, TrendFrames
+from panewise.frame.frame import Duplicates, Frame
 
 
 def frame_facts(frame: Frame, domain: Domain) -> Iterator[str]:
@@ -16,37 +16,23 @@ def frame_facts(frame: Frame, domain: Domain) -> Iterator[str]:
 
 def _known_text(frame: Frame) -> str:
     """When all of a frame can be told."""
-    match frame.kind:
-        case _ if frame.effective_span is Span.MAXIMUM:
-            return "when the stream has ended"
-        case CustomFrames():
-            return "when its function says so"
-        case DensityFrames():
-            return "when no item can join it any more"
-        case _ if frame.liberal or frame.lasting:
-            return "with the item after it, to which it reaches"
-        case BetweenFrames():
-            return "with the item that ends it"
-        case _ if frame.certain_at_end:
-            return "with its last item"
-    return "with the first item that is not in it"
+    if frame.known_at_end:
+        return "when the stream has ended"
+    return frame.kind.known_text(reaches=frame.liberal or frame.lasting)
 
 
 def _certain_text(frame: Frame, domain: Domain) -> str:
     """When it is sure that there is a frame at all, which is sooner than its end is known."""
-    if frame.effective_span is Span.MAXIMUM or frame.most or frame.certain_at_end:
+    if frame.known_at_end or frame.most or frame.kind.certain_at_end:
         return "certain at its end only"
     conditions = []
     if frame.least:
         conditions.append(f"it has {'' if frame.least.rows else 'lasted '}{frame.least.text(domain)}")
     if frame.some:
         conditions.append(f"{frame.some.sql.replace('`', '')} held once")
-    sure = f"certain when {' and '.join(conditions)}" if conditions else f"certain with its {_opening_item(frame)} item"
+    opening = "first" if frame.kind.fewest_items == 1 else "second"
+    sure = f"certain when {' and '.join(conditions)}" if conditions else f"certain with its {opening} item"
     return f"{sure}, then told whenever it has grown by {frame.fragments.text(domain)}" if frame.fragments else sure
-
-
-def _opening_item(frame: Frame) -> str:
-    return "second" if isinstance(frame.kind, TrendFrames) else "first"
 
 
 def _wait_text(frame: Frame) -> str:

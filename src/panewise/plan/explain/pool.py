@@ -77,7 +77,7 @@ def _frame_plan_lines(name: str, plan: FramePlan) -> Iterator[str]:
     for call in group.calls if group else ():
         yield _store_line(call, plan)
     yield from (f"  {node_text(filling.node, domain)}" for filling in plan.fillings)
-    if plan.keeps_items:
+    if plan.frame.keeps_items:
         yield "  items are kept until the last frame that may hold them has ended"
     yield from (f"  {fact}" for fact in frame_facts(plan.frame, domain))
     yield _shard_text(plan)

@@ -18,7 +18,8 @@ from panewise.core.schema import Stream
 from panewise.core.time import Boundary
 from panewise.cql import bind_inputs
 from panewise.engine import Engine, Pool
-from panewise.plan import QueryPlan, Refusal, plan_query
+from panewise.engine.pool import plan_for_engine
+from panewise.plan import QueryPlan, Refusal
 
 #: Rows fed at once: enough to be fast, few enough to report progress.
 FEED_ROWS = 1_000_000
@@ -71,7 +72,7 @@ def execute(
     """
     host = host or default_host()
     bound, given = bind_inputs(query, streams, time)
-    plan = plan_query(bound)
+    plan = plan_for_engine(bound)
     if isinstance(plan, Refusal):
         return reference.execute(bound, given, boundary=boundary, until=until, host=host, progress=progress)
     try:

@@ -15,8 +15,9 @@ from panewise.core.errors import BindProblem, PanewiseError, SourceProblem
 from panewise.core.schema import Stream, type_name
 from panewise.cql import BoundScript, NamedQuery, bind_script, script_and_problems
 from panewise.engine import Engine, Pool
+from panewise.engine.pool import plan_for_engine
 from panewise.engine.state.pane_log import PaneCollector
-from panewise.plan import Refusal, plan_query
+from panewise.plan import Refusal
 from panewise.runtime.local.embedded import feed_in_parts
 from panewise.runtime.local.files import infer_schema, read, write
 from panewise.runtime.local.host import DuckDBHost
@@ -69,7 +70,7 @@ def shared_pool(pipeline: BoundScript, host: DuckDBHost, boundary: str | None = 
     """The queries of a script that the engine answers together."""
     pool = Pool(pipeline.streams, pipeline.boundary_or(boundary), host=host, bounded=True)
     for query in pipeline.queries.values():
-        plan = plan_query(query.query)
+        plan = plan_for_engine(query.query)
         if not isinstance(plan, Refusal):
             pool.add_query(pool.prepare_query(query.name, plan))
     return pool
