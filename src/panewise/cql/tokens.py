@@ -191,7 +191,7 @@ class Cursor:
 
     def _token_text(self, token: Token) -> str:
         written = self.source.text[token.start : token.end + 1]
-        return written if written[0] == '"' else repr(token.text)
+        return written.replace("\n", "\\n") if written[0] == '"' else repr(token.text)
 
     def expect_end(self, fix: str = "remove the rest") -> None:
         if self.token is not None:
