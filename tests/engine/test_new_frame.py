@@ -17,7 +17,7 @@ from panewise.algebra import default_host
 from panewise.core.errors import BindProblem, PlanProblem, SyntaxProblem
 from panewise.core.scalar import Scalar
 from panewise.core.time import Domain, Duration
-from panewise.cql import parse_query, render
+from panewise.cql import bind_query, parse_query, render
 from panewise.cql.clauses import READERS, ClauseBinder, WindowClause
 from panewise.cql.clauses.frame_conditions import read_expression
 from panewise.cql.clauses.frame_kinds import KIND_READERS, KindSyntax, bind_number
@@ -255,7 +255,7 @@ def test_a_new_window_clause_is_one_class() -> None:
     assert parse_query(render(parse_query(query))) == parse_query(query)
     streams = {"S": pw.StreamSchema(SCHEMA, "t")}
     same = "SELECT SUM(v) AS s FROM S [RANGE 4 SLIDE 2]"
-    assert default_host().read(query, streams).windows == default_host().read(same, streams).windows
+    assert bind_query(query, streams).windows == default_host().read(same, streams).windows
     assert pw.run(query, {"S": S}, time="t").equals(pw.run(same, {"S": S}, time="t"))
     with pytest.raises(pw.PanewiseError, match=r"line 1, column 35, in LATELY: LATELY 0 is not positive"):
         pw.run("SELECT SUM(v) AS s FROM S [LATELY 0]", {"S": S}, time="t")

@@ -1,11 +1,35 @@
-"""What is said of frames beside their kind: how long, how they lie beside each other, how data are read."""
+"""The conditions of frames beside their kind: how long they are, how they lie beside each other, how data are read."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from panewise.core.time import Domain, duration_text
+
+#: The words before each condition, in the order in which conditions are printed; some conditions are words themselves.
+CONDITION_WORDS = {
+    "some": "WITH SOME",
+    "least": "FOR AT LEAST",
+    "most": "FOR AT MOST",
+    "span": "",
+    "scheme": "",
+    "overlap": "",
+    "choice": "",
+    "partition_by": "PARTITION BY",
+    "extent": "EXTENT",
+    "reading": "AS",
+    "every": "EVERY",
+    "missing": "MISSING",
+    "duplicates": "DUPLICATES",
+    "fragments": "FRAGMENTS EVERY",
+}
+
+
+def condition_texts(given: Mapping[str, object]) -> Iterator[str]:
+    """The text of each condition that was given; those that are None, 0 or empty were not."""
+    return (f"{words} {given[name]}".lstrip() for name, words in CONDITION_WORDS.items() if given[name])
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,21 @@ other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from panewise.core.errors import WindowProblem
 from panewise.core.scalar import Scalar
 from panewise.core.time import Domain, duration_text
-from panewise.frame.conditions import Duplicates, FrameLength, Missing, Saturation, Schedule, Scheme, Span
+from panewise.frame.conditions import (
+    Duplicates,
+    FrameLength,
+    Missing,
+    Saturation,
+    Schedule,
+    Scheme,
+    Span,
+    condition_texts,
+)
 from panewise.frame.contradictions import contradictions
 from panewise.frame.kinds import (
     BetweenFrames,
@@ -84,25 +92,25 @@ class Frame:
 
     def text(self, domain: Domain) -> str:
         """The clause without its brackets: what differs from the defaults, in one order."""
-        return " ".join(("FRAME", self.kind.text(domain), *self._conditions(domain)))
-
-    def _conditions(self, domain: Domain) -> Iterator[str]:
-        if self.some:
-            yield f"WITH SOME {plain_sql(self.some)}"
-        for words, length in (("FOR AT LEAST", self.least), ("FOR AT MOST", self.most)):
-            yield from (f"{words} {length.text(domain)}",) if length else ()
-        for said in (self.span, self.scheme):
-            yield from (said.value,) if said else ()
-        yield from (duration_text(self.overlap, domain),) if self.overlap else ()
-        yield from (self.choice.value,) if self.choice else ()
-        yield from (f"PARTITION BY {', '.join(self.partition_by)}",) if self.partition_by else ()
-        yield from ("EXTENT LIBERAL",) if self.liberal else ()
-        yield from ("AS INTERVALS",) if self.lasting else ()
-        if self.schedule:
-            yield f"EVERY {duration_text(self.schedule.every, domain)} MISSING {self.schedule.missing.value}"
-        if self.duplicates is not (Duplicates.ERROR if self.schedule else Duplicates.KEEP):
-            yield f"DUPLICATES {self.duplicates.value}"
-        yield from (f"FRAGMENTS EVERY {self.fragments.text(domain)}",) if self.fragments else ()
+        schedule = self.schedule
+        usual = Duplicates.ERROR if schedule else Duplicates.KEEP
+        given = {
+            "some": self.some and plain_sql(self.some),
+            "least": self.least and self.least.text(domain),
+            "most": self.most and self.most.text(domain),
+            "span": self.span and self.span.value,
+            "scheme": self.scheme and self.scheme.value,
+            "overlap": self.overlap and duration_text(self.overlap, domain),
+            "choice": self.choice and self.choice.value,
+            "partition_by": ", ".join(self.partition_by),
+            "extent": "LIBERAL" if self.liberal else None,
+            "reading": "INTERVALS" if self.lasting else None,
+            "every": schedule and duration_text(schedule.every, domain),
+            "missing": schedule and schedule.missing.value,
+            "duplicates": None if self.duplicates is usual else self.duplicates.value,
+            "fragments": self.fragments and self.fragments.text(domain),
+        }
+        return " ".join(("FRAME", self.kind.text(domain), *condition_texts(given)))
 
     @property
     def effective_span(self) -> Span:

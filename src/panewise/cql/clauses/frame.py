@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +13,7 @@ from panewise.cql.clauses.frame_kinds import KindSyntax, bind_predicate, read_ki
 from panewise.cql.dialect import name_text
 from panewise.cql.syntax import Expr
 from panewise.cql.tokens import Cursor
+from panewise.frame.conditions import condition_texts
 from panewise.frame.frame import Duplicates, Frame, FrameLength, Missing, Saturation, Schedule, Scheme, Span
 
 
@@ -91,28 +91,9 @@ class FrameClause(WindowClause, words=("FRAME",)):
         )
 
     def text(self) -> str:
-        return " ".join(["FRAME", self.kind.text(), *self._condition_texts()])
-
-    def _condition_texts(self) -> Iterator[str]:
-        """The conditions that were given, in a fixed order."""
         columns = ", ".join(map(name_text, self.partition_by))
-        texts = (
-            ("WITH SOME ", self.some and self.some.sql),
-            ("FOR AT LEAST ", self.least),
-            ("FOR AT MOST ", self.most),
-            ("", self.span),
-            ("", self.scheme),
-            ("", self.overlap),
-            ("", self.choice),
-            ("PARTITION BY ", columns),
-            ("EXTENT ", self.extent),
-            ("AS ", self.reading),
-            ("EVERY ", self.every),
-            ("MISSING ", self.missing),
-            ("DUPLICATES ", self.duplicates),
-            ("FRAGMENTS EVERY ", self.fragments),
-        )
-        return (f"{words}{value}" for words, value in texts if value)
+        given = vars(self) | {"some": self.some and self.some.sql, "partition_by": columns}
+        return " ".join(("FRAME", self.kind.text(), *condition_texts(given)))
 
 
 def _bind_length(binder: ClauseBinder, name: str, length: LengthSyntax | None) -> FrameLength | None:

@@ -12,6 +12,7 @@ from panewise.core.errors import SyntaxProblem, did_you_mean
 from panewise.core.time import Duration
 from panewise.cql.syntax import Expr
 from panewise.cql.tokens import Cursor, word
+from panewise.frame.conditions import CONDITION_WORDS
 
 SPANS = ("MINIMAL", "MAXIMAL", "MAXIMUM")
 SCHEMES = ("PARTITION", "COVER", "ADJACENT", "ADVANCING", "DISJOINT", "UNCONSTRAINED")
@@ -56,25 +57,12 @@ def _no_condition(cursor: Cursor) -> SyntaxProblem:
 
 def _set_condition(cursor: Cursor, given: dict[str, Any], name: str, value: object) -> None:
     if name in given:
-        words = _CONDITION_WORDS.get(name)
+        words = CONDITION_WORDS[name].removesuffix(" EVERY")
         twice = words or (value == given[name])
         problem = f"{words or value} is said twice" if twice else f"{value} contradicts {given[name]} before it"
         raise SyntaxProblem(problem, fix="keep one of them", place=cursor.place())
     cursor.places[f"#{name}"] = cursor.place()
     given[name] = value
-
-
-_CONDITION_WORDS = {
-    "partition_by": "PARTITION BY",
-    "some": "WITH SOME",
-    "least": "FOR AT LEAST",
-    "most": "FOR AT MOST",
-    "extent": "EXTENT",
-    "reading": "AS",
-    "every": "EVERY",
-    "duplicates": "DUPLICATES",
-    "fragments": "FRAGMENTS",
-}
 
 
 def _partition(cursor: Cursor) -> dict[str, Any]:

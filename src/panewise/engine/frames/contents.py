@@ -65,7 +65,7 @@ class FrameContents:
         """Add rows to the frames to which they belong."""
         self._fragments = []
         if self.unused:
-            places = np.arange(len(step.told))
+            places = np.arange(len(step.fragments))
             self._fragments = [FrameCells(places, np.zeros_like(places), self.cells_in_slots(places).states)]
             return
         pieces = step.pieces if len(step.owners) else step.slots
@@ -109,9 +109,9 @@ class FrameContents:
         pieces = pane.codes // width
         rounds: dict[int, Int64Array] = {0: np.arange(len(pieces))}
         telling: dict[int, Int64Array] = {}
-        if len(step.told):
+        if len(step.fragments):
             ranks = rank_in_group(owners)
-            rounds, telling = _by_rank(ranks[pieces]), _by_rank(ranks[step.told[:, 1]])
+            rounds, telling = _by_rank(ranks[pieces]), _by_rank(ranks[step.fragments[:, 1]])
         for rank in sorted({**rounds, **telling}):
             if rank in rounds:
                 mine = rounds[rank]
@@ -127,15 +127,15 @@ class FrameContents:
         total = merge_panes(self.columns, [Pane(0, 0, self.slots * width + self.groups, self.states), part])
         self.slots, self.groups, self.states = total.codes // width, total.codes % width, total.states
 
-    def _note_fragments(self, step: FrameAssignment, told: Int64Array) -> None:
+    def _note_fragments(self, step: FrameAssignment, chosen: Int64Array) -> None:
         """Note what the frames of fragments hold now; each frame occurs at most once."""
-        slots = step.told[told, 0]
+        slots = step.fragments[chosen, 0]
         order = np.argsort(slots)
         held = self.cells_in_slots(slots[order])
-        self._fragments.append(FrameCells(told[order][held.frames], held.groups, held.states))
+        self._fragments.append(FrameCells(chosen[order][held.frames], held.groups, held.states))
 
     def fragment_cells(self) -> FrameCells:
-        """What the frames of fragments held, in the order of `FrameAssignment.told`."""
+        """What the frames of fragments held, in the order of `FrameAssignment.fragments`."""
         return FrameCells(
             np.concatenate([each.frames for each in self._fragments]),
             np.concatenate([each.groups for each in self._fragments]),

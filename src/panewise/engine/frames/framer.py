@@ -42,19 +42,19 @@ _NO_FLAGS = np.zeros(0, np.bool_)
 class FrameAssignment:
     """The frame of each row, and its piece of the frame where fragments of long frames are reported.
 
-    `told` has a row for each fragment: the frame, the last piece of it so far, its end, rows and missing reports.
+    `fragments` has a row for each fragment: the frame, the last piece of it so far, its end, rows and missing reports.
     """
 
     slots: Int64Array
     frames: Frames
     pieces: Int64Array
     owners: Int64Array
-    told: Int64Array
+    fragments: Int64Array
 
     def spread(self, owner: Int64Array) -> FrameAssignment:
         """The same assignment for rows of which several belong to one item."""
         pieces = self.pieces[owner] if len(self.pieces) else self.pieces
-        return FrameAssignment(self.slots[owner], self.frames, pieces, self.owners, self.told)
+        return FrameAssignment(self.slots[owner], self.frames, pieces, self.owners, self.fragments)
 
 
 class Framer:
@@ -79,11 +79,11 @@ class Framer:
         some = flags_of(values[-1]) if self.frame.some else _NO_FLAGS
         every = self.frame.schedule.every if self.frame.schedule else 0
         previous, seen = self.at["previous"], self.at["seen"]
-        pieces, owners, told = kernels.frame_extents(
+        pieces, owners, fragments = kernels.frame_extents(
             codes, times, cut.slots, some, cut.assumed, cut.marks, every, frames, previous, seen, self._growth
         )
         self.open = frames
-        return FrameAssignment(cut.slots, frames, pieces, owners, told)
+        return FrameAssignment(cut.slots, frames, pieces, owners, fragments)
 
     def end_silent_frames(self, last: int) -> None:
         """End the frames of which a report up to a time is missing, if a missing report ends a frame."""
@@ -148,13 +148,13 @@ class Framer:
         columns = frames[:, GROUP], frames[:, NUMBER], starts, ends, frames[:, COUNT], frames[:, MISSING]
         return FrameBounds(*columns, np.ones(len(frames), bool))
 
-    def fragments(self, told: Int64Array) -> FrameBounds:
+    def fragment_bounds(self, fragments: Int64Array) -> FrameBounds:
         """The bounds of frames that are still open, as fragments report them."""
-        frames = self.open[told[:, 0]]
+        frames = self.open[fragments[:, 0]]
         starts = frames[:, FIRST]
         if self.frame.liberal and not self.frame.lasting:
             starts = np.where(frames[:, BEFORE] == NO_TIME, starts, frames[:, BEFORE])
-        columns = frames[:, GROUP], frames[:, NUMBER], starts, told[:, 2], told[:, 3], told[:, 4]
+        columns = frames[:, GROUP], frames[:, NUMBER], starts, fragments[:, 2], fragments[:, 3], fragments[:, 4]
         return FrameBounds(*columns, np.zeros(len(frames), bool))
 
     def earliest_start(self) -> int:

@@ -38,14 +38,14 @@ class KernelFrames:
         step, rows, owner = self.framer.take(items.codes, items.times, items.values, groups), items.rows, items.owner
         if self.contents is not None:
             self.contents.take(step if owner is None else step.spread(owner), rows.table, rows.times, rows.order)
-        self._fragments = step.told
+        self._fragments = step.fragments
 
     def report(self, last: int, finishing: bool) -> Iterator[FrameReport]:
         """Fragments, and frames that have ended and qualify; all frames that have ended are dropped.
 
         No more items up to the time `last` are expected.
         """
-        told, self._fragments = self._fragments, _NO_FRAGMENTS
+        fragments, self._fragments = self._fragments, _NO_FRAGMENTS
         self.framer.end_silent_frames(last)
         closed = self.framer.closed_flags(finishing)
         ended = np.flatnonzero(closed & self.framer.qualified_flags())
@@ -54,9 +54,11 @@ class KernelFrames:
             closed[ended] = finishing
             ended = ended[closed[ended]]
         # Together, since it may be certain only after a fragment of the next frame that a frame is one.
-        self.framer.number_frames(np.union1d(told[:, 0], ended))
-        if len(told):
-            yield FrameReport(self.framer.fragments(told), (self.contents.fragment_cells(),) if self.contents else ())
+        self.framer.number_frames(np.union1d(fragments[:, 0], ended))
+        if len(fragments):
+            yield FrameReport(
+                self.framer.fragment_bounds(fragments), (self.contents.fragment_cells(),) if self.contents else ()
+            )
         if len(ended):
             yield FrameReport(
                 self.framer.bounds(ended), (self.contents.cells_in_slots(ended),) if self.contents else ()

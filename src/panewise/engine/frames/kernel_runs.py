@@ -121,16 +121,11 @@ def _find_reports(
     if off >= 0:
         earlier = np.flatnonzero(codes[:off] == codes[off])
         last = int(times[earlier[-1]]) if len(earlier) else int(seen[codes[off]])
-        raise schedule_problem(int(times[off]), last, every)
+        raise SchemaProblem(
+            f"a report at {times[off]} contradicts EVERY {every}: the next was expected at {last + every}",
+            fix="leave EVERY out, or give each group a schedule of its own",
+        )
     return RowRuns(slots, free, assumed)
-
-
-def schedule_problem(time: int, last: int, every: int) -> SchemaProblem:
-    """The problem of a report that came when none was expected."""
-    return SchemaProblem(
-        f"a report at {time} contradicts EVERY {every}: the next was expected at {last + every}",
-        fix="leave EVERY out, or give each group a schedule of its own",
-    )
 
 
 class BoundaryRunFinder(RunFinder[BoundaryFrames]):
