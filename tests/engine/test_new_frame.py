@@ -13,7 +13,6 @@ import pytest
 import panewise as pw
 from panewise import kernels
 from panewise.aggregate import Int64Array
-from panewise.algebra import default_host
 from panewise.core.errors import BindProblem, PlanProblem, SyntaxProblem
 from panewise.core.scalar import Scalar
 from panewise.core.time import Domain, Duration
@@ -255,7 +254,7 @@ def test_a_new_window_clause_is_one_class() -> None:
     assert parse_query(render(parse_query(query))) == parse_query(query)
     streams = {"S": pw.StreamSchema(SCHEMA, "t")}
     same = "SELECT SUM(v) AS s FROM S [RANGE 4 SLIDE 2]"
-    assert bind_query(query, streams).windows == default_host().read(same, streams).windows
+    assert bind_query(query, streams).windows == bind_query(same, streams).windows
     assert pw.run(query, {"S": S}, time="t").equals(pw.run(same, {"S": S}, time="t"))
     with pytest.raises(pw.PanewiseError, match=r"line 1, column 35, in LATELY: LATELY 0 is not positive"):
         pw.run("SELECT SUM(v) AS s FROM S [LATELY 0]", {"S": S}, time="t")
