@@ -149,5 +149,5 @@ def test_a_snapshot_of_another_format_is_refused(monkeypatch: pytest.MonkeyPatch
     e = engine(stream(10), 0, {"sliding": QUERIES["sliding"]})
     data = e.snapshot()
     monkeypatch.setattr(snapshot, "FORMAT", snapshot.FORMAT + 1)
-    with pytest.raises(StateProblem, match="has format 3, this version reads format 4"):
+    with pytest.raises(StateProblem, match="has format 4, this version reads format 5"):
         pw.Engine.restore(data)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import insort
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -162,12 +162,11 @@ class Evaluator(ABC):
         if last <= self.at:
             return
         reached = self.at
-        pairs = ((each, states) for several, states in self.current_states() for each in several)
-        for subscription, states in pairs:
-            if not subscription.empty and not states[0][0].any():
-                continue
-            instants = self._instants(subscription, last)
-            if len(instants):
+        repeating = {number: self._instants(each, last) for number, each in self.subscriptions.items()}
+        repeating = {number: instants for number, instants in repeating.items() if len(instants)}
+        for subscription, states in self.current_states(repeating) if repeating else ():
+            if subscription.empty or states[0][0].any():
+                instants = repeating[subscription.number]
                 reached = max(reached, int(instants[-1]))
                 for chunk in self._chunks(int(instants[0]), [subscription], states):
                     yield replace(chunk, again=instants[1:])
@@ -196,8 +195,8 @@ class Evaluator(ABC):
         """Instants at which the held states change by themselves; the earliest one is always among them."""
 
     @abstractmethod
-    def current_states(self) -> Iterator[tuple[list[Subscription], list[StateWords]]]:
-        """The present states, with the subscriptions that have them."""
+    def current_states(self, wanted: Container[int]) -> Iterator[tuple[Subscription, list[StateWords]]]:
+        """The present states of the subscriptions with the wanted numbers."""
 
     def skip_to(self, at: int) -> None:
         """Move to an instant up to which there was nothing to report."""

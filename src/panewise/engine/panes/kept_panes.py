@@ -6,7 +6,7 @@ For extents that change with time, and for LATE REVISE, which reports past insta
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -74,7 +74,7 @@ class KeptPanesEvaluator(Evaluator):
         elif self.finishing and self.held and not self.waiting:
             yield self._last_instant() + 1
 
-    def current_states(self) -> Iterator[tuple[list[Subscription], list[StateWords]]]:
+    def current_states(self, wanted: Container[int]) -> Iterator[tuple[Subscription, list[StateWords]]]:
         return iter(())
 
     def _repeat_states(self, upto: int | None) -> Iterator[Chunk]:

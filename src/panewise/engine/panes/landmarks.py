@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 import numpy as np
 
@@ -54,15 +54,15 @@ class AccumulatingEvaluator(Evaluator):
 
     def step(self, at: int, fresh: list[Pane], opened: bool) -> Iterator[Chunk]:
         self.absorb(at, fresh)
-        for feeds, states in self.current_states():
-            yield from self._chunks(at, feeds, states)
+        for subscription, states in self.current_states(self.subscriptions):
+            yield from self._chunks(at, [subscription], states)
 
-    def current_states(self) -> Iterator[tuple[list[Subscription], list[StateWords]]]:
+    def current_states(self, wanted: Container[int]) -> Iterator[tuple[Subscription, list[StateWords]]]:
         totals = self.totals or [PaneTotal(column) for column in self.columns]
         for total in totals:
             total.grow(self.size)
         # Copied, because totals go on growing in place after they have been answered.
-        yield [self.subscription], [tuple(word.copy() for word in total.total()) for total in totals]
+        yield self.subscription, [tuple(word.copy() for word in total.total()) for total in totals]
 
     def change_instants(self) -> Iterator[int]:
         if self.totals is None:

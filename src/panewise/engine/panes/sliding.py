@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from panewise.aggregate import StateWords
@@ -125,10 +125,14 @@ class ChainEvaluator(Evaluator):
         for served in self.serving.values():
             yield from (instant for instant in (served.since, served.until) if instant > self.at)
 
-    def current_states(self) -> Iterator[tuple[list[Subscription], list[StateWords]]]:
-        for stair, states in self.chain.answers(self._by_stair):
-            servings = self._by_stair[stair]
-            yield [each.subscription for each in servings if each.since <= self.at < each.until], states
+    def current_states(self, wanted: Container[int]) -> Iterator[tuple[Subscription, list[StateWords]]]:
+        asked: dict[int, list[Subscription]] = {}
+        for stair, servings in self._by_stair.items():
+            for served in servings:
+                if served.subscription.number in wanted and served.since <= self.at < served.until:
+                    asked.setdefault(stair, []).append(served.subscription)
+        for stair, states in self.chain.answers(asked):
+            yield from ((subscription, states) for subscription in asked[stair])
 
     def _advance_chain(self, at: int, fresh: list[Pane]) -> list[list[Pane]]:
         """Move the chain, and note for subscriptions that report changes which groups lost items."""
