@@ -163,24 +163,24 @@ class Evaluator(ABC):
             return
         reached = self.at
         repeating = {number: self._instants(each, last) for number, each in self.subscriptions.items()}
-        repeating = {number: instants for number, instants in repeating.items() if len(instants)}
+        repeating = {number: instants for number, instants in repeating.items() if instants}
         for subscription, states in self.current_states(repeating) if repeating else ():
             if subscription.empty or states[0][0].any():
                 instants = repeating[subscription.number]
-                reached = max(reached, int(instants[-1]))
-                for chunk in self._chunks(int(instants[0]), [subscription], states):
-                    yield replace(chunk, again=instants[1:])
+                reached = max(reached, instants[-1])
+                for chunk in self._chunks(instants[0], [subscription], states):
+                    yield replace(chunk, again=np.arange(instants[0], instants.stop, instants.step, dtype=np.int64)[1:])
         self.skip_to(last if last < END_OF_TIME - 1 else reached)
 
-    def _instants(self, subscription: Subscription, last: int) -> Int64Array:
+    def _instants(self, subscription: Subscription, last: int) -> range:
         """The instants up to `last` at which a subscription that repeats whole states reports."""
         grid, first = subscription.window.grid, self.at + 1
         if subscription.empty:
             begin, end = self.reach.get(subscription.number, (END_OF_TIME, MIN_POSITION))
             first, last = max(first, begin), min(last, end) if self.finishing else last
         if grid is None or subscription.changes or first > last:
-            return np.zeros(0, np.int64)
-        return np.arange(on_grid(first, *grid), last + 1, grid[1])
+            return range(0)
+        return range(on_grid(first, *grid), last + 1, grid[1])
 
     def next_change(self) -> int:
         """The first instant at which something may change: all earlier ones have the answer of the last one."""

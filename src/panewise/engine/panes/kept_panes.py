@@ -80,11 +80,9 @@ class KeptPanesEvaluator(Evaluator):
     def _repeat_states(self, upto: int | None) -> Iterator[Chunk]:
         """Whole states at all instants before the next pane; instants with the same panes are reported together."""
         last = min(self.next_change(), END_OF_TIME if upto is None else upto + 1) - 1
-        instants = (
-            self._instants(self.subscription, last) if self.held and last < END_OF_TIME - 1 else np.zeros(0, np.int64)
-        )
-        if not len(instants):
+        if not self.held or last >= END_OF_TIME - 1 or not (found := self._instants(self.subscription, last)):
             return
+        instants = np.arange(found.start, found.stop, found.step, dtype=np.int64)
         ends = np.array([pane.end for pane in self.held])
         low, high = self.window.scope(instants, self.boundary)
         firsts = np.searchsorted(ends, low + self.boundary.shift - 1, "right")
