@@ -77,6 +77,8 @@ class PanePlan:
 
 def plan_panes(query: Query, rules_off: RulesOff = frozenset()) -> PanePlan | Refusal:
     """The query taken apart, or the reason why the engine cannot answer it from panes."""
+    if reason := next(filter(None, (retention_refusal(each.window) for each in query.windows)), None):
+        return Refusal(reason)
     after, node = split_row_steps(query.root)
     if not isinstance(node, Group):
         return Refusal(f"{_operator_name(node)} is not a grouped aggregate")
@@ -98,15 +100,14 @@ def _refusal(query: Query, window: Window, filtered: bool) -> str | None:
     """Why the engine cannot answer a query of the right shape: it would need rows that have been dropped."""
     steady = all(w.grid and w.longest is not None for w in window.single_windows)
     whole = query.emit is Emit.RSTREAM
-    if reason := retention_refusal(window):
-        return reason
     if window.retention is WindowRetention.LOOKS_BACK and window.grid is None:
         return "panes are combined again only at the instants of a grid"
     if query.revise is not None and not steady:
         return "LATE REVISE needs a sliding or cumulating window"
-    if query.empty and not (steady and whole and query.revise is None):
+    kept_apart = query.revise is not None or window.retention is WindowRetention.LOOKS_BACK
+    if query.empty and not (steady and whole and not kept_apart):
         return "EMIT EMPTY needs a sliding or cumulating window with a SLIDE, whole results and no LATE REVISE"
-    if window.items_return and not whole:
+    if window.retention is WindowRetention.LOOKS_BACK and not whole:
         return "changes of a window with a varying range depend on all its past"
     if whole and filtered and not window.periodic and window.logical:
         return "whole results are said whenever an item comes or goes, also one that WHERE drops"

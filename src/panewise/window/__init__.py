@@ -9,7 +9,6 @@ from panewise.window.base import (
     Pattern,
     Window,
     WindowRetention,
-    unsupported_retention,
 )
 from panewise.window.cumulate import Cumulate
 from panewise.window.landmark import Landmark
@@ -43,5 +42,4 @@ __all__ = [
     "historical",
     "historical_rows",
     "tumbling",
-    "unsupported_retention",
 ]

@@ -110,6 +110,13 @@ class Window(ABC):
             )
         return window
 
+    def unsupported_retention(self) -> WindowProblem:
+        """The problem of a part of the engine that has nothing to keep this window in."""
+        return WindowProblem(
+            f"a window of kind {type(self).__name__} that is {self.retention.name} cannot be kept here",
+            fix="let the kind answer another retention",
+        )
+
     @property
     @abstractmethod
     def retention(self) -> WindowRetention:
@@ -286,14 +293,6 @@ class LogicalWindow(Window):
         first = int(np.searchsorted(contents.times, low[0], side="left"))
         last = int(np.searchsorted(contents.times, high[0], side="right"))
         return np.arange(first, max(first, last), dtype=np.int64)
-
-
-def unsupported_retention(window: Window) -> WindowProblem:
-    """The problem that a part of the engine meets a window which it has nothing to keep in."""
-    return WindowProblem(
-        f"a window of kind {type(window).__name__} that is {window.retention.name} cannot be kept here",
-        fix="let the kind answer another retention",
-    )
 
 
 def require_positive(name: str, value: int) -> None:

@@ -10,7 +10,7 @@ from panewise.engine.panes.session_family import SessionFamily
 from panewise.engine.panes.time_family import TimeFamily
 from panewise.plan import PanePlan
 from panewise.plan.rules.group_windows import GroupingPolicy
-from panewise.window import WindowRetention, unsupported_retention
+from panewise.window import WindowRetention
 
 
 def create_family(plan: PanePlan, boundary: Boundary, host: Host, policy: GroupingPolicy) -> Family:
@@ -23,4 +23,4 @@ def create_family(plan: PanePlan, boundary: Boundary, host: Host, policy: Groupi
         case WindowRetention.SLIDES | WindowRetention.ACCUMULATES | WindowRetention.LOOKS_BACK:
             return TimeFamily(plan, boundary, host, policy)
         case WindowRetention.REFERENCE_ONLY:
-            raise unsupported_retention(plan.window)
+            raise plan.window.unsupported_retention()

@@ -27,19 +27,12 @@ from panewise.plan.cuts import Cuts, coarsest_cuts
 from panewise.plan.rules.group_windows import GroupingPolicy, WindowManager
 from panewise.stores.chain import MIN_POSITION
 from panewise.stores.pane import Pane
-from panewise.window import (
-    FOREVER,
-    Contents,
-    Edges,
-    LogicalWindow,
-    Sliding,
-    Window,
-    WindowRetention,
-    unsupported_retention,
-)
+from panewise.window import FOREVER, Contents, Edges, LogicalWindow, Sliding, Window, WindowRetention
 
 #: Single ticks, for late rows.
 TICK_CUTS = Cuts(0, 1, np.zeros(1, np.int64))
+#: What answers windows that share no chain, and for LATE REVISE all windows.
+EVALUATORS = {WindowRetention.ACCUMULATES: AccumulatingEvaluator, WindowRetention.LOOKS_BACK: KeptPanesEvaluator}
 
 
 @dataclass(frozen=True)
@@ -139,25 +132,12 @@ class TimeFamily(Family):
         if self.plan.positional:
             self._tier_evaluator(feed.since).serve(feed)
             return
-        evaluator = self._new_evaluator(feed)
+        retention = feed.window.retention if feed.revise is None else WindowRetention.LOOKS_BACK
+        if retention not in EVALUATORS:
+            raise feed.window.unsupported_retention()
+        evaluator = EVALUATORS[retention](self.columns, feed, self.boundary)
         evaluator.start(self.answered_until, len(self.keys))
         self.others[feed.number] = evaluator
-
-    def _new_evaluator(self, feed: Subscription) -> Evaluator:
-        """An evaluator for a subscription that shares no chain."""
-        retention = feed.window.retention if feed.revise is None else WindowRetention.LOOKS_BACK
-        match retention:
-            case WindowRetention.ACCUMULATES:
-                return AccumulatingEvaluator(self.columns, feed, self.boundary)
-            case WindowRetention.LOOKS_BACK:
-                return KeptPanesEvaluator(self.columns, feed, self.boundary)
-            case (
-                WindowRetention.SLIDES
-                | WindowRetention.COUNTS_ROWS
-                | WindowRetention.FOLLOWS_SESSIONS
-                | WindowRetention.REFERENCE_ONLY
-            ):
-                raise unsupported_retention(feed.window)
 
     def _tier_evaluator(self, since: int) -> TierEvaluator:
         """The tiers for subscriptions whose items count after a position; new tiers begin with later panes."""

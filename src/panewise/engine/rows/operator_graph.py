@@ -40,7 +40,7 @@ from panewise.engine.rows.spans import RelationDelta
 from panewise.engine.state.snapshot import Tree
 from panewise.plan.row_plan import RowPlan, ShardKey
 from panewise.plan.rules.share_operators import OperatorPlace, SharedOperators, find_shared_operators, shared_operators
-from panewise.window import Window, WindowRetention, unsupported_retention
+from panewise.window import Window, WindowRetention
 
 
 @dataclass(eq=False)
@@ -198,7 +198,7 @@ class OperatorGraph:
             case WindowRetention.SLIDES | WindowRetention.ACCUMULATES | WindowRetention.LOOKS_BACK:
                 return TimedInput(node, self.boundary, self.host)
             case WindowRetention.REFERENCE_ONLY:
-                raise unsupported_retention(node.window)
+                raise node.window.unsupported_retention()
 
     def _add_operators(self, node: Node, variant: OperatorVariant) -> None:
         """Add an operator for a node and for all nodes below it."""

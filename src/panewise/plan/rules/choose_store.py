@@ -11,7 +11,7 @@ from panewise.algebra import Call, Query
 from panewise.core.errors import PlanProblem
 from panewise.core.schema import type_name
 from panewise.plan.frame_plan import FramePlan
-from panewise.plan.pane_plan import PanePlan, retention_refusal
+from panewise.plan.pane_plan import PanePlan
 from panewise.plan.refusal import Refusal
 from panewise.plan.row_plan import RowPlan
 from panewise.plan.rules.rule import Rule, RulesOff
@@ -67,7 +67,7 @@ def store_of(call: Call, plan: PanePlan | RowPlan | FramePlan | Refusal) -> Stor
         case WindowRetention.SLIDES:
             return _sliding_store(call, plan.rules_off)
         case WindowRetention.REFERENCE_ONLY:
-            raise ValueError(retention_refusal(plan.window))
+            raise plan.window.unsupported_retention()
 
 
 def _sliding_store(call: Call, rules_off: RulesOff) -> StoreChoice:
