@@ -24,6 +24,7 @@ from panewise.aggregate import Items, Max, StateWords, Sum, put
 from panewise.core.errors import BindProblem
 from panewise.engine import keys
 from panewise.engine.panes import grouping, open_panes
+from panewise.plan.rules.choose_store import pane_totals
 from panewise.plan.rules.group_windows import WindowGroup, WindowShape
 from panewise.stores.chain import MIN_POSITION, StairChain, StairLevel
 from panewise.stores.pane import Pane, merge_panes
@@ -462,7 +463,7 @@ class Shape:
         return [StairLevel(*each, 0) for each in zip(self.ranges, self.granules, strict=True)]
 
     def chain(self) -> StairChain:
-        return StairChain(COLUMNS, self.levels, GROUPS)
+        return StairChain(COLUMNS, pane_totals(COLUMNS, frozenset()), self.levels, GROUPS)
 
     @property
     def most_panes(self) -> int:

@@ -15,11 +15,14 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import TypeAlias
 
 from panewise.aggregate import StateArrays, StateWords, put, states_at
 from panewise.stores.pane import Pane, merge_panes
-from panewise.stores.totals import PaneTotal, total_of
+from panewise.stores.totals import PaneTotal
 
+#: The total of each aggregate, None where panes are combined again for each answer; `choose_store` of the plan decides.
+TotalKinds: TypeAlias = Sequence[type[PaneTotal] | None]
 #: No position is as old as this one.
 MIN_POSITION = -(2**62)
 
@@ -61,8 +64,10 @@ class Stair:
     `near` is the range of the next narrower window.
     """
 
-    def __init__(self, columns: Sequence[StateArrays], level: StairLevel, near: int, size: int) -> None:
-        self.columns, self.level, self.near, self.size = columns, level, near, size
+    def __init__(
+        self, columns: Sequence[StateArrays], kinds: TotalKinds, level: StairLevel, near: int, size: int
+    ) -> None:
+        self.columns, self.kinds, self.level, self.near, self.size = columns, kinds, level, near, size
         self.load(())
 
     def load(self, panes: Iterable[Pane]) -> None:
@@ -74,7 +79,8 @@ class Stair:
         #: its pane is the total; and some positional aggregates look at each pane.
         single = self.level.is_one_granule(self.near)
         self.totals: list[PaneTotal | None] = [
-            None if single or getattr(column, "apart", False) else total_of(column) for column in self.columns
+            None if single or kind is None else kind(column)
+            for column, kind in zip(self.columns, self.kinds, strict=True)
         ]
         #: The states over the whole stair while it stays the same: coarse ones change less often than they are asked.
         self._known: dict[int, StateWords] = {}
@@ -199,8 +205,10 @@ class Stair:
 class StairChain:
     """A stair for each of the given levels, from the narrowest to the widest."""
 
-    def __init__(self, columns: Sequence[StateArrays], levels: Sequence[StairLevel], size: int = 0) -> None:
-        self.columns, self.size = columns, size
+    def __init__(
+        self, columns: Sequence[StateArrays], kinds: TotalKinds, levels: Sequence[StairLevel], size: int = 0
+    ) -> None:
+        self.columns, self.kinds, self.size = columns, kinds, size
         #: The newest position that all stairs have been moved to.
         self.now = MIN_POSITION
         #: The newest position that has left the chain: nothing up to it is known any more.
@@ -211,7 +219,7 @@ class StairChain:
 
     def _build(self, levels: Sequence[StairLevel]) -> None:
         nears = [0, *(level.range for level in levels[:-1])]
-        self.stairs = [Stair(self.columns, *edges, self.size) for edges in zip(levels, nears, strict=True)]
+        self.stairs = [Stair(self.columns, self.kinds, *edges, self.size) for edges in zip(levels, nears, strict=True)]
 
     @property
     def levels(self) -> list[StairLevel]:

@@ -110,8 +110,3 @@ class TwoStackTotal(PaneTotal):
             put(self._back, where, self.columns.combine(words, without))
         self._young.clear()
         self._total = self.columns.identity(len(self._total[0]))
-
-
-def total_of(columns: StateArrays) -> PaneTotal:
-    """The cheapest total that loses nothing."""
-    return SubtractingTotal(columns) if columns.exact else TwoStackTotal(columns)

@@ -12,6 +12,7 @@ from panewise.core.time import Ticks, floor_to_grid
 from panewise.engine.lookups.pane_source import GroupAnswers, KeyValues, PaneLookupSource, bounds_of, scope_of
 from panewise.engine.panes.tiers import TierChain
 from panewise.plan import PanePlan
+from panewise.plan.rules.choose_store import pane_totals
 from panewise.window import Sliding
 
 
@@ -41,7 +42,8 @@ class TierLookupSource(PaneLookupSource):
         panes = self.archive.panes_within(
             max(int(lows[0]), self.since), int(highs[0]), self.pending_panes, views.domain
         )
-        chain = TierChain(self.groups.columns, views, plan.grains, len(self.groups.keys))
+        kinds = pane_totals(self.groups.columns, plan.rules_off)
+        chain = TierChain(self.groups.columns, kinds, views, plan.grains, len(self.groups.keys))
         chain.advance(at - views.lag, [])
         chain.load(panes)
         return next(states for _, states in chain.answers([level]))

@@ -13,7 +13,7 @@ from panewise.engine.panes.sliding import ChainEvaluator
 from panewise.engine.state.snapshot import Tree
 from panewise.plan import PanePlan, shape_of, sliding_window, window_managers
 from panewise.plan.rules.group_windows import GroupingPolicy, WindowManager, WindowShape
-from panewise.stores.chain import MIN_POSITION, StairChain, StairLevel
+from panewise.stores.chain import MIN_POSITION, StairChain, StairLevel, TotalKinds
 from panewise.stores.pane import Pane
 from panewise.window import Sliding
 
@@ -39,8 +39,10 @@ class FamilyProgress:
 class Chains:
     """Window managers by lag, and a chain for each of their window groups."""
 
-    def __init__(self, columns: Sequence[StateArrays], boundary: Boundary, policy: GroupingPolicy) -> None:
-        self.columns, self.boundary, self.policy = columns, boundary, policy
+    def __init__(
+        self, columns: Sequence[StateArrays], kinds: TotalKinds, boundary: Boundary, policy: GroupingPolicy
+    ) -> None:
+        self.columns, self.kinds, self.boundary, self.policy = columns, kinds, boundary, policy
         self.managers: dict[int, WindowManager] = {}
         self.chains: dict[tuple[int, int], ChainEvaluator] = {}
         #: Chains that answer windows until the chain of their window group has seen enough panes.
@@ -120,7 +122,7 @@ class Chains:
                 self.chains[key].reshape(levels)
 
     def _new_chain(self, lag: int, levels: Sequence[StairLevel], here: FamilyProgress) -> ChainEvaluator:
-        chain = StairChain(self.columns, levels)
+        chain = StairChain(self.columns, self.kinds, levels)
         chain.lost = here.closed
         evaluator = ChainEvaluator(chain, self.boundary, lag, here.closed)
         evaluator.start(here.passed, here.keys)
@@ -157,7 +159,9 @@ class Chains:
     def _restore_chain(
         self, lag: int, saved: Tree, feeds: Mapping[int, Subscription], here: FamilyProgress
     ) -> ChainEvaluator:
-        chain = ChainEvaluator(StairChain(self.columns, here.levels(lag, *saved["shape"])), self.boundary, lag)
+        chain = ChainEvaluator(
+            StairChain(self.columns, self.kinds, here.levels(lag, *saved["shape"])), self.boundary, lag
+        )
         chain.start(MIN_POSITION, here.keys)
         for number, since, until in saved["serving"]:
             chain.serve(feeds[number], since, until)

@@ -15,7 +15,7 @@ from panewise.engine.panes.evaluators import Chunk, Subscription
 from panewise.engine.panes.sliding import ChainEvaluator
 from panewise.engine.state.snapshot import Tree
 from panewise.plan.cuts import Cuts, coarsest_cuts
-from panewise.stores.chain import Stair, StairChain, StairLevel
+from panewise.stores.chain import Stair, StairChain, StairLevel, TotalKinds
 from panewise.stores.pane import Pane
 from panewise.window import Edges
 
@@ -53,11 +53,13 @@ class StoredTierStates:
 class TierChain(StairChain):
     """The chain of one window, each stair of which is a tier. Other windows have other edges, so it is not shared."""
 
-    def __init__(self, columns: Sequence[StateArrays], views: Views, grains: Iterable[int], size: int = 0) -> None:
+    def __init__(
+        self, columns: Sequence[StateArrays], kinds: TotalKinds, views: Views, grains: Iterable[int], size: int = 0
+    ) -> None:
         self.views, grains = views, list(grains)
         cuts = [_tier_cuts(views, number, grains) for number in range(len(views.levels))]
         levels = [TierLevel(w.range, w.step, views.origin, cut) for w, cut in zip(views.levels, cuts, strict=True)]
-        super().__init__(columns, levels, size)
+        super().__init__(columns, kinds, levels, size)
         self.combined = [n for n, column in enumerate(columns) if not isinstance(column, PositionalStates)]
 
     def _answer(self, place: int, sofar: Mapping[int, StateWords]) -> list[StateWords]:

@@ -24,6 +24,7 @@ from panewise.engine.panes.tiers import TierChain, TierEvaluator
 from panewise.engine.state.snapshot import Tree, pane_tree, panes_from
 from panewise.plan import PanePlan, sliding_window
 from panewise.plan.cuts import Cuts, coarsest_cuts
+from panewise.plan.rules.choose_store import pane_totals
 from panewise.plan.rules.group_windows import GroupingPolicy, WindowManager
 from panewise.stores.chain import MIN_POSITION
 from panewise.stores.pane import Pane
@@ -48,7 +49,8 @@ class TimeFamily(Family):
 
     def __init__(self, plan: PanePlan, boundary: Boundary, host: Host, policy: GroupingPolicy) -> None:
         super().__init__(plan, boundary, host)
-        self.chains = Chains(self.columns, boundary, policy)
+        self.total_kinds = pane_totals(self.columns, plan.rules_off)
+        self.chains = Chains(self.columns, self.total_kinds, boundary, policy)
         self.others: dict[int, Evaluator] = {}
         #: For positional aggregates: their tiers, by the position from which items count.
         self.tiers: dict[int, TierEvaluator] = {}
@@ -143,7 +145,7 @@ class TimeFamily(Family):
         """The tiers for subscriptions whose items count after a position; new tiers begin with later panes."""
         if since not in self.tiers:
             views = replace(self.plan.views, shift=self.boundary.shift)
-            chain = TierChain(self.columns, views, self.plan.grains)
+            chain = TierChain(self.columns, self.total_kinds, views, self.plan.grains)
             holder = TierEvaluator(chain, self.boundary, max(self.closed, since))
             holder.start(self.answered_until, len(self.keys))
             self.tiers[since] = holder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,7 +77,7 @@ def _sliding_store(call: Call, rules_off: RulesOff) -> StoreChoice:
     if columns.apart:
         reason = f"what {name} is made of changes with age: every pane is weighed at every instant"
         return StoreChoice("recompute", reason)
-    if total_kind(columns, rules_off) is SubtractingTotal:
+    if pane_totals([columns], rules_off) == [SubtractingTotal]:
         cost = "O(1) a pane" if call.aggregate.laws.bounded else "value by value"
         return StoreChoice("R-INT", f"{name} is {call.aggregate.laws}: what leaves is subtracted, {cost}")
     if columns.exact:
@@ -86,9 +86,10 @@ def _sliding_store(call: Call, rules_off: RulesOff) -> StoreChoice:
     return StoreChoice("two-stacks", f"{name} {why}: O(1) a pane, amortised")
 
 
-def total_kind(columns: StateArrays, rules_off: RulesOff) -> type[PaneTotal]:
-    """The total of the panes of a stair: what leaves is subtracted where that loses nothing."""
-    return SubtractingTotal if columns.exact and RULE not in rules_off else TwoStackTotal
+def pane_totals(columns: Sequence[StateArrays], rules_off: RulesOff) -> list[type[PaneTotal] | None]:
+    """The totals of a stair: what leaves is subtracted where that loses nothing; None where each pane is looked at."""
+    exact = SubtractingTotal if RULE not in rules_off else TwoStackTotal
+    return [None if column.apart else exact if column.exact else TwoStackTotal for column in columns]
 
 
 def row_store(call: Call, plan: PanePlan, windows: list[Rows]) -> StoreChoice:
