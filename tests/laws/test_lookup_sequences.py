@@ -83,9 +83,7 @@ STEPS = st.lists(
 def forced(index: type[PaneIndex]) -> Any:
     """A planner that takes one index wherever the laws of states allow it."""
 
-    def chosen(
-        column: StateArrays, usage: LookupUsage, panes: int, cells: int, current: IndexChoice | None = None
-    ) -> IndexChoice:
+    def chosen(column: StateArrays, usage: LookupUsage, *_: object) -> IndexChoice:
         numbers = not any(word.dtype.hasobject for word in column.identity(0)) and BaseArrays.accepts(column)
         allowed = {QuantileIndex: QuantileIndex.accepts(column), RunningIndex: numbers and column.exact}
         return IndexChoice(
