@@ -74,9 +74,7 @@ def answers(archive: Archive, questions: list[Question], groups: tuple[int, ...]
 def played(steps: list[Cell | list[Question]], keep: int | None, kind: type[PaneIndex]) -> list[Any]:
     """What an archive answers whose indexes are all of one kind, where laws allow it."""
 
-    def forced(
-        column: Any, usage: LookupUsage, panes: int, cells: int, current: IndexChoice | None = None
-    ) -> IndexChoice:
+    def forced(column: Any, *_: object) -> IndexChoice:
         if isinstance(column, ObjectStates):
             return IndexChoice(
                 kind if kind.__name__ in ("RecomputeIndex", "BaseIntervalIndex") else QuantileIndex, "it is tested"

@@ -110,7 +110,7 @@ def _family_table(output: QueryOutput, reported: ReportedRows) -> pa.Table:
 
 def _subscribed_rows(output: QueryOutput, reported: ReportedRows) -> tuple[Int64Array, Int64Array]:
     """The places of the rows of one query, and the level of each of them."""
-    numbers, levels = zip(*output.member.feeds, strict=True)
+    numbers, levels = zip(*output.member.subscriptions, strict=True)
     pieces = [np.arange(*np.searchsorted(reported.subscriptions, (number, number + 1))) for number in numbers]
     return np.concatenate(pieces), np.repeat([level or 0 for level in levels], [len(piece) for piece in pieces])
 

@@ -55,13 +55,13 @@ class Reporter:
         """Add a query; returns its report format."""
         key = _format_key(member.plan)
         report_format = self.formats.setdefault(key, ReportFormat(self.family, member.plan))
-        report_format.subscriptions.update(number for number, _ in member.feeds)
+        report_format.subscriptions.update(number for number, _ in member.subscriptions)
         self.format_of[member.name] = report_format
         return report_format
 
     def leave(self, member: Member) -> None:
         report_format = self.format_of.pop(member.name)
-        report_format.subscriptions.subtract(number for number, _ in member.feeds)
+        report_format.subscriptions.subtract(number for number, _ in member.subscriptions)
         for number in [number for number, count in report_format.subscriptions.items() if not count]:
             report_format.forget(number)
         if not report_format.subscriptions:
@@ -95,7 +95,7 @@ class Reporter:
         """The queries whose own rows fail, of those that are reported together."""
 
         def attempt(name: str) -> object:
-            own = [number for number, _ in self.family.members[name].feeds]
+            own = [number for number, _ in self.family.members[name].subscriptions]
             return report_format.select(rows.take(np.flatnonzero(np.isin(rows.subscriptions, own))))
 
         found = find_failures([name for name, its in self.format_of.items() if its is report_format], attempt)
@@ -120,8 +120,12 @@ class Reporter:
 
 def _chunks_of(chunks: list[Chunk], member: Member) -> list[Chunk]:
     """The chunks of one query."""
-    own = {number for number, _ in member.feeds}
-    return [replace(chunk, feeds=mine) for chunk in chunks if (mine := tuple(n for n in chunk.feeds if n in own))]
+    own = {number for number, _ in member.subscriptions}
+    return [
+        replace(chunk, subscriptions=mine)
+        for chunk in chunks
+        if (mine := tuple(n for n in chunk.subscriptions if n in own))
+    ]
 
 
 def _format_key(plan: PanePlan) -> object:

@@ -75,7 +75,7 @@ class EngineLookups(PoolLookups):
         if isinstance(family, CountedFamily):
             return [RowLookupSource(family, boundary, self.pool.streams[stream].instants)]
         since = (
-            max(family.subscriptions[n].since for n, _ in family.members[name].feeds)
+            max(family.subscriptions[n].since for n, _ in family.members[name].subscriptions)
             if name is not None
             else MIN_POSITION
         )

@@ -58,33 +58,33 @@ class Chains:
         for lag in self.managers:
             self._match_chains(lag, here)
 
-    def serve(self, feed: Subscription, window: Sliding) -> None:
+    def serve(self, subscription: Subscription, window: Sliding) -> None:
         """Answer a window from the first instant on."""
-        self._chain_of(window).serve(feed)
+        self._chain_of(window).serve(subscription)
 
-    def embed(self, feed: Subscription, window: Sliding, here: FamilyProgress) -> None:
+    def embed(self, subscription: Subscription, window: Sliding, here: FamilyProgress) -> None:
         """Add a window to a running chain; if panes are not cut for it yet, a stand-in starts half-filled."""
         self.managers.setdefault(window.lag, WindowManager(self.policy)).embed(shape_of(window))
         self._match_chains(window.lag, here)
         chain = self._chain_of(window)
         since = chain.exact_since(shape_of(window), here.coming)
-        if feed.since > MIN_POSITION:
-            since = max(since, feed.since + window.lag + window.range)
-        chain.serve(feed, since=since)
+        if subscription.since > MIN_POSITION:
+            since = max(since, subscription.since + window.lag + window.range)
+        chain.serve(subscription, since=since)
         if since > here.passed:
             shape = shape_of(window)
             standin = self._new_chain(window.lag, here.levels(window.lag, [shape.range], [shape.granule]), here)
             straddled = [pane.end for pane in here.coming if standin.has_edge_inside(shape, pane)]
-            standin.begins = max([here.closed, feed.since, *straddled])
-            standin.serve(feed, until=since)
+            standin.begins = max([here.closed, subscription.since, *straddled])
+            standin.serve(subscription, until=since)
             self.standins.append(standin)
 
-    def leave(self, feed: Subscription, here: FamilyProgress) -> None:
+    def leave(self, subscription: Subscription, here: FamilyProgress) -> None:
         """Remove a window."""
         for chain in self.evaluators:
-            chain.leave(feed.number)
+            chain.leave(subscription.number)
         self.standins = [standin for standin in self.standins if standin.serving]
-        if window := sliding_window(feed.window, feed.revise):
+        if window := sliding_window(subscription.window, subscription.revise):
             self.managers[window.lag].revoke(shape_of(window))
             self._match_chains(window.lag, here)
 
@@ -148,22 +148,24 @@ class Chains:
             "standins": [[standin.lag, standin.state()] for standin in self.standins],
         }
 
-    def restore(self, state: Tree, feeds: Mapping[int, Subscription], here: FamilyProgress) -> None:
+    def restore(self, state: Tree, subscriptions: Mapping[int, Subscription], here: FamilyProgress) -> None:
         for saved in state["managers"]:
             groups = {number: [WindowShape(*frame) for frame in frames] for number, frames in saved["groups"]}
             asked = Counter({WindowShape(length, slide): count for length, slide, count in saved["asked"]})
             self.managers[saved["lag"]] = WindowManager.restore(self.policy, groups, asked)
-        self.chains = {(lag, n): self._restore_chain(lag, saved, feeds, here) for lag, n, saved in state["chains"]}
-        self.standins = [self._restore_chain(lag, saved, feeds, here) for lag, saved in state["standins"]]
+        self.chains = {
+            (lag, n): self._restore_chain(lag, saved, subscriptions, here) for lag, n, saved in state["chains"]
+        }
+        self.standins = [self._restore_chain(lag, saved, subscriptions, here) for lag, saved in state["standins"]]
 
     def _restore_chain(
-        self, lag: int, saved: Tree, feeds: Mapping[int, Subscription], here: FamilyProgress
+        self, lag: int, saved: Tree, subscriptions: Mapping[int, Subscription], here: FamilyProgress
     ) -> ChainEvaluator:
         chain = ChainEvaluator(
             StairChain(self.columns, self.kinds, here.levels(lag, *saved["shape"])), self.boundary, lag
         )
         chain.start(MIN_POSITION, here.keys)
         for number, since, until in saved["serving"]:
-            chain.serve(feeds[number], since, until)
+            chain.serve(subscriptions[number], since, until)
         chain.restore(saved)
         return chain

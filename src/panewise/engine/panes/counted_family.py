@@ -71,14 +71,14 @@ class CountedFamily(Family):
 
     @property
     def _windows(self) -> dict[int, Rows]:
-        return {number: Rows.of(feed.window) for number, feed in self.subscriptions.items()}
+        return {number: Rows.of(subscription.window) for number, subscription in self.subscriptions.items()}
 
-    def _on_subscribe(self, feed: Subscription) -> None:
-        self.current[feed.number] = {}
+    def _on_subscribe(self, subscription: Subscription) -> None:
+        self.current[subscription.number] = {}
         self._rebuild_all()
 
-    def _on_unsubscribe(self, feed: Subscription) -> None:
-        del self.current[feed.number]
+    def _on_unsubscribe(self, subscription: Subscription) -> None:
+        del self.current[subscription.number]
         self._rebuild_all()
 
     def _rebuild_all(self) -> None:
@@ -302,7 +302,7 @@ class CountedFamily(Family):
             states.append(state)
         return len(rows), min(number for _, number, _ in rows), states
 
-    def _report_answers(self, at: int, feed: int, answers: dict[int, tuple[int, int, list[Any]]]) -> None:
+    def _report_answers(self, at: int, subscription: int, answers: dict[int, tuple[int, int, list[Any]]]) -> None:
         if not answers:
             return
         codes = np.array(sorted(answers), np.int64)
@@ -311,7 +311,7 @@ class CountedFamily(Family):
         states += [(_objects([s[n] if s else None for _, _, s in found]),) for n in range(len(self.stored_calls))]
         if self.expiry_column:
             states.append((_objects([oldest if count else None for count, oldest, _ in found]),))
-        self.pending_chunks.append(Chunk(at, (feed,), codes, states))
+        self.pending_chunks.append(Chunk(at, (subscription,), codes, states))
 
 
 def _lift_states(call: Call, table: pa.Table) -> list[Any]:

@@ -52,7 +52,7 @@ class Chunk:
     """
 
     at: int
-    feeds: tuple[int, ...]
+    subscriptions: tuple[int, ...]
     codes: Int64Array
     states: Sequence[StateWords]
     revised: bool = False

@@ -42,7 +42,7 @@ class Member:
 
     name: str
     plan: PanePlan
-    feeds: tuple[tuple[int, int | None], ...]
+    subscriptions: tuple[tuple[int, int | None], ...]
 
 
 class Family(GroupEncoder, ABC):
@@ -70,40 +70,40 @@ class Family(GroupEncoder, ABC):
 
     def join(self, name: str, plan: PanePlan, since: int = MIN_POSITION) -> None:
         """Add a query; it shares the windows that are there already. Items up to `since` do not count for it."""
-        feeds = tuple((self._subscribe(window, plan, since), level) for level, window in plan.levels)
-        self.members[name] = Member(name, plan, feeds)
+        subscriptions = tuple((self._subscribe(window, plan, since), level) for level, window in plan.levels)
+        self.members[name] = Member(name, plan, subscriptions)
 
     def leave(self, name: str) -> None:
         """Remove a query, and the windows that no other query uses."""
-        for number, _ in self.members.pop(name).feeds:
+        for number, _ in self.members.pop(name).subscriptions:
             self._subscriber_counts[number] -= 1
             if not self._subscriber_counts[number]:
-                feed = self.subscriptions.pop(number)
-                del self._subscriber_counts[number], self._numbers[_subscription_key(feed)]
-                self._on_unsubscribe(feed)
+                subscription = self.subscriptions.pop(number)
+                del self._subscriber_counts[number], self._numbers[_subscription_key(subscription)]
+                self._on_unsubscribe(subscription)
 
     def _subscribe(self, window: Window, plan: PanePlan, since: int) -> int:
         wanted = (window, plan.reports_changes, plan.empty, plan.query.revise, since)
         if wanted in self._numbers:
             self._subscriber_counts[self._numbers[wanted]] += 1
             return self._numbers[wanted]
-        feed = Subscription(self._next_subscription, *wanted)
+        subscription = Subscription(self._next_subscription, *wanted)
         self._next_subscription += 1
-        self._add_subscription(feed)
-        self._on_subscribe(feed)
-        return feed.number
+        self._add_subscription(subscription)
+        self._on_subscribe(subscription)
+        return subscription.number
 
-    def _add_subscription(self, feed: Subscription) -> None:
-        self.subscriptions[feed.number] = feed
-        self._numbers[_subscription_key(feed)] = feed.number
-        self._subscriber_counts[feed.number] = 1
+    def _add_subscription(self, subscription: Subscription) -> None:
+        self.subscriptions[subscription.number] = subscription
+        self._numbers[_subscription_key(subscription)] = subscription.number
+        self._subscriber_counts[subscription.number] = 1
 
     @abstractmethod
-    def _on_subscribe(self, feed: Subscription) -> None:
+    def _on_subscribe(self, subscription: Subscription) -> None:
         """Called when a query needs a window that no query had before."""
 
     @abstractmethod
-    def _on_unsubscribe(self, feed: Subscription) -> None:
+    def _on_unsubscribe(self, subscription: Subscription) -> None:
         """Called when no query needs a window any more."""
 
     # ---- rows and time -----------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ class Family(GroupEncoder, ABC):
         """The queries of each subscription."""
         found: dict[int, list[str]] = {number: [] for number in self.subscriptions}
         for member in self.members.values():
-            for number, _ in member.feeds:
+            for number, _ in member.subscriptions:
                 found[number].append(member.name)
         return found
 
@@ -154,11 +154,15 @@ class Family(GroupEncoder, ABC):
 
     def state(self) -> Tree:
         """The state that is needed after a restart, keys first: all the rest uses their codes."""
-        members = [[member.name, [number for number, _ in member.feeds]] for member in self.members.values()]
+        members = [[member.name, [number for number, _ in member.subscriptions]] for member in self.members.values()]
         return {
             "members": members,
             "next_feed": self._next_subscription,
-            "since": [[feed.number, feed.since] for feed in self.subscriptions.values() if feed.since > MIN_POSITION],
+            "since": [
+                [subscription.number, subscription.since]
+                for subscription in self.subscriptions.values()
+                if subscription.since > MIN_POSITION
+            ],
             "passed": self.answered_until,
             "keys": self.keys.state(),
         }
@@ -170,17 +174,17 @@ class Family(GroupEncoder, ABC):
 
     def rejoin(self, name: str, plan: PanePlan, numbers: Sequence[int], since: Mapping[int, int]) -> None:
         """Add a query again after a restart, with the subscriptions that it had."""
-        feeds = []
+        subscriptions = []
         for number, (level, window) in zip(numbers, plan.levels, strict=True):
             if number in self.subscriptions:
                 self._subscriber_counts[number] += 1
             else:
-                feed = Subscription(
+                subscription = Subscription(
                     number, window, plan.reports_changes, plan.empty, plan.query.revise, since.get(number, MIN_POSITION)
                 )
-                self._add_subscription(feed)
-            feeds.append((number, level))
-        self.members[name] = Member(name, plan, tuple(feeds))
+                self._add_subscription(subscription)
+            subscriptions.append((number, level))
+        self.members[name] = Member(name, plan, tuple(subscriptions))
 
     @property
     @abstractmethod
@@ -199,9 +203,9 @@ class Family(GroupEncoder, ABC):
         return table, arrivals if kept is None else arrivals.take(kept)
 
 
-def _subscription_key(feed: Subscription) -> tuple[object, ...]:
+def _subscription_key(subscription: Subscription) -> tuple[object, ...]:
     """The value that is equal for queries that share a subscription."""
-    return feed.window, feed.changes, feed.empty, feed.revise, feed.since
+    return subscription.window, subscription.changes, subscription.empty, subscription.revise, subscription.since
 
 
 def filter_items(items: Sequence[Items], keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[Items]:

@@ -23,18 +23,22 @@ from panewise.window import Contents, LogicalWindow
 class KeptPanesEvaluator(Evaluator):
     """One subscription. Space O(panes), which is bounded only if the window has a greatest length."""
 
-    def __init__(self, columns: Sequence[StateArrays], feed: Subscription, boundary: Boundary) -> None:
-        super().__init__(columns, boundary, feed.window.lag)
-        assert feed.window.grid is not None
-        self.window, self.grid, self.subscription = LogicalWindow.of(feed.window), feed.window.grid, feed
+    def __init__(self, columns: Sequence[StateArrays], subscription: Subscription, boundary: Boundary) -> None:
+        super().__init__(columns, boundary, subscription.window.lag)
+        assert subscription.window.grid is not None
+        self.window, self.grid, self.subscription = (
+            LogicalWindow.of(subscription.window),
+            subscription.window.grid,
+            subscription,
+        )
         #: How far back the window reaches at instants that may still be revised.
-        self.lookback = self.window.max_lifetime + (feed.revise or 0)
+        self.lookback = self.window.max_lifetime + (subscription.revise or 0)
         self.held: list[Pane] = []
         #: Groups in the last answer; an extent that changes may lose any of them.
         self.shown = np.zeros(0, np.int64)
         #: The last instant; valid until another pane comes.
         self._known: tuple[tuple[int, int], int] | None = None
-        self.join(feed)
+        self.join(subscription)
 
     def next_instant(self) -> int | None:
         if self.held:

@@ -18,13 +18,13 @@ from panewise.window import LogicalWindow
 class AccumulatingEvaluator(Evaluator):
     """One subscription with one total. Space O(groups), whatever the length of the stream."""
 
-    def __init__(self, columns: Sequence[StateArrays], feed: Subscription, boundary: Boundary) -> None:
+    def __init__(self, columns: Sequence[StateArrays], subscription: Subscription, boundary: Boundary) -> None:
         super().__init__(columns, boundary)
-        self.window, self.subscription = LogicalWindow.of(feed.window), feed
+        self.window, self.subscription = LogicalWindow.of(subscription.window), subscription
         self.totals: list[PaneTotal] | None = None
         #: The last position before the current period.
         self.floor = MIN_POSITION
-        self.join(feed)
+        self.join(subscription)
 
     def next_instant(self) -> int | None:
         if self.window.grid is None:

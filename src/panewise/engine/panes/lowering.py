@@ -118,12 +118,12 @@ def _lower_slice(family: Family, chunk: Chunk, low: int, high: int) -> None:
 
 def _turns(chunks: Sequence[Chunk]) -> tuple[Int64Array, Int64Array, Int64Array]:
     """The subscription, the instant and the chunk of every turn, ordered by these."""
-    pairs = [(number, place) for place, chunk in enumerate(chunks) for number in chunk.feeds]
+    pairs = [(number, place) for place, chunk in enumerate(chunks) for number in chunk.subscriptions]
     subscriptions, origin = np.array(pairs, np.int64).T
     parts = [(subscriptions, np.array([chunk.at for chunk in chunks], np.int64)[origin], origin)]
     for place, chunk in enumerate(chunks):
         if times := len(chunk.again):
-            parts += [(np.full(times, number), chunk.again, np.full(times, place)) for number in chunk.feeds]
+            parts += [(np.full(times, number), chunk.again, np.full(times, place)) for number in chunk.subscriptions]
     subscriptions, at, origin = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((origin, at, subscriptions))
     return subscriptions[order], at[order], origin[order]

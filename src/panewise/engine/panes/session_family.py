@@ -43,7 +43,7 @@ class OpenSessions:
     A session that has ended but not been reported yet may overlap one that late items have opened beside it.
     """
 
-    feed: Subscription
+    subscription: Subscription
     gap: int
     open: dict[int, list[OpenSession]] = field(default_factory=dict)
     #: For changes: groups that a session added at an instant, and that are removed at the next instant.
@@ -100,11 +100,11 @@ class SessionFamily(Family):
             for some in sessions.open.values():
                 yield from (session.pane for session in some)
 
-    def _on_subscribe(self, feed: Subscription) -> None:
-        self.sessions[feed.number] = OpenSessions(feed, Session.of(feed.window).gap)
+    def _on_subscribe(self, subscription: Subscription) -> None:
+        self.sessions[subscription.number] = OpenSessions(subscription, Session.of(subscription.window).gap)
 
-    def _on_unsubscribe(self, feed: Subscription) -> None:
-        del self.sessions[feed.number]
+    def _on_unsubscribe(self, subscription: Subscription) -> None:
+        del self.sessions[subscription.number]
 
     def take(self, entering: EnteringRows, ledger: Ledger) -> None:
         rows, table, kept = entering.rows, entering.grouped, entering.kept
@@ -188,9 +188,9 @@ class SessionFamily(Family):
         super().restore(state)
         self.partitions.restore(state["partitions"])
         for saved in state["sessions"]:
-            feed = self.subscriptions[saved["feed"]]
-            self._on_subscribe(feed)
-            sessions = self.sessions[feed.number]
+            subscription = self.subscriptions[saved["feed"]]
+            self._on_subscribe(subscription)
+            sessions = self.sessions[subscription.number]
             panes = panes_from(self.columns, saved["panes"])
             for (partition, first, last), pane in zip(saved["open"], panes, strict=True):
                 sessions.open.setdefault(partition, []).append(OpenSession(first, last, pane))
@@ -206,14 +206,16 @@ class SessionFamily(Family):
 
     def _close_sessions(self, mark: int | None, limit: int | None) -> None:
         for sessions in self.sessions.values():
-            feed = sessions.feed
+            subscription = sessions.subscription
             ended: dict[int, list[Pane]] = {}
             for end, session in sessions.close(mark):
                 ended.setdefault(end, []).append(session.pane)
-                if not feed.changes and len(session.pane.codes) and (limit is None or end <= limit):
+                if not subscription.changes and len(session.pane.codes) and (limit is None or end <= limit):
                     pane = session.pane
-                    self.pending_chunks.append(Chunk(end, (feed.number,), pane.codes, pane.states, start=session.first))
-            if feed.changes:
+                    self.pending_chunks.append(
+                        Chunk(end, (subscription.number,), pane.codes, pane.states, start=session.first)
+                    )
+            if subscription.changes:
                 self._report_changes(sessions, ended, limit)
 
     def _report_changes(self, sessions: OpenSessions, ended: dict[int, list[Pane]], limit: int | None) -> None:
@@ -229,7 +231,7 @@ class SessionFamily(Family):
             absent = np.setdiff1d(gone, here.codes)
             empty = Pane(at, at, absent, tuple(column.identity(len(absent)) for column in self.columns))
             pane = merge_panes(self.columns, (here, empty))
-            self.pending_chunks.append(Chunk(at, (sessions.feed.number,), pane.codes, pane.states))
+            self.pending_chunks.append(Chunk(at, (sessions.subscription.number,), pane.codes, pane.states))
 
 
 @dataclass(frozen=True, eq=False)

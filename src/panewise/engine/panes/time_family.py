@@ -81,7 +81,9 @@ class TimeFamily(Family):
     def nbytes(self) -> int:
         open_and_late = self.pending_panes
         kept = self.archive.nbytes if self.archive else 0
-        return kept + sum(pane.nbytes for pane in open_and_late) + sum(holder.nbytes for holder in self.evaluators)
+        return (
+            kept + sum(pane.nbytes for pane in open_and_late) + sum(evaluator.nbytes for evaluator in self.evaluators)
+        )
 
     @property
     def pending_panes(self) -> list[Pane]:
@@ -94,70 +96,72 @@ class TimeFamily(Family):
 
     # ---- windows come and go -----------------------------------------------------------------------------------
 
-    def _on_subscribe(self, feed: Subscription) -> None:
+    def _on_subscribe(self, subscription: Subscription) -> None:
         self._widest = None
         if self.begun:
-            if not self.open.eras[-1][1].cover(feed.window.edges):
+            if not self.open.eras[-1][1].cover(subscription.window.edges):
                 self.open.recut(self._cuts())
-            if window := self._chain_window(feed):
-                self.chains.embed(feed, window, self._progress())
+            if window := self._chain_window(subscription):
+                self.chains.embed(subscription, window, self._progress())
             else:
-                self._add_evaluator(feed)
+                self._add_evaluator(subscription)
 
-    def _on_unsubscribe(self, feed: Subscription) -> None:
+    def _on_unsubscribe(self, subscription: Subscription) -> None:
         if not self.begun:
             return
-        self.others.pop(feed.number, None)
-        self.reach.pop(feed.number, None)
-        for holder in self.tiers.values():
-            holder.leave(feed.number)
-        self.tiers = {since: holder for since, holder in self.tiers.items() if holder.subscriptions}
-        if self._chain_window(feed):
-            self.chains.leave(feed, self._progress())
+        self.others.pop(subscription.number, None)
+        self.reach.pop(subscription.number, None)
+        for evaluator in self.tiers.values():
+            evaluator.leave(subscription.number)
+        self.tiers = {since: evaluator for since, evaluator in self.tiers.items() if evaluator.subscriptions}
+        if self._chain_window(subscription):
+            self.chains.leave(subscription, self._progress())
 
     def begin(self) -> None:
         """Put all windows into window groups, before the first rows are taken in."""
         self.begun = True
         self.open = OpenPanes(self.columns, self._cuts())
         self.chains.begin((member.plan for member in self.members.values()), self._progress())
-        for feed in self.subscriptions.values():
-            if window := self._chain_window(feed):
-                self.chains.serve(feed, window)
+        for subscription in self.subscriptions.values():
+            if window := self._chain_window(subscription):
+                self.chains.serve(subscription, window)
             else:
-                self._add_evaluator(feed)
+                self._add_evaluator(subscription)
 
-    def _chain_window(self, feed: Subscription) -> Sliding | None:
+    def _chain_window(self, subscription: Subscription) -> Sliding | None:
         """The window of a subscription, if it can share a chain with others."""
-        return None if self.plan.positional else sliding_window(feed.window, feed.revise)
+        return None if self.plan.positional else sliding_window(subscription.window, subscription.revise)
 
-    def _add_evaluator(self, feed: Subscription) -> None:
+    def _add_evaluator(self, subscription: Subscription) -> None:
         if self.plan.positional:
-            self._tier_evaluator(feed.since).serve(feed)
+            self._tier_evaluator(subscription.since).serve(subscription)
             return
-        retention = feed.window.retention if feed.revise is None else WindowRetention.LOOKS_BACK
+        retention = subscription.window.retention if subscription.revise is None else WindowRetention.LOOKS_BACK
         if retention not in EVALUATORS:
-            raise feed.window.unsupported_retention()
-        evaluator = EVALUATORS[retention](self.columns, feed, self.boundary)
+            raise subscription.window.unsupported_retention()
+        evaluator = EVALUATORS[retention](self.columns, subscription, self.boundary)
         evaluator.start(self.answered_until, len(self.keys))
-        self.others[feed.number] = evaluator
+        self.others[subscription.number] = evaluator
 
     def _tier_evaluator(self, since: int) -> TierEvaluator:
         """The tiers for subscriptions whose items count after a position; new tiers begin with later panes."""
         if since not in self.tiers:
             views = replace(self.plan.views, shift=self.boundary.shift)
             chain = TierChain(self.columns, self.total_kinds, views, self.plan.grains)
-            holder = TierEvaluator(chain, self.boundary, max(self.closed, since))
-            holder.start(self.answered_until, len(self.keys))
-            self.tiers[since] = holder
+            evaluator = TierEvaluator(chain, self.boundary, max(self.closed, since))
+            evaluator.start(self.answered_until, len(self.keys))
+            self.tiers[since] = evaluator
         return self.tiers[since]
 
     def _progress(self) -> FamilyProgress:
-        origin = next((w.start for feed in self.subscriptions.values() if (w := self._chain_window(feed))), 0)
+        origin = next(
+            (w.start for subscription in self.subscriptions.values() if (w := self._chain_window(subscription))), 0
+        )
         return FamilyProgress(origin, self.closed, self.answered_until, len(self.keys), self.open.panes())
 
     def _cuts(self) -> Cuts:
         grains = [*self.plan.grains, *([] if self.grain is None else [self.grain])]
-        windows = (edge for feed in self.subscriptions.values() for edge in feed.window.edges)
+        windows = (edge for subscription in self.subscriptions.values() for edge in subscription.window.edges)
         return coarsest_cuts([*(Edges(0, grain) for grain in grains), *windows])
 
     # ---- rows and time -----------------------------------------------------------------------------------------
@@ -203,20 +207,22 @@ class TimeFamily(Family):
         if late is not None and rows.marks is not None:
             heard = int(rows.marks[late].max()) + shift
             self.record_late(rows.order[late], rows.times[late] + shift, rows.marks[late] + shift, ledger)
-        if any(feed.window.needs_newest for feed in self.subscriptions.values()):
+        if any(subscription.window.needs_newest for subscription in self.subscriptions.values()):
             self.entry_bounds.note(int(rows.times.min()) + shift, int(rows.times.max()) + shift, heard)
-        for feed in [feed for feed in self.subscriptions.values() if feed.empty]:
-            if len(seen := self._instants_seeing(feed.window, rows)):
-                first, last = self.reach.get(feed.number, (int(seen[0]), int(seen[-1])))
-                self.reach[feed.number] = min(first, int(seen[0])), max(last, int(seen[-1]))
+        for subscription in [subscription for subscription in self.subscriptions.values() if subscription.empty]:
+            if len(seen := self._instants_seeing(subscription.window, rows)):
+                first, last = self.reach.get(subscription.number, (int(seen[0]), int(seen[-1])))
+                self.reach[subscription.number] = min(first, int(seen[0])), max(last, int(seen[-1]))
 
     def record_late(self, order: Int64Array, positions: Int64Array, visible: Int64Array, ledger: Ledger) -> None:
         """Note which windows late rows missed; they are visible from an instant on."""
         audience = self.queries_by_subscription()
-        for feed in self.subscriptions.values():
-            times, patience = positions - self.boundary.shift, feed.revise or 0
-            verdict = late_verdict(LogicalWindow.of(feed.window), self.boundary, order, times, visible, patience)
-            ledger.add(verdict, audience[feed.number])
+        for subscription in self.subscriptions.values():
+            times, patience = positions - self.boundary.shift, subscription.revise or 0
+            verdict = late_verdict(
+                LogicalWindow.of(subscription.window), self.boundary, order, times, visible, patience
+            )
+            ledger.add(verdict, audience[subscription.number])
 
     def _instants_seeing(self, window: Window, rows: Arrivals) -> Int64Array:
         """The instants of a window that hold some of these rows; late ones count from the first open instant on."""
@@ -233,7 +239,7 @@ class TimeFamily(Family):
         """Late rows wait until the instants they are late for have been answered."""
         assert rows.marks is not None
         positions, visible = rows.times + self.boundary.shift, rows.marks + self.boundary.shift
-        apart = any(feed.revise is not None for feed in self.subscriptions.values())
+        apart = any(subscription.revise is not None for subscription in self.subscriptions.values())
         for where, codes, items in self._encode_blocks(table, rows):
             turns = rows.order_of(where) if apart else visible[where]
             for turn in np.unique(turns):
@@ -259,8 +265,8 @@ class TimeFamily(Family):
         for pane in self.open.close(limit):
             self.closed = pane.end
             self._keep_pane(pane)
-            for holder in self.evaluators:
-                holder.take(pane)
+            for evaluator in self.evaluators:
+                evaluator.take(pane)
 
     def _keep_pane(self, pane: Pane) -> None:
         """Give a finished pane, or a late part of one, to the archive and to the pane log."""
@@ -279,13 +285,15 @@ class TimeFamily(Family):
         since, end = max(int(ends.min()), self.answered_until + 1), int(ends.max()) if limit is None else limit
         if self._surely_few_instants(max(end, int(ends.max())) - since):
             return
-        for feed in (feed for feed in self.subscriptions.values() if feed.window.grid is not None):
-            origin, step = feed.window.grid or (0, 1)
-            first, leave = LogicalWindow.of(feed.window).lifetimes(ends - self.boundary.shift, self.boundary)
+        for subscription in (
+            subscription for subscription in self.subscriptions.values() if subscription.window.grid is not None
+        ):
+            origin, step = subscription.window.grid or (0, 1)
+            first, leave = LogicalWindow.of(subscription.window).lifetimes(ends - self.boundary.shift, self.boundary)
             last = leave - 1
-            if feed.number in self.reach:
+            if subscription.number in self.reach:
                 # Empty states are reported too.
-                begin, silent = self.reach[feed.number]
+                begin, silent = self.reach[subscription.number]
                 first, last = np.append(first, begin), np.append(last, silent if limit is None else limit)
             last = np.where(last >= FOREVER - 1, end + step, last)
             refuse_many_instants(
@@ -295,15 +303,15 @@ class TimeFamily(Family):
     def _surely_few_instants(self, span: int) -> bool:
         """Whether a cheap test shows that instants are not too many: the common case, for any number of windows."""
         if self._widest is None:
-            windows = [feed.window for feed in self.subscriptions.values()]
+            windows = [subscription.window for subscription in self.subscriptions.values()]
             widest = max([0, *(window.lag + (window.longest or 0) for window in windows)])
             self._widest = widest, min((window.grid or (0, 1))[1] for window in windows)
         reach, step = self._widest
         return (span + reach) // step < 1_000_000
 
     def _report(self, limit: int | None, finishing: bool = False) -> None:
-        for holder in self.evaluators:
-            holder.prepare(len(self.keys), self.reach, self.entry_bounds, finishing)
+        for evaluator in self.evaluators:
+            evaluator.prepare(len(self.keys), self.reach, self.entry_bounds, finishing)
         waiting = []
         for late in self.late:
             if limit is not None and late.visible > limit + 1:
@@ -312,17 +320,17 @@ class TimeFamily(Family):
             self._run_evaluators(late.visible - 1)
             for pane in late.panes:
                 self._keep_pane(pane)
-            for holder in self.evaluators:
+            for evaluator in self.evaluators:
                 for pane in late.panes:
-                    self.pending_chunks += holder.insert(pane, late.visible)
+                    self.pending_chunks += evaluator.insert(pane, late.visible)
         self.late = waiting
         self._run_evaluators(limit)
         if not finishing:
             self.chains.drop_finished_standins()
 
     def _run_evaluators(self, upto: int | None) -> None:
-        for holder in self.evaluators:
-            self.pending_chunks += holder.run(upto)
+        for evaluator in self.evaluators:
+            self.pending_chunks += evaluator.run(upto)
 
     # ---- forgetting --------------------------------------------------------------------------------------------
 
@@ -331,9 +339,9 @@ class TimeFamily(Family):
         if self.archive is not None:
             yield from self.archive.all_panes()
         yield from self.finished_panes or ()
-        for holder in self.evaluators:
-            yield from holder.waiting
-            yield from holder.panes()
+        for evaluator in self.evaluators:
+            yield from evaluator.waiting
+            yield from evaluator.panes()
 
     def tidy(self) -> None:
         super().tidy()
@@ -343,8 +351,8 @@ class TimeFamily(Family):
 
     def live_groups(self) -> Iterable[Int64Array]:
         yield from (pane.codes for pane in self._all_panes())
-        for holder in self.evaluators:
-            yield from holder.unreported_groups()
+        for evaluator in self.evaluators:
+            yield from evaluator.unreported_groups()
 
     def recode(self, codes: Int64Array) -> None:
         self.open.recode(codes)
@@ -352,8 +360,8 @@ class TimeFamily(Family):
         self.late = [LatePanes(late.visible, [pane.with_codes(codes) for pane in late.panes]) for late in self.late]
         if self.archive is not None:
             self.archive.recode(codes)
-        for holder in self.evaluators:
-            holder.recode(codes, len(self.keys))
+        for evaluator in self.evaluators:
+            evaluator.recode(codes, len(self.keys))
 
     # ---- restarts ----------------------------------------------------------------------------------------------
 
@@ -368,8 +376,8 @@ class TimeFamily(Family):
             "chains": self.chains.state(),
             "open": self.open.state(),
             "late": [[late.visible, pane_tree(self.columns, late.panes)] for late in self.late],
-            "tiers": [[since, holder.state()] for since, holder in self.tiers.items()],
-            "others": [[number, holder.state()] for number, holder in self.others.items()],
+            "tiers": [[since, evaluator.state()] for since, evaluator in self.tiers.items()],
+            "others": [[number, evaluator.state()] for number, evaluator in self.others.items()],
         }
 
     def restore(self, state: Tree) -> None:
@@ -386,7 +394,7 @@ class TimeFamily(Family):
             self._add_evaluator(self.subscriptions[number])
             self.others[number].restore(saved)
         for since, saved in state["tiers"]:
-            holder = self._tier_evaluator(since)
+            evaluator = self._tier_evaluator(since)
             for number, *_ in saved["serving"]:
-                holder.serve(self.subscriptions[number])
-            holder.restore(saved)
+                evaluator.serve(self.subscriptions[number])
+            evaluator.restore(saved)
