@@ -98,7 +98,7 @@ def test_structures_are_explained() -> None:
     text = running.explain_lookups()
     assert "sums: " in text
     assert "SUM(S.v): R-INT" in text
-    assert "standing windows" in engine().explain_lookups()
+    assert "registered windows" in engine().explain_lookups()
 
 
 @pytest.mark.parametrize(

@@ -75,8 +75,8 @@ class Engine:
         if state is not None:
             self._load(state)
         else:
-            for standing in pool.queries.values():
-                self.on_register(standing)
+            for registered in pool.queries.values():
+                self.on_register(registered)
         pool.listeners.append(self)
 
     # ---- rows and time -----------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ class Engine:
     def state(self) -> Tree:
         """The same as a tree, without the queries."""
         if self._undelivered or any(family.pending_chunks for family in self._families.values()):
-            raise StateProblem("results are waiting that could not be said", fix="revoke the query that overflows")
+            raise StateProblem("results are waiting that could not be reported", fix="revoke the query that overflows")
         families = []
         for home, family in self._families.items():
             anchors = [[name, self._anchors[name]] for name in family.members if name in self._anchors]
@@ -345,12 +345,12 @@ class Engine:
     def _anchor(self, stream: str, first: int) -> None:
         """Resolve times of day against the day of the first item of a stream."""
         self._row_engine.anchor(stream, first)
-        for name, standing in list(self._unanchored.items()):
-            plan = standing.plan
+        for name, registered in list(self._unanchored.items()):
+            plan = registered.plan
             if isinstance(plan, PanePlan) and plan.source.stream == stream:
                 del self._unanchored[name]
                 self._anchors[name] = first
-                self._join_family(standing, plan.anchor_to(first))
+                self._join_family(registered, plan.anchor_to(first))
 
     def families_at(self, home: FamilyKey) -> Iterable[Family]:
         """The family with a key; none once its last query has been revoked."""

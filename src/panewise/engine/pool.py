@@ -114,10 +114,10 @@ class Pool:
         It sees the panes that are kept already. With `since`, items up to that tick do not count for it, and its
         windows are half-filled at first.
         """
-        standing = self.prepare_query(name, query, since)
-        for hint in hints(standing.plan.query) if isinstance(query, str) else ():
+        registered = self.prepare_query(name, query, since)
+        for hint in hints(registered.plan.query) if isinstance(query, str) else ():
             warnings.warn(f"query {name!r}: {hint}", PanewiseWarning, stacklevel=2)
-        self.add_query(standing)
+        self.add_query(registered)
 
     def prepare_query(self, name: str, query: str | Query | QueryPlan, since: int | None = None) -> RegisteredQuery:
         """A query as this pool would register it; refuses what the engine cannot answer."""
@@ -129,21 +129,21 @@ class Pool:
             raise BindProblem("a window of rows cannot start now: it counts rows", fix="let it see the rows kept")
         return RegisteredQuery(name, query if isinstance(query, str) else "", plan, since)
 
-    def add_query(self, standing: RegisteredQuery) -> None:
+    def add_query(self, registered: RegisteredQuery) -> None:
         """Register a query that `prepare_query` of this pool, or of one with the same streams, has returned."""
-        if standing.name in self.queries:
-            raise BindProblem(f"the name {standing.name!r} is taken", fix="revoke it first, or choose another one")
+        if registered.name in self.queries:
+            raise BindProblem(f"the name {registered.name!r} is taken", fix="revoke it first, or choose another one")
         for listener in self.listeners:
-            listener.on_register(standing)
-        self.queries[standing.name] = standing
+            listener.on_register(registered)
+        self.queries[registered.name] = registered
 
     def revoke(self, name: str) -> None:
         """Remove a query."""
-        standing = self.queries.get(name)
-        if standing is None:
+        registered = self.queries.get(name)
+        if registered is None:
             raise BindProblem(f"there is no query {name!r}", fix=did_you_mean(name, self.queries or ["register"]))
         for listener in self.listeners:
-            listener.on_revoke(standing)
+            listener.on_revoke(registered)
         del self.queries[name]
 
     def families(self) -> list[FamilyPlan]:
@@ -156,10 +156,10 @@ class Pool:
     def explain(self) -> str:
         """Families, window groups, seeds, enclosing and piggybacked windows, stairs, stores, bounds, with reasons."""
         relations = {name: s.plan for name, s in self.queries.items() if isinstance(s.plan, RowPlan)}
-        alone = [(relations, kin) for kin in shared_operators(relations)]
+        alone = [(relations, shared) for shared in shared_operators(relations)]
         framings = {name: s.plan for name, s in self.queries.items() if isinstance(s.plan, FramePlan)}
-        kin = next((x.shared_operators() for x in self.listeners), alone)
-        return explain_pool(self.families(), relations, kin, framings)
+        shared = next((x.shared_operators() for x in self.listeners), alone)
+        return explain_pool(self.families(), relations, shared, framings)
 
     def windows(self) -> list[WindowPlan]:
         """Every window of every query, with its window group and role."""
@@ -185,11 +185,11 @@ class Pool:
 
     def declaration(self) -> dict[str, Any]:
         """Streams and queries as plain values."""
-        for standing in self.queries.values():
-            if not standing.text:
-                raise StateProblem(f"query {standing.name!r} has no text", fix="register it as CQL text")
+        for registered in self.queries.values():
+            if not registered.text:
+                raise StateProblem(f"query {registered.name!r} has no text", fix="register it as CQL text")
         streams = {name: [s.schema.serialize().to_pybytes().hex(), s.time, s.delay] for name, s in self.streams.items()}
-        queries = [[standing.name, standing.text, standing.since] for standing in self.queries.values()]
+        queries = [[registered.name, registered.text, registered.since] for registered in self.queries.values()]
         return {
             "streams": streams,
             "boundary": self.boundary.value,

@@ -110,7 +110,7 @@ def _refusal(query: Query, window: Window, filtered: bool) -> str | None:
     if window.retention is WindowRetention.LOOKS_BACK and not whole:
         return "changes of a window with a varying range depend on all its past"
     if whole and filtered and not window.periodic and window.logical:
-        return "whole results are said whenever an item comes or goes, also one that WHERE drops"
+        return "whole results are reported whenever an item comes or goes, also one that WHERE drops"
     return None
 
 

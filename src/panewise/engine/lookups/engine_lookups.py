@@ -54,7 +54,7 @@ class EngineLookups(PoolLookups):
         for family in (f for f in self.engine.families() if isinstance(f, TimeFamily)):
             queries = ", ".join(family.members)
             if family.archive is None:
-                lines.append(f"{queries}: answered from the panes of standing windows")
+                lines.append(f"{queries}: answered from the panes of registered windows")
                 continue
             lines.append(f"{queries}: {len(family.archive.panes)} panes kept")
             names = ["COUNT(*)", *(call.aggregate.text(call.arguments) for call in family.stored_calls)]

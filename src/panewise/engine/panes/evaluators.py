@@ -88,11 +88,11 @@ class EntryBounds:
 
     oldest: int = END_OF_TIME
     newest: int = MIN_POSITION
-    heard: int = MIN_POSITION
+    late_until: int = MIN_POSITION
 
-    def note(self, first: int, last: int, heard: int = MIN_POSITION) -> None:
+    def note(self, first: int, last: int, late_until: int = MIN_POSITION) -> None:
         self.oldest, self.newest = min(self.oldest, first), max(self.newest, last)
-        self.heard = max(self.heard, heard)
+        self.late_until = max(self.late_until, late_until)
 
 
 class Evaluator(ABC):

@@ -45,8 +45,8 @@ class AccumulatingEvaluator(Evaluator):
     def _first_complete_instant(self) -> int:
         """The first instant whose window has every item."""
         grid = self.window.grid or (0, 1)
-        newest, heard = on_grid(self.entry_bounds.newest, *grid), on_grid(self.entry_bounds.heard, *grid)
-        return max(newest, heard) if heard <= self.window.closing_instant else newest
+        newest, late_until = on_grid(self.entry_bounds.newest, *grid), on_grid(self.entry_bounds.late_until, *grid)
+        return max(newest, late_until) if late_until <= self.window.closing_instant else newest
 
     def _has_unreported(self, at: int) -> bool:
         # A window that never ends loses no items; an item that is late for its last instant changes nothing.

@@ -203,12 +203,12 @@ class TimeFamily(Family):
 
     def _note_arrivals(self, rows: Arrivals, ledger: Ledger) -> None:
         """Note the bounds of the items that enter windows, grouped or not, and which windows late ones missed."""
-        late, shift, heard = rows.late_flags(), self.boundary.shift, MIN_POSITION
+        late, shift, late_until = rows.late_flags(), self.boundary.shift, MIN_POSITION
         if late is not None and rows.marks is not None:
-            heard = int(rows.marks[late].max()) + shift
+            late_until = int(rows.marks[late].max()) + shift
             self.record_late(rows.order[late], rows.times[late] + shift, rows.marks[late] + shift, ledger)
         if any(subscription.window.needs_newest for subscription in self.subscriptions.values()):
-            self.entry_bounds.note(int(rows.times.min()) + shift, int(rows.times.max()) + shift, heard)
+            self.entry_bounds.note(int(rows.times.min()) + shift, int(rows.times.max()) + shift, late_until)
         for subscription in [subscription for subscription in self.subscriptions.values() if subscription.empty]:
             if len(seen := self._instants_seeing(subscription.window, rows)):
                 first, last = self.reach.get(subscription.number, (int(seen[0]), int(seen[-1])))

@@ -90,7 +90,7 @@ class OperatorGraph:
             return
         self.built = True
         if shared_places is None:
-            shared_places = shared_operators(self.plans, hoping=self.late)
+            shared_places = shared_operators(self.plans, expect_more=self.late)
         self.shared_places = list(shared_places)
         for places in self.shared_places:
             family = new_shared_operator(self._operator_keys(places), self.boundary, self.host, self.purge)

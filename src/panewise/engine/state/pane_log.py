@@ -29,9 +29,9 @@ from panewise.plan import PanePlan
 from panewise.stores.pane import Pane
 
 
-def logged_plan(standing: RegisteredQuery) -> PanePlan:
+def logged_plan(registered: RegisteredQuery) -> PanePlan:
     """The plan of a query whose panes can be logged; refuses any other."""
-    plan, reason = standing.plan, None
+    plan, reason = registered.plan, None
     if not isinstance(plan, PanePlan):
         reason = "it is not answered from panes, but from rows"
     elif not plan.window.logical:
@@ -40,7 +40,7 @@ def logged_plan(standing: RegisteredQuery) -> PanePlan:
         reason = "its window starts at a time of day, whose date a reader cannot know"
     if reason is not None or not isinstance(plan, PanePlan):
         fix = "log the panes of a grouped aggregate over a window of time, whose instants have dates"
-        raise BindProblem(f"query {standing.name!r} has no panes to log: {reason}", fix=fix)
+        raise BindProblem(f"query {registered.name!r} has no panes to log: {reason}", fix=fix)
     return plan
 
 

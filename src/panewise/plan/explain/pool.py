@@ -31,22 +31,22 @@ MAX_LISTED = 12
 def explain_pool(
     families: Sequence[FamilyPlan],
     relations: Mapping[str, RowPlan],
-    kinships: Sequence[tuple[Mapping[str, RowPlan], SharedOperators]],
+    shared_operators: Sequence[tuple[Mapping[str, RowPlan], SharedOperators]],
     framings: Mapping[str, FramePlan],
 ) -> str:
     """One fact a line: queries that share panes, then those answered from rows, then those that report frames."""
     lines = [line for family in families for line in _family_lines(family)]
     lines += [line for name, plan in relations.items() for line in _row_plan_lines(name, plan)]
-    lines += [line for plans, kin in kinships for line in _shared_operator_lines(kin, plans)]
+    lines += [line for plans, shared in shared_operators for line in _shared_operator_lines(shared, plans)]
     return "\n".join(lines + [line for name, framing in framings.items() for line in _frame_plan_lines(name, framing)])
 
 
-def _shared_operator_lines(kin: SharedOperators, plans: Mapping[str, RowPlan]) -> Iterator[str]:
+def _shared_operator_lines(shared: SharedOperators, plans: Mapping[str, RowPlan]) -> Iterator[str]:
     """Operators that differ in their windows only."""
     named: dict[Node, dict[str, None]] = {}
-    for place in kin:
+    for place in shared:
         named.setdefault(place.node(plans), {})[place.query] = None
-    node, domain = next(iter(named)), plans[kin[0].query].query.domain
+    node, domain = next(iter(named)), plans[shared[0].query].query.domain
     what = (
         "each pair is found once"
         if isinstance(node, Join)

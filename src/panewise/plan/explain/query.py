@@ -88,7 +88,7 @@ def _negative_tuple_reason(node: Node) -> str | None:
         case Except():
             return "the other side decides"
         case Join() if any(_negative_tuple_reason(child) for child in node.children):
-            return "a pair ends with its first part, and the end of one is told"
+            return "a pair ends with its first part, and the end of one is reported"
     return None
 
 

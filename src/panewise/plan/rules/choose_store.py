@@ -52,7 +52,7 @@ def store_of(call: Call, plan: PanePlan | RowPlan | FramePlan | Refusal) -> Stor
         case FramePlan():
             return StoreChoice("running total", "a frame only grows")
         case PanePlan(query=Query(revise=int())):
-            return StoreChoice("recompute", "LATE REVISE says past instants again")
+            return StoreChoice("recompute", "LATE REVISE reports past instants again")
     match plan.window.retention:
         case WindowRetention.LOOKS_BACK:
             return StoreChoice("recompute", "the extent changes with time")

@@ -35,7 +35,7 @@ class Threshold:
 
 
 def thresholds(plan: PanePlan) -> list[Threshold]:
-    """Conditions all of which every group of the answer fulfils; there may be others, which are not told."""
+    """Conditions all of which every group of the answer fulfils; there may be others."""
     if RULE in plan.rules_off:
         return []
     found = []

@@ -37,24 +37,24 @@ class OperatorPlace:
 SharedOperators = tuple[OperatorPlace, ...]
 
 
-def shared_operators(plans: Mapping[str, RowPlan], hoping: bool = False) -> list[SharedOperators]:
-    """The sets of operators that can be shared; if `hoping`, also single joins that later queries may join."""
+def shared_operators(plans: Mapping[str, RowPlan], expect_more: bool = False) -> list[SharedOperators]:
+    """The sets of operators that can be shared; if `expect_more`, also single joins that later queries may join."""
     found: dict[object, dict[OperatorPlace, Node]] = {}
     for name, plan in plans.items():
         for signature, place, node in _shareable_operators(name, plan):
             found.setdefault(signature, {})[place] = node
-    return [tuple(some) for some in found.values() if _worth_sharing(list(some.values()), hoping)]
+    return [tuple(some) for some in found.values() if _worth_sharing(list(some.values()), expect_more)]
 
 
-def _worth_sharing(nodes: Sequence[Node], hoping: bool) -> bool:
-    return (hoping and isinstance(nodes[0], Join)) or len(set(map(windows_below, nodes))) > 1
+def _worth_sharing(nodes: Sequence[Node], expect_more: bool) -> bool:
+    return (expect_more and isinstance(nodes[0], Join)) or len(set(map(windows_below, nodes))) > 1
 
 
 def find_shared_operators(
     name: str, plan: RowPlan, families: Sequence[SharedOperators], plans: Mapping[str, RowPlan]
 ) -> dict[OperatorPlace, int] | None:
     """The numbers of the shared operators that a query can join; None if it needs windows of its own."""
-    known = {_place_signature(kin[0], plans): number for number, kin in enumerate(families)}
+    known = {_place_signature(places[0], plans): number for number, places in enumerate(families)}
     found = {place: (known.get(signature), node) for signature, place, node in _shareable_operators(name, plan)}
     places = {place: number for place, (number, _) in found.items() if number is not None}
     served = sum(len(windows_below(found[place][1])) for place in places)

@@ -60,11 +60,11 @@ class ChangeSteps:
         total = np.cumsum(change)
         return before[self.codes] + total - np.repeat(total[starts] - change[starts], stops - starts)
 
-    def heights_before(self, heights: Int64Array, standing: Int64Array) -> Int64Array:
-        """The height before each step; `standing` is that before the first step of its code."""
+    def heights_before(self, heights: Int64Array, initial: Int64Array) -> Int64Array:
+        """The height before each step; `initial` is that before the first step of its code."""
         first = np.ones(len(self), bool)
         first[1:] = np.diff(self.codes) != 0
-        return np.where(first, standing, np.concatenate(([0], heights[:-1])))
+        return np.where(first, initial, np.concatenate(([0], heights[:-1])))
 
     def last_places(self) -> Int64Array:
         """The place of the last step of each code."""
@@ -211,10 +211,10 @@ class DistinctOperator(CountingOperator):
         rows.count[steps.codes[steps.last_places()]] = heights[steps.last_places()]
         delta = self._delta(steps, before, heights, given.opened.at(mine))
         if (fewer := self._forget_rows()) is not None:
-            standing = np.full(len(self.keys), -1)
+            result_ids = np.full(len(self.keys), -1)
             live = np.flatnonzero(fewer >= 0)
-            standing[fewer[live]] = self.result_ids[live]
-            self.result_ids = standing
+            result_ids[fewer[live]] = self.result_ids[live]
+            self.result_ids = result_ids
         return delta
 
     def _affected_arrivals(self, codes: Int64Array, left: Int64Array) -> Int64Array:

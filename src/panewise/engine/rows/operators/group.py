@@ -133,9 +133,9 @@ class GroupOperator(Operator):
         if is_crowded(len(self.keys), len(self.codes)):
             kept = self.keys.keep_codes([self.codes, np.flatnonzero(self.result_ids >= 0)])
             live = np.flatnonzero(kept.codes >= 0)
-            standing = np.full(len(kept.keys), -1)
-            standing[kept.codes[live]] = self.result_ids[live]
-            self.keys, self.codes, self.result_ids = kept.keys, kept.codes[self.codes], standing
+            result_ids = np.full(len(kept.keys), -1)
+            result_ids[kept.codes[live]] = self.result_ids[live]
+            self.keys, self.codes, self.result_ids = kept.keys, kept.codes[self.codes], result_ids
 
     def state(self) -> Tree:
         return {
