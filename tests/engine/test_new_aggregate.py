@@ -135,7 +135,7 @@ def pool_of(rows: pa.Table, cql: str) -> pw.Pool:
 @pytest.mark.parametrize(("call", "packed"), [("SPREAD(v)", True), ("LAST(v)", False)])
 def test_rows_leave_spark_without_their_time_if_states_do_not_need_it(call: str, packed: bool) -> None:
     pool = pool_of(STAMPS, f"SELECT k, {call} AS s FROM S [RANGE 2 DAYS SLIDE 1 DAY] GROUP BY k")
-    (transfer,) = plan_transfer(pool, 2).crossings
+    (transfer,) = plan_transfer(pool, 2).transfers
     assert (transfer.packing is not None) == packed
 
 

@@ -117,14 +117,14 @@ class Shards:
         return dict(counts)
 
     def _sliced(self, stream: str, rows: pa.Table) -> Iterator[tuple[int, int, bytes]]:
-        crossing = next((each for each in self.course.layout.crossings if each.stream == stream), None)
-        if crossing is None:
+        transfer = next((each for each in self.course.layout.transfers if each.stream == stream), None)
+        if transfer is None:
             return
         types = dict(zip(rows.column_names, rows.schema.types, strict=True))
-        asked = [Scalar(sql, tuple(rows.column_names), scalar_type(sql, types)) for _, sql in crossing.select]
-        names = [name for name, _ in crossing.select]
+        asked = [Scalar(sql, tuple(rows.column_names), scalar_type(sql, types)) for _, sql in transfer.select]
+        names = [name for name, _ in transfer.select]
         found = pa.table(HOST.evaluate(asked, rows), names)
-        slicing = SlicingStage(self.course.layout, crossing, tuple(range(self.count)))
+        slicing = SlicingStage(self.course.layout, transfer, tuple(range(self.count)))
         for out in slicing(iter(found.to_batches())):
             yield from zip(*(out[name].to_pylist() for name in ("shard", "place", "payload")), strict=True)
 

@@ -176,9 +176,9 @@ def test_a_stream_is_read_on_when_the_last_query_over_it_is_suspended() -> None:
     table = rows()
     pool = pooled(table.schema, {})
     layout = plan_transfer(pool, 2, always=["S"])
-    (crossing,) = layout.crossings
-    assert crossing.lanes == ()
-    assert plan_native_panes(layout, crossing, (0, 1)) is None
+    (transfer,) = layout.transfers
+    assert transfer.family_transfers == ()
+    assert plan_native_panes(layout, transfer, (0, 1)) is None
     shards = Shards(pool, 2, always=["S"])
     for piece in parts(table, 2):
         shards.batch(S=[piece])

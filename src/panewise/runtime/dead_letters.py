@@ -49,19 +49,19 @@ class DeadLetterFolder:
 
     def write(self, letter: DeadLetter, text: str) -> Path:
         """Write a dead letter, with the text of its query."""
-        home = self._query_folder(letter.query)
-        private_folder(home)
-        number = len(list(home.glob("[0-9]*.json"))) + 1
-        while not create_atomic(path := home / f"{number:06d}.json", _json_bytes(asdict(letter) | {"text": text})):
+        folder = self._query_folder(letter.query)
+        private_folder(folder)
+        number = len(list(folder.glob("[0-9]*.json"))) + 1
+        while not create_atomic(path := folder / f"{number:06d}.json", _json_bytes(asdict(letter) | {"text": text})):
             number += 1
         return path
 
     # ---- sinks -------------------------------------------------------------------------------------------------
 
     def suspend_sink(self, letter: DeadLetter) -> None:
-        home = self._query_folder(letter.query)
-        private_folder(home)
-        write_atomic(home / "sink.json", _json_bytes(asdict(letter)))
+        folder = self._query_folder(letter.query)
+        private_folder(folder)
+        write_atomic(folder / "sink.json", _json_bytes(asdict(letter)))
 
     def sink_suspension(self, query: str) -> DeadLetter | None:
         """Why the sinks of a query are suspended; None where they are not."""
@@ -72,9 +72,11 @@ class DeadLetterFolder:
 
     def sink_suspensions(self) -> dict[str, DeadLetter]:
         """All queries whose sinks are suspended."""
-        homes = sorted(path.parent for path in self.folder.glob("*/sink.json"))
+        folders = sorted(path.parent for path in self.folder.glob("*/sink.json"))
         return {
-            name: letter for home in homes if (letter := self.sink_suspension(name := unquote(home.name))) is not None
+            name: letter
+            for folder in folders
+            if (letter := self.sink_suspension(name := unquote(folder.name))) is not None
         }
 
     def waiting_results(self, query: str) -> Path:

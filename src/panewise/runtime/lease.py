@@ -64,7 +64,7 @@ class Fence:
     epoch: int
 
     def check(self) -> None:
-        """Refuse to go on once another process owns the checkpoint."""
+        """Refuse to continue once another process owns the checkpoint."""
         successor = _owner_path(Path(self.folder), self.epoch + 1)
         if successor.exists() or not _owner_path(Path(self.folder), self.epoch).exists():
             raise StateProblem(
@@ -205,11 +205,11 @@ def _machine_id() -> str:
 def _process_start(pid: int) -> str | None:
     """When a process started, in units of its machine; None where there is no such process."""
     try:
-        told = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
         return None if Path("/proc/self/stat").exists() else _start_if_alive(pid)
     # A process that has ended and has not been waited for writes nothing any more.
-    return None if told[0] in "ZX" else told[19]
+    return None if fields[0] in "ZX" else fields[19]
 
 
 def _start_if_alive(pid: int) -> str | None:

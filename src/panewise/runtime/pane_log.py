@@ -53,12 +53,12 @@ class Header:
     format: int = FORMAT
 
     @classmethod
-    def of(cls, standing: RegisteredQuery, pool: Pool, writer: str) -> Header:
+    def of(cls, registered: RegisteredQuery, pool: Pool, writer: str) -> Header:
         """The header for a query of a pool; refuses one whose panes cannot be logged."""
-        logged_plan(standing)
-        alone = Pool({name: pool.streams[name] for name in sorted(standing.streams)}, pool.boundary, host=pool.host)
-        alone.add_query(RegisteredQuery(standing.name, standing.text, standing.plan))
-        return cls(standing.name, alone.declaration(), writer)
+        logged_plan(registered)
+        alone = Pool({name: pool.streams[name] for name in sorted(registered.streams)}, pool.boundary, host=pool.host)
+        alone.add_query(RegisteredQuery(registered.name, registered.text, registered.plan))
+        return cls(registered.name, alone.declaration(), writer)
 
     def build_pool(self) -> Pool:
         """A pool with the query."""
@@ -250,10 +250,10 @@ def log_of(address: str, base: Path) -> PaneLog:
     return PaneLog((base / rest.removeprefix("file://")).absolute())
 
 
-def refuse_log(standing: RegisteredQuery, address: str, place: Place | None) -> None:
+def refuse_log(registered: RegisteredQuery, address: str, place: Place | None) -> None:
     """Refuse what PANES INTO cannot do, at its place in the script."""
     try:
-        logged_plan(standing)
+        logged_plan(registered)
         log_of(address, Path())
     except PanewiseError as problem:
         raise problem.at(place) from None

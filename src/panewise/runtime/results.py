@@ -23,7 +23,7 @@ class ResultFiles:
 
     query: str
     format: str
-    home: Path
+    folder: Path
     shared: bool
 
     @classmethod
@@ -37,8 +37,8 @@ class ResultFiles:
         address = targets.get("*" if shared else query)
         scheme, _, rest = (address or "").partition(":")
         if scheme == "memory":
-            home = checkpoint.folder / "results" if shared else checkpoint.results(query)
-            return cls(query, "parquet", home, shared)
+            folder = checkpoint.folder / "results" if shared else checkpoint.results(query)
+            return cls(query, "parquet", folder, shared)
         if scheme in _FORMATS and "://" not in rest:
             return cls(query, scheme, Path(rest), shared)
         where = f"to {address}" if address else "to a function of the pipeline"
@@ -47,7 +47,7 @@ class ResultFiles:
     @property
     def folders(self) -> list[Path]:
         """The folders of the results; queries that share a target have a folder for each set of columns."""
-        return sorted(self.home.glob("together-*")) if self.shared else [self.home]
+        return sorted(self.folder.glob("together-*")) if self.shared else [self.folder]
 
     def batches(self) -> list[Path]:
         """The folders of the batches that have results of this query or of those that share its folder, in order."""
@@ -69,6 +69,6 @@ def _read_targets(checkpoint: Checkpoint) -> dict[str, str | None]:
         found: dict[str, str | None] = json.loads(checkpoint.targets.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise SourceProblem(
-            f"'{checkpoint.targets}' does not tell where results go", fix="start the pipeline once"
+            f"'{checkpoint.targets}' does not name the target of the results", fix="start the pipeline once"
         ) from None
     return found

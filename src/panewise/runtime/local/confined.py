@@ -36,15 +36,15 @@ def main() -> None:
         host.evaluate([Scalar("1 + 1", (), pa.int32())], pa.table({"#row": [0]}))
         before = limit_memory(memory)
         write_frame(out, b"")
-        while (asked := read_frame(sys.stdin.buffer)) is not None:
+        while (request := read_frame(sys.stdin.buffer)) is not None:
             types, rows = read_frame(sys.stdin.buffer), read_frame(sys.stdin.buffer)
             if types is None or rows is None:
                 return
-            said, found = answer_request(host, json.loads(asked), types, rows, answer)
-            said["last"] = writable_bytes() > before + MAX_GROWTH
-            write_frame(out, json.dumps(said).encode())
-            write_frame(out, found)
-            if said["last"]:
+            answer_head, answer_rows = answer_request(host, json.loads(request), types, rows, answer)
+            answer_head["last"] = writable_bytes() > before + MAX_GROWTH
+            write_frame(out, json.dumps(answer_head).encode())
+            write_frame(out, answer_rows)
+            if answer_head["last"]:
                 return
 
 
@@ -65,12 +65,12 @@ def writable_bytes() -> int:
     return next((1024 * int(line.split()[1]) for line in lines if line.startswith("VmData:")), 0)
 
 
-def answer_request(host: DuckDBHost, asked: Any, types: bytes, rows: bytes, most: int) -> tuple[dict[str, Any], Any]:
-    """The reply to a request, and the table that was asked for."""
+def answer_request(host: DuckDBHost, request: Any, types: bytes, rows: bytes, most: int) -> tuple[dict[str, Any], Any]:
+    """The reply to a request, and the table of values that it asked for."""
     kinds = pa.ipc.read_schema(pa.py_buffer(types)).types
-    scalars = [Scalar(sql, tuple(names), kind) for (sql, names), kind in zip(asked["scalars"], kinds, strict=True)]
+    scalars = [Scalar(sql, tuple(names), kind) for (sql, names), kind in zip(request["scalars"], kinds, strict=True)]
     # At the bound the system ends this process, whatever it is doing.
-    signal.setitimer(signal.ITIMER_REAL, max(asked["seconds"], 0.001))
+    signal.setitimer(signal.ITIMER_REAL, max(request["seconds"], 0.001))
     try:
         return {}, table_buffer(evaluate_in_slices(host, scalars, pa.ipc.open_stream(rows).read_all(), most))
     except LimitExceeded as problem:

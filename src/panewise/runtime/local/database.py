@@ -39,7 +39,7 @@ def open_database() -> Any:
 
 def memory_limit() -> str:
     """How much memory DuckDB may use, from the environment."""
-    said = os.environ.get(MEMORY_VARIABLE, DEFAULT_MEMORY)
-    if not re.fullmatch(r"[1-9][0-9]*(MB|GB)", said):
-        raise PanewiseError(f"{MEMORY_VARIABLE} is {said!r}", fix="set it to a size such as 500MB or 4GB")
-    return said
+    size = os.environ.get(MEMORY_VARIABLE, DEFAULT_MEMORY)
+    if not re.fullmatch(r"[1-9][0-9]*(MB|GB)", size):
+        raise PanewiseError(f"{MEMORY_VARIABLE} is {size!r}", fix="set it to a size such as 500MB or 4GB")
+    return size

@@ -118,7 +118,7 @@ def _explain_error(problem: Exception, culprit: TypedSql) -> BindProblem:
         # Our own sentences name the part of the expression already.
         message, _, fix = text[text.index(MARK) + len(MARK) :].partition("; ")
         return BindProblem(message, fix=fix)
-    found = next((match, said, fix) for pattern, said, fix in _REASONS if (match := re.search(pattern, text)))
-    match, said, fix = found
+    found = next((match, sentence, fix) for pattern, sentence, fix in _REASONS if (match := re.search(pattern, text)))
+    match, sentence, fix = found
     words = [_TYPE_NAMES.get(word, word) for word in match.groups()]
-    return BindProblem(f"{culprit.text}: {said.format(*words)}", fix=fix)
+    return BindProblem(f"{culprit.text}: {sentence.format(*words)}", fix=fix)

@@ -90,21 +90,21 @@ class Sandbox:
         self, process: subprocess.Popen[bytes], scalars: Sequence[Scalar], table: pa.Table, seconds: float
     ) -> list[pa.ChunkedArray]:
         types = pa.schema([(str(number), scalar.type) for number, scalar in enumerate(scalars)])
-        asked = {"seconds": seconds, "scalars": [[scalar.sql, list(scalar.inputs)] for scalar in scalars]}
+        request = {"seconds": seconds, "scalars": [[scalar.sql, list(scalar.inputs)] for scalar in scalars]}
         with suppress(BrokenPipeError):  # the reason is found below
-            for frame in (json.dumps(asked).encode(), types.serialize(), table_buffer(table)):
+            for frame in (json.dumps(request).encode(), types.serialize(), table_buffer(table)):
                 write_frame(process.stdin, frame)
-        said, found = read_frame(process.stdout), read_frame(process.stdout)
-        if said is None or found is None:
+        head, rows = read_frame(process.stdout), read_frame(process.stdout)
+        if head is None or rows is None:
             raise self._end_reason(process, seconds)
-        answer = json.loads(said)
+        answer = json.loads(head)
         if answer["last"]:
             self.kill()
         if "limit" in answer:
             raise LimitExceeded(answer["limit"], fix=answer["fix"])
         if "error" in answer:
             raise BindProblem(answer["error"], fix=answer["fix"])
-        return list(pa.ipc.open_stream(found).read_all().columns)
+        return list(pa.ipc.open_stream(rows).read_all().columns)
 
     def _end_reason(self, process: subprocess.Popen[bytes], seconds: float) -> LimitExceeded:
         """Why a process has ended before its answer."""

@@ -96,9 +96,9 @@ def answer(
     outcomes = _answer_together(pipeline, streams, base, host, boundary, until, progress)
     found = []
     for query in pipeline.queries.values():
-        heard = partial(_report_percent, progress, query.name)
+        on_progress = partial(_report_percent, progress, query.name)
         outcome = outcomes.get(query.name) or reference.execute(
-            query.query, streams, boundary=pipeline.boundary_or(boundary), until=until, host=host, progress=heard
+            query.query, streams, boundary=pipeline.boundary_or(boundary), until=until, host=host, progress=on_progress
         )
         written = write(outcome.table, query.into, query.name, base) if query.into else None
         found.append(QueryAnswer(query, outcome, written))
@@ -119,7 +119,7 @@ def _answer_together(
     engine = Engine(pool)
     logs = _claim_pane_logs(pipeline, pool, base)
     tap = PaneCollector(engine, logs)
-    read = sorted({stream for standing in pool.queries.values() for stream in standing.streams})
+    read = sorted({stream for registered in pool.queries.values() for stream in registered.streams})
     for name in read:
         for done in feed_in_parts(engine, name, streams[name]):
             progress(f"feeding {name}: {done:,} rows")
@@ -131,9 +131,11 @@ def _answer_together(
     late = {name: engine.late(name) for name in read}
     return {
         name: Outcome(
-            results[name], {s: engine.accounting[s] for s in standing.streams}, {s: late[s] for s in standing.streams}
+            results[name],
+            {s: engine.accounting[s] for s in registered.streams},
+            {s: late[s] for s in registered.streams},
         )
-        for name, standing in pool.queries.items()
+        for name, registered in pool.queries.items()
     }
 
 
@@ -146,10 +148,10 @@ def _claim_pane_logs(pipeline: BoundScript, pool: Pool, base: Path) -> dict[str,
         if name not in pool.queries:
             fix = "log the panes of a query that the engine answers"
             raise BindProblem(f"query {name!r} has no panes to log", fix=fix, place=query.panes_place)
-        standing = replace(pool.queries[name], text=query.alone)
-        refuse_log(standing, query.panes, query.panes_place)
+        registered = replace(pool.queries[name], text=query.alone)
+        refuse_log(registered, query.panes, query.panes_place)
         found[name] = log_of(query.panes, base)
-        found[name].claim(Header.of(standing, pool, "panewise run"))
+        found[name].claim(Header.of(registered, pool, "panewise run"))
     return found
 
 
@@ -166,5 +168,5 @@ def draw_window_groups(pool: Pool, svg: Path) -> list[Path]:
     return targets
 
 
-def _report_percent(say: Callable[[str], None], name: str, done: int, total: int) -> None:
-    say(f"answering {name}: {100 * done // total}%")
+def _report_percent(report: Callable[[str], None], name: str, done: int, total: int) -> None:
+    report(f"answering {name}: {100 * done // total}%")

@@ -43,16 +43,16 @@ def batch(
     session = check_session(next(iter(frames.values())).sparkSession)
     shards = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
     schemas = result_schemas(pool)
-    course = RunContext.of("batch", pool, shards, [Channel(name, schema) for name, schema in schemas.items()])
+    context = RunContext.of("batch", pool, shards, [Channel(name, schema) for name, schema in schemas.items()])
     labels = labels_of(session, shards)
-    slicings = [BoundedTransfer(course.layout, crossing, labels) for crossing in course.layout.crossings]
-    sent = [slicing.messages(_with_observation(slicing, frames[slicing.crossing.stream])) for slicing in slicings]
+    slicings = [BoundedTransfer(context.layout, transfer, labels) for transfer in context.layout.transfers]
+    sent = [slicing.messages(_with_observation(slicing, frames[slicing.transfer.stream])) for slicing in slicings]
     parted = (
         reduce(lambda one, other: one.union(other), sent)
         .repartition(shards, "shard")
         .sortWithinPartitions("shard", "place")
     )
-    answers = parted.mapInArrow(AnsweringStage(course, None if until is None else str(until)), OUTPUT_SCHEMA)
+    answers = parted.mapInArrow(AnsweringStage(context, None if until is None else str(until)), OUTPUT_SCHEMA)
     if len(schemas) > 1:
         # Each query's DataFrame reads from these, so that all together are answered in one pass.
         answers = answers.persist()
@@ -66,7 +66,7 @@ def _with_observation(slicing: BoundedTransfer, frame: DataFrame) -> DataFrame:
     A DataFrame is computed later and elsewhere, so that no warning is possible here; Spark reports to its listeners.
     """
     counts = F.count(F.lit(1)).alias("rows_in"), F.count_if(F.col(TIME_COLUMN).isNull()).alias("rejected")
-    return slicing.rows(frame).observe(f"panewise {slicing.crossing.stream}", *counts)
+    return slicing.rows(frame).observe(f"panewise {slicing.transfer.stream}", *counts)
 
 
 def _pool(text: str, streams: Mapping[str, DataFrame], time: str | None, boundary: str | Boundary) -> Pool:
@@ -80,7 +80,7 @@ def _pool(text: str, streams: Mapping[str, DataFrame], time: str | None, boundar
 def _streams_of(pool: Pool) -> list[str]:
     if not pool.queries:
         raise SchemaProblem("the pool has no queries", fix="register one first")
-    return sorted({stream for standing in pool.queries.values() for stream in standing.streams})
+    return sorted({stream for registered in pool.queries.values() for stream in registered.streams})
 
 
 def _declared_dataframe(name: str, streams: Mapping[str, DataFrame], pool: Pool) -> DataFrame:
@@ -93,7 +93,7 @@ def _declared_dataframe(name: str, streams: Mapping[str, DataFrame], pool: Pool)
 class AnsweringStage:
     """The function of a stage: the messages to some shards in, all their results out."""
 
-    course: RunContext
+    context: RunContext
     until: str | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -101,8 +101,8 @@ class AnsweringStage:
             (label.as_py(), payload) for b in batches for label, payload in zip(b["shard"], b["payload"], strict=True)
         )
         for label, mine in groupby(rows, key=lambda row: row[0]):
-            shard = Shard(self.course.build_engine((q.name, q.text, q.since) for q in self.course.known.values()))
-            take_messages(shard, self.course, [read_message(payload.as_buffer()) for _, payload in mine])
+            shard = Shard(self.context.build_engine((q.name, q.text, q.since) for q in self.context.known.values()))
+            take_messages(shard, self.context, [read_message(payload.as_buffer()) for _, payload in mine])
             until: Any = self.until
-            for frame in emit_results(shard, self.course, label, partial(shard.engine.finish, until)):
+            for frame in emit_results(shard, self.context, label, partial(shard.engine.finish, until)):
                 yield pa.RecordBatch.from_pandas(frame, preserve_index=False)

@@ -55,14 +55,14 @@ def check_columns(name: str, frame: DataFrame, schema: StreamSchema) -> DataFram
     return frame
 
 
-def transfer_rows(frame: DataFrame, crossing: StreamTransfer, skew: int | None, packed: bool = True) -> DataFrame:
+def transfer_rows(frame: DataFrame, transfer: StreamTransfer, skew: int | None, packed: bool = True) -> DataFrame:
     """The transferred columns. Rows with unusable times are transferred without a time, to be counted in Python."""
-    usable = crossing.usable
+    usable = transfer.usable
     if skew is not None:
         # Spark gives a batch one current time, which is the same when the batch is done again.
-        usable = f"({usable}) AND {crossing.time} <= UNIX_MICROS(CURRENT_TIMESTAMP()) + {skew}"
-    plain = [quote_name(name) for name in crossing.needed]
-    select = crossing.select if packed or crossing.packing is None else _unpacked_select(crossing)
+        usable = f"({usable}) AND {transfer.time} <= UNIX_MICROS(CURRENT_TIMESTAMP()) + {skew}"
+    plain = [quote_name(name) for name in transfer.needed]
+    select = transfer.select if packed or transfer.packing is None else _unpacked_select(transfer)
     # Expressions may fail on rows that are rejected; columns cannot.
     sqls = [
         (name, sql if sql in plain and name != TIME_COLUMN else f"IF({usable}, {sql}, NULL)") for name, sql in select
@@ -70,19 +70,19 @@ def transfer_rows(frame: DataFrame, crossing: StreamTransfer, skew: int | None, 
     return frame.select(*map(F.col, plain)).select(*(F.expr(sql).alias(name) for name, sql in sqls))
 
 
-def _unpacked_select(crossing: StreamTransfer) -> tuple[tuple[str, str], ...]:
-    assert crossing.packing is not None
-    (lane,) = crossing.lanes
-    key = lane.columns[crossing.packing.key]
-    return (TIME_COLUMN, crossing.time), (key, crossing.packing.sql), *crossing.select[1:]
+def _unpacked_select(transfer: StreamTransfer) -> tuple[tuple[str, str], ...]:
+    assert transfer.packing is not None
+    (family,) = transfer.family_transfers
+    key = family.columns[transfer.packing.key]
+    return (TIME_COLUMN, transfer.time), (key, transfer.packing.sql), *transfer.select[1:]
 
 
 def shard_messages(
-    frame: DataFrame, layout: Layout, crossing: StreamTransfer, labels: tuple[int, ...], skew: int | None
+    frame: DataFrame, layout: Layout, transfer: StreamTransfer, labels: tuple[int, ...], skew: int | None
 ) -> DataFrame:
     """The messages from the tasks that read a stream to the shards."""
-    rows = transfer_rows(frame, crossing, skew)
-    return rows.mapInArrow(SlicingStage(layout, crossing, labels), MESSAGE_SCHEMA)
+    rows = transfer_rows(frame, transfer, skew)
+    return rows.mapInArrow(SlicingStage(layout, transfer, labels), MESSAGE_SCHEMA)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,22 +90,22 @@ class BoundedTransfer:
     """The transfer of bounded input, or of one batch: aggregated by Spark itself where possible."""
 
     layout: Layout
-    crossing: StreamTransfer
+    transfer: StreamTransfer
     labels: tuple[int, ...]
 
     def rows(self, frame: DataFrame, skew: int | None = None) -> DataFrame:
         """The rows from which `shard_messages` are made."""
-        return transfer_rows(frame, self.crossing, skew, packed=self._native_panes is None)
+        return transfer_rows(frame, self.transfer, skew, packed=self._native_panes is None)
 
     def messages(self, rows: DataFrame) -> DataFrame:
         panes = self._native_panes
         if panes is None:
-            return rows.mapInArrow(SlicingStage(self.layout, self.crossing, self.labels), MESSAGE_SCHEMA)
+            return rows.mapInArrow(SlicingStage(self.layout, self.transfer, self.labels), MESSAGE_SCHEMA)
         return panes.group_rows(rows).mapInArrow(panes, MESSAGE_SCHEMA)
 
     @property
     def _native_panes(self) -> NativePanes | None:
-        return plan_native_panes(self.layout, self.crossing, self.labels)
+        return plan_native_panes(self.layout, self.transfer, self.labels)
 
 
 @dataclass(frozen=True)
@@ -123,10 +123,10 @@ class UnpackingStage:
                     yield from table.cast(self.schema).to_batches()
 
 
-def unpack_results(said: DataFrame, channel: int, schema: pa.Schema) -> DataFrame:
+def unpack_results(output: DataFrame, channel: int, schema: pa.Schema) -> DataFrame:
     """The results of one channel as typed rows."""
     return (
-        said.where(F.col("channel") == channel)
+        output.where(F.col("channel") == channel)
         .select("payload")
         .mapInArrow(UnpackingStage(schema), spark_schema(schema))
     )

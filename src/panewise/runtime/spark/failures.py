@@ -75,7 +75,7 @@ _CAUSES = (
 )
 
 
-#: Lines that only say where in Spark's own code something happened.
+#: Lines that only name places in Spark's own code.
 _TRACE = re.compile(r"\s+at [\w.$]+\(|\s+File \"").match
 
 

@@ -2,7 +2,7 @@
 
 Rows that only sliced families read are counted by pane in one shard. Rows that are sent unsliced are counted where they
 arrive, also for the sliced families: their windows are the same in every shard. A row that is sent by several routes
-counts as used, since no shard knows what happens to it elsewhere; late rows by query are counted all the same.
+counts as used, since each shard sees only its own share; the late rows of each query are counted nevertheless.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def mark_shared(wanted: Int64Array) -> Int64Array:
 class LateRowCounter:
     """The late rows of one message."""
 
-    def __init__(self, engine: Engine, message: Tree, homes: Mapping[str, FamilyKey]) -> None:
+    def __init__(self, engine: Engine, message: Tree, keys: Mapping[str, FamilyKey]) -> None:
         self.engine, self.message = engine, message
         self.intake = engine.intake(message["stream"])
         self.visible = self.intake.mark + engine.pool.boundary.shift
         #: The families of each filter, and the filters of each number.
-        self.families = [[homes[name] for name in names if name in homes] for names in message["filters"]]
+        self.families = [[keys[name] for name in names if name in keys] for names in message["filters"]]
         self.wants = message["wants"]
         self.ledger = Ledger()
         #: Unsliced rows that are late in this shard, and sent to no other.
@@ -85,8 +85,8 @@ class LateRowCounter:
         wanting = np.zeros((len(self.wants), len(self.families)), bool)
         for number, filters in enumerate(self.wants):
             wanting[number, filters] = True
-        for number, homes in enumerate(self.families):
+        for number, keys in enumerate(self.families):
             mine = wanting[wanted, number]
-            for family in (family for home in homes for family in self.engine.families_at(home)):
+            for family in (family for key in keys for family in self.engine.families_at(key)):
                 assert isinstance(family, TimeFamily)
                 family.record_late(order[mine], positions[mine], np.full(mine.sum(), self.visible), ledger)

@@ -72,7 +72,7 @@ class ProgressListener(StreamingQueryListener):
         self.query: str | None = None
         self.ended = threading.Event()
         #: The last batch of which shards reported; files may report another one.
-        self._heard = -1
+        self._last_batch = -1
         self._lock = threading.Lock()
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
@@ -98,17 +98,17 @@ class ProgressListener(StreamingQueryListener):
         if "panewise" in observed:
             self.record_batch(batch, observed["panewise"])
         with self._lock:
-            if batch == self._heard and phases != self.last.milliseconds:
+            if batch == self._last_batch and phases != self.last.milliseconds:
                 speed = round(1000 * self.last.batch_rows_in / max(phases.get("triggerExecution", 0), 1), 1)
                 self._append(replace(self.last, at=progress.timestamp, milliseconds=phases, rows_per_second=speed))
 
-    def record_batch(self, batch: int, said: Mapping[str, Any]) -> None:
+    def record_batch(self, batch: int, totals: Mapping[str, Any]) -> None:
         """Record what the shards reported in a batch; nothing where it had no messages for them."""
         with self._lock:
             # Spark leaves out what is NULL.
-            if said.get("rows_in") is not None and batch > self._heard:
-                self._heard = batch
-                self._append(self._batch_metrics(batch, said))
+            if totals.get("rows_in") is not None and batch > self._last_batch:
+                self._last_batch = batch
+                self._append(self._batch_metrics(batch, totals))
 
     def record_suspensions(self, suspended: Mapping[str, str]) -> None:
         """Record which queries are suspended now."""
@@ -124,17 +124,17 @@ class ProgressListener(StreamingQueryListener):
             with open(self.checkpoint.metrics, "a", encoding="utf-8") as lines:
                 lines.write(json.dumps(asdict(metrics)) + "\n")
 
-    def _batch_metrics(self, batch: int, said: Mapping[str, Any]) -> Metrics:
-        totals = {name: said[name] for name in COUNTED_COLUMNS if name != "rows"}
+    def _batch_metrics(self, batch: int, totals: Mapping[str, Any]) -> Metrics:
+        counts = {name: totals[name] for name in COUNTED_COLUMNS if name != "rows"}
         return replace(
             self.last,
-            **totals,
+            **counts,
             batch=batch,
             at=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            used=said["rows_in"] - said["late"] - said["rejected"],
-            batch_rows_out=said["rows"],
-            watermark=self._watermark(said.get("mark")),
-            lag_seconds=self._lag(said.get("mark")),
+            used=totals["rows_in"] - totals["late"] - totals["rejected"],
+            batch_rows_out=totals["rows"],
+            watermark=self._watermark(totals.get("mark")),
+            lag_seconds=self._lag(totals.get("mark")),
             late_by_query=read_late_by_query(self.checkpoint.lateness),
         )
 

@@ -38,18 +38,18 @@ class Pipeline(RunSupervisor):
         plan: PipelinePlan,
         frames: Mapping[str, DataFrame],
         checkpoint: Checkpoint,
-        outlets: SinkRouting,
+        routing: SinkRouting,
         trigger: Mapping[str, Any],
         skew: int | None,
     ) -> None:
         session = next(iter(frames.values())).sparkSession
-        self._outlets = outlets
-        self._scripted = {name: standing.text for name, standing in pool.queries.items()}
+        self._routing = routing
+        self._scripted = {name: registered.text for name, registered in pool.queries.items()}
         name = f"panewise-{plan.identity[:8]}"
         self._setting = PipelineSettings(session, checkpoint, plan, frames, trigger, skew, name)
         timed = all(schema.domain is Domain.TIMESTAMP for schema in pool.streams.values())
         super().__init__(session, checkpoint, plan.empty_pool(), ProgressListener(checkpoint, timed), name)
-        self._course: RunContext | None = None
+        self._context: RunContext | None = None
         #: The last problem of the control log that was logged, so that it is logged once.
         self._complaint = ""
 
@@ -63,13 +63,13 @@ class Pipeline(RunSupervisor):
     def list(self) -> dict[str, str]:
         """The active queries, with their texts."""
         with self._lock:
-            return {name: standing.text for name, standing in self._pool.queries.items()}
+            return {name: registered.text for name, registered in self._pool.queries.items()}
 
     def explain(self) -> str:
         """How the queries share panes, and which rows are sliced before they reach a shard."""
         with self._lock:
-            assert self._course is not None
-            return "\n".join([self._pool.explain(), *self._course.layout.explain()])
+            assert self._context is not None
+            return "\n".join([self._pool.explain(), *self._context.layout.explain()])
 
     @property
     def suspended(self) -> dict[str, DeadLetter]:
@@ -83,7 +83,7 @@ class Pipeline(RunSupervisor):
         ]
         if not texts:
             raise BindProblem(f"there is no query {name!r}", fix=did_you_mean(name, self.list() or ["register"]))
-        return self._outlets.memory_results(self._session, self._pool.prepare_query(name, texts[-1]), self._pool)
+        return self._routing.memory_results(self._session, self._pool.prepare_query(name, texts[-1]), self._pool)
 
     # ---- queries come and go -----------------------------------------------------------------------------------
 
@@ -133,16 +133,16 @@ class Pipeline(RunSupervisor):
                 if waiting := self._suspending.has_waiting_results(command["name"]):
                     self._deliver_waiting(command["name"])
                 command = self._suspending.resume_command(command, waiting)
-            standing = self._query_to_join(command)
-            prepared = standing is None or self._can_serve(standing)
+            registered = self._query_to_join(command)
+            prepared = registered is None or self._can_serve(registered)
             if not prepared:
                 log.info("%s: starting again, since %s needs other columns or panes", self._name, command["name"])
                 self._stop_query()
             try:
                 self._checkpoint.control.append_commands([command])
                 log.info("%s: %s %s", self._name, command["op"], command.get("name", ""))
-                if standing is not None:
-                    self._pool.add_query(standing)
+                if registered is not None:
+                    self._pool.add_query(registered)
                 elif command["op"] == "revoke" and command["name"] in self._pool.queries:
                     self._pool.revoke(command["name"])
                 self._suspending.update_metrics()
@@ -155,7 +155,7 @@ class Pipeline(RunSupervisor):
         """Write waiting results to the sinks of a query; meanwhile no batch may add to them."""
         self._stop_query()
         try:
-            self._suspending.deliver(name, self._outlets, self._session, self._setting.plan.identity)
+            self._suspending.deliver(name, self._routing, self._session, self._setting.plan.identity)
         finally:
             self._launch()
 
@@ -171,18 +171,20 @@ class Pipeline(RunSupervisor):
         if command["start"] not in ("backfill", "now"):
             raise BindProblem(f"start {command['start']!r} is unknown", fix="use 'backfill' or 'now'")
         since = 0 if command["start"] == "now" else None
-        standing = self._pool.prepare_query(command["name"], command["text"], since)
-        for stream in sorted(standing.streams - set(self._setting.frames)):
+        registered = self._pool.prepare_query(command["name"], command["text"], since)
+        for stream in sorted(registered.streams - set(self._setting.frames)):
             raise SchemaProblem(f"there is no DataFrame for stream {stream!r}", fix="restart with one")
-        outlets = self._outlets.with_target(standing.name, command.get("into"))
-        outlets.refuse_conflicts(standing, self._pool)
-        self._outlets = outlets
-        return standing
+        routing = self._routing.with_target(registered.name, command.get("into"))
+        routing.refuse_conflicts(registered, self._pool)
+        self._routing = routing
+        return registered
 
-    def _can_serve(self, standing: RegisteredQuery) -> bool:
+    def _can_serve(self, registered: RegisteredQuery) -> bool:
         """Whether slicers and sinks of this run can serve a query."""
-        assert self._course is not None
-        return self._course.layout.covers(standing.plan) and self._outlets.can_serve(standing, self._pool, self._course)
+        assert self._context is not None
+        return self._context.layout.covers(registered.plan) and self._routing.can_serve(
+            registered, self._pool, self._context
+        )
 
     # ---- running -----------------------------------------------------------------------------------------------
 
@@ -192,7 +194,7 @@ class Pipeline(RunSupervisor):
             self._apply_script_changes()
             for name, query in self._checkpoint.control.active_queries().items():
                 self._pool.add_query(self._pool.prepare_query(name, query.text))
-                self._outlets = self._outlets.with_target(name, query.into)
+                self._routing = self._routing.with_target(name, query.into)
             self._launch()
             self._suspending.update_metrics()
         threading.Thread(target=self._watch, name=self._name, daemon=True).start()
@@ -212,21 +214,21 @@ class Pipeline(RunSupervisor):
     def _launch(self) -> None:
         self._acquire_lease()
         plan = self._setting.plan
-        course = RunContext.of(
+        context = RunContext.of(
             f"{plan.identity}/{uuid.uuid4().hex}",
             self._pool,
             plan.shards,
-            self._outlets.channels(self._pool),
+            self._routing.channels(self._pool),
             self._setting.frames,
             self._checkpoint.control.suspensions(),
             str(self._checkpoint.lateness),
         )
         kind = StateStoreRun if plan.state == "rocksdb" else FileStateRun
-        sinks = self._outlets.sinks(course, plan.identity)
-        self._outlets.write_targets()
+        sinks = self._routing.sinks(context, plan.identity)
+        self._routing.write_targets()
         self._listener.ended.clear()
-        self._run = self._call_spark(lambda: kind(self._setting, course, sinks, self._listener))
-        self._course = course
+        self._run = self._call_spark(lambda: kind(self._setting, context, sinks, self._listener))
+        self._context = context
         self._listener.query = str(self.query.id)
         self._add_listener()
 
@@ -266,8 +268,8 @@ class Pipeline(RunSupervisor):
             self._checkpoint.control.refuse(command["id"], fault)
             return
         with self._lock:
-            standing = self._pool.queries.get(str(command.get("name")))
-            if command["op"] == "register" and standing is not None and standing.text == command["text"]:
+            registered = self._pool.queries.get(str(command.get("name")))
+            if command["op"] == "register" and registered is not None and registered.text == command["text"]:
                 # The request was sent twice, because its sender was not sure that it arrived: the query is active
                 # already.
                 self._checkpoint.control.append_commands([command])

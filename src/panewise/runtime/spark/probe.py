@@ -65,19 +65,19 @@ def queries_at_fault(run: Run, pool: Pool, problem: Exception) -> list[DeadLette
 def suspects(pool: Pool, problem: Exception) -> list[Suspect]:
     """The expressions of queries in Spark; where Spark has named an expression, only the queries that have it."""
     asked: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-    for name, standing in pool.queries.items():
+    for name, registered in pool.queries.items():
         alone = pool.without_queries()
-        alone.add_query(standing)
-        for crossing in plan_transfer(alone, 1).crossings:
-            asked.setdefault((crossing.stream, crossing.usable, _computed_expressions(crossing)), []).append(name)
+        alone.add_query(registered)
+        for transfer in plan_transfer(alone, 1).transfers:
+            asked.setdefault((transfer.stream, transfer.usable, _computed_expressions(transfer)), []).append(name)
     every = [Suspect(stream, tuple(q), usable, sql) for (stream, usable, sql), q in asked.items() if sql]
     return [each for each in every if any(sql in str(problem) for sql in each.select)] or every
 
 
-def _computed_expressions(crossing: StreamTransfer) -> tuple[str, ...]:
+def _computed_expressions(transfer: StreamTransfer) -> tuple[str, ...]:
     """The expressions that are more than a column."""
-    plain = {crossing.time, *map(quote_name, crossing.needed)}
-    return tuple(sql for _, sql in crossing.select if sql not in plain)
+    plain = {transfer.time, *map(quote_name, transfer.needed)}
+    return tuple(sql for _, sql in transfer.select if sql not in plain)
 
 
 def failed_batch(checkpoint: Path) -> int | None:

@@ -58,17 +58,17 @@ class PipelineSettings:
         """Whether the run ends once it has read all input."""
         return "availableNow" in self.trigger or "once" in self.trigger
 
-    def max_skew(self, crossing: StreamTransfer) -> int | None:
-        return self.skew if crossing.schema.domain is Domain.TIMESTAMP else None
+    def max_skew(self, transfer: StreamTransfer) -> int | None:
+        return self.skew if transfer.schema.domain is Domain.TIMESTAMP else None
 
 
 class Run(ABC):
     """A Spark query from the sources to the sinks."""
 
     def __init__(
-        self, setting: PipelineSettings, course: RunContext, sinks: ChannelSinks, listener: ProgressListener
+        self, setting: PipelineSettings, context: RunContext, sinks: ChannelSinks, listener: ProgressListener
     ) -> None:
-        self.setting, self.course, self.sinks, self.listener = setting, course, sinks, listener
+        self.setting, self.context, self.sinks, self.listener = setting, context, sinks, listener
         self.fence = setting.checkpoint.lease.fence
         self.fence.check()
         settings = {
@@ -99,10 +99,10 @@ class Run(ABC):
     @property
     def sources(self) -> dict[str, DataFrame]:
         """The sources that Spark reads, in its order."""
-        return {crossing.stream: self.setting.frames[crossing.stream] for crossing in self.course.layout.crossings}
+        return {transfer.stream: self.setting.frames[transfer.stream] for transfer in self.context.layout.transfers}
 
     def _delivery(self) -> Delivery:
-        return Delivery(self.course.channels, self.sinks, str(self.setting.checkpoint.folder), self.fence)
+        return Delivery(self.context.channels, self.sinks, str(self.setting.checkpoint.folder), self.fence)
 
     @abstractmethod
     def _writer(self) -> DataStreamWriter:
@@ -118,16 +118,16 @@ class StateStoreRun(Run):
 
     def _writer(self) -> DataStreamWriter:
         everything = self._commands()
-        for crossing in self.course.layout.crossings:
-            everything = everything.union(self._messages(crossing))
-        said = everything.groupBy("shard").transformWithStateInPandas(
-            ShardProcessor(self.course), outputStructType=OUTPUT_SCHEMA, outputMode="Append", timeMode="None"
+        for transfer in self.context.layout.transfers:
+            everything = everything.union(self._messages(transfer))
+        output = everything.groupBy("shard").transformWithStateInPandas(
+            ShardProcessor(self.context), outputStructType=OUTPUT_SCHEMA, outputMode="Append", timeMode="None"
         )
-        return said.observe("panewise", *_total_columns()).writeStream.foreachBatch(self._delivery())
+        return output.observe("panewise", *_total_columns()).writeStream.foreachBatch(self._delivery())
 
-    def _messages(self, crossing: StreamTransfer) -> DataFrame:
-        frame, labels = self.setting.frames[crossing.stream], self.setting.plan.labels
-        return shard_messages(frame, self.course.layout, crossing, labels, self.setting.max_skew(crossing))
+    def _messages(self, transfer: StreamTransfer) -> DataFrame:
+        frame, labels = self.setting.frames[transfer.stream], self.setting.plan.labels
+        return shard_messages(frame, self.context.layout, transfer, labels, self.setting.max_skew(transfer))
 
     @property
     def sources(self) -> dict[str, DataFrame]:
@@ -158,14 +158,14 @@ class FileStateRun(Run):
     def _writer(self) -> DataStreamWriter:
         if "connect" in type(self.setting.session).__module__:
             raise BindProblem("state='files' needs a classic session: it works in the driver", fix="use 'rocksdb'")
-        if len(self.course.layout.crossings) != 1:
+        if len(self.context.layout.transfers) != 1:
             raise BindProblem("state='files' serves queries over one stream", fix="use state='rocksdb'")
-        (crossing,) = self.course.layout.crossings
+        (transfer,) = self.context.layout.transfers
         self._check()
-        self.slicing = BoundedTransfer(self.course.layout, crossing, self.setting.plan.labels)
+        self.slicing = BoundedTransfer(self.context.layout, transfer, self.setting.plan.labels)
         #: Every shard has applied the commands up to this one.
-        self.followed = 0
-        rows = self.slicing.rows(self.setting.frames[crossing.stream], self.setting.max_skew(crossing))
+        self.applied = 0
+        rows = self.slicing.rows(self.setting.frames[transfer.stream], self.setting.max_skew(transfer))
         return rows.writeStream.foreachBatch(self._answer_batch)
 
     def _check(self) -> None:
@@ -190,19 +190,19 @@ class FileStateRun(Run):
         upto = BatchCommands(self.setting.checkpoint.batch_commands).last_command(
             batch, max((n for n, _ in history), default=0)
         )
-        log = [entry for entry in history if self.followed < entry[0] <= upto]
+        log = [entry for entry in history if self.applied < entry[0] <= upto]
         entries = [json.dumps({"number": number, "commands": commands}).encode() for number, commands in log]
-        told = [(label, -1, entry) for label in self.setting.plan.labels for entry in entries]
+        rows = [(label, -1, entry) for label in self.setting.plan.labels for entry in entries]
         everything = sent
-        if everything is None or told:
+        if everything is None or rows:
             # In the session of the batch, whose settings are those of the run.
             session = self.setting.session if sent is None else sent.sparkSession
-            commands = session.createDataFrame(told, MESSAGE_SCHEMA)
+            commands = session.createDataFrame(rows, MESSAGE_SCHEMA)
             everything = commands if sent is None else commands.union(sent)
         shards = everything.repartition(self.setting.plan.shards, "shard").sortWithinPartitions("shard", "place")
-        work = FileStateStage(self.course, str(self.setting.checkpoint.state), batch, self.fence)
+        work = FileStateStage(self.context, str(self.setting.checkpoint.state), batch, self.fence)
         totals = self._delivery().deliver_and_count(shards.mapInArrow(work, OUTPUT_SCHEMA), batch)
-        self.followed = max([self.followed, *(number for number, _ in log)])
+        self.applied = max([self.applied, *(number for number, _ in log)])
         if first_missing_state(self.setting.checkpoint.state, self.setting.plan.labels) is None:
             self.setting.checkpoint.begun_file.touch()
         self.listener.record_batch(batch, totals)
@@ -213,7 +213,7 @@ class FileStateRun(Run):
         else:
             self.query.processAllAvailable()
         history = self.setting.checkpoint.control.history()
-        if history and history[-1][0] > self.followed:
+        if history and history[-1][0] > self.applied:
             self._finish()
 
     def _finish(self) -> None:
@@ -239,31 +239,31 @@ class Delivery:
     checkpoint: str
     fence: Fence
 
-    def __call__(self, said: DataFrame, batch: int) -> None:
+    def __call__(self, output: DataFrame, batch: int) -> None:
         self._check()
         if self._reads_once:
-            self._write_channels(said, batch, [0])
+            self._write_channels(output, batch, [0])
         else:
-            self._write_cached(said, batch)
+            self._write_cached(output, batch)
 
-    def deliver_and_count(self, said: DataFrame, batch: int) -> Mapping[str, Any]:
+    def deliver_and_count(self, output: DataFrame, batch: int) -> Mapping[str, Any]:
         """Write the results, and return what all shards together report of the batch."""
         self._check()
         if not self._reads_once:
-            return self._write_cached(said, batch)
+            return self._write_cached(output, batch)
         observation = Observation("panewise")
-        self._write_channels(said.observe(observation, *_total_columns()), batch, [0])
+        self._write_channels(output.observe(observation, *_total_columns()), batch, [0])
         return observation.get
 
-    def _write_cached(self, said: DataFrame, batch: int) -> Mapping[str, Any]:
+    def _write_cached(self, output: DataFrame, batch: int) -> Mapping[str, Any]:
         """Write results that are read several times, and so cached; with an observation Spark would not use the
         cache."""
-        kept = said.persist()
+        kept = output.persist()
         try:
             (row,) = kept.agg(
-                *_total_columns(), F.collect_set(F.when(F.length("payload") > 0, F.col("channel"))).alias("spoken")
+                *_total_columns(), F.collect_set(F.when(F.length("payload") > 0, F.col("channel"))).alias("filled")
             ).collect()
-            self._write_channels(kept, batch, sorted(row["spoken"]))
+            self._write_channels(kept, batch, sorted(row["filled"]))
             return row.asDict()
         finally:
             kept.unpersist()
@@ -282,9 +282,9 @@ class Delivery:
         """Whether results are read only once."""
         return len(self.channels) == 1 and sum(sink.read_count for sink in self.sinks[0]) == 1
 
-    def _write_channels(self, said: DataFrame, batch: int, channels: Sequence[int]) -> None:
+    def _write_channels(self, output: DataFrame, batch: int, channels: Sequence[int]) -> None:
         for number in channels:
-            results = unpack_results(said, number, self.channels[number].schema)
+            results = unpack_results(output, number, self.channels[number].schema)
             for sink in self.sinks[number]:
                 self.fence.check()
                 sink.write(results, batch)

@@ -35,7 +35,7 @@ def start_script(
     """Start a script. Queries without a target keep their results in the checkpoint; `sinks` replaces targets."""
     pool = script_pool(script, boundary)
     panes = {name: query.panes for name, query in script.queries.items() if query.panes is not None}
-    used = sorted({stream for standing in pool.queries.values() for stream in standing.streams})
+    used = sorted({stream for registered in pool.queries.values() for stream in registered.streams})
     for name in used:
         if name not in script.sources:
             raise SourceProblem(f"stream {name!r} has no source to read", fix="add FROM 'parquet:...' to it")
@@ -63,8 +63,8 @@ def script_pool(script: BoundScript, boundary: str | None = None) -> Pool:
     """The queries of a script; a query that the engine cannot answer is refused with its place in the script."""
     pool = Pool(script.streams, script.boundary_or(boundary))
     for name, query in script.queries.items():
-        standing = pool.prepare_query(name, query.query)
+        registered = pool.prepare_query(name, query.query)
         if query.panes is not None:
-            refuse_log(standing, query.panes, query.panes_place)
+            refuse_log(registered, query.panes, query.panes_place)
         pool.add_query(pool.prepare_query(name, query.alone))
     return pool

@@ -60,7 +60,7 @@ class Shard:
     #: Rows that had arrived before the present batch.
     rows_before: int = 0
     #: The counts of late rows that were last written.
-    told: dict[str, int] = field(default_factory=dict)
+    written_late_counts: dict[str, int] = field(default_factory=dict)
 
     @property
     def rows_in(self) -> int:
@@ -82,8 +82,8 @@ SHARD_CACHE: dict[tuple[str, int], Shard] = {}
 class ShardProcessor(StatefulProcessor):
     """Spark's side of a shard."""
 
-    def __init__(self, course: RunContext) -> None:
-        self.course = course
+    def __init__(self, context: RunContext) -> None:
+        self.context = context
 
     def init(self, handle: Any) -> None:
         self.kept = handle.getMapState("parts", "name string", "part binary")
@@ -91,9 +91,9 @@ class ShardProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         label = int(key[0])
         shard = self._load_shard(label)
-        yield from process_messages(shard, self.course, label, _messages(rows))
+        yield from process_messages(shard, self.context, label, _messages(rows))
         self._save_shard(label, shard)
-        write_late_counts(shard, self.course, label)
+        write_late_counts(shard, self.context, label)
         yield status_row(shard, label)
 
     def close(self) -> None:
@@ -102,13 +102,13 @@ class ShardProcessor(StatefulProcessor):
     def _load_shard(self, label: int) -> Shard:
         head = self.kept.getValue(("head",))
         if head is None:
-            return Shard(self.course.build_engine())
+            return Shard(self.context.build_engine())
         note = read_note(bytes(head[0]))
         # Taken out of the cache during the batch: if the batch fails, the half-changed shard must not be used again.
-        known = SHARD_CACHE.pop((self.course.run, label), None)
+        known = SHARD_CACHE.pop((self.context.run, label), None)
         if known is not None and known.version == note["version"]:
             return known
-        return restore_shard(self.course, bytes(head[0]), lambda name: _bytes(self.kept.getValue((name,))))
+        return restore_shard(self.context, bytes(head[0]), lambda name: _bytes(self.kept.getValue((name,))))
 
     def _save_shard(self, label: int, shard: Shard) -> None:
         shard.version = uuid.uuid4().hex
@@ -118,21 +118,21 @@ class ShardProcessor(StatefulProcessor):
         for name in change.gone:
             self.kept.removeKey((name,))
         self.kept.updateValue(("head",), (change.head,))
-        cache_shard(self.course, label, shard)
+        cache_shard(self.context, label, shard)
 
 
-def cache_shard(course: RunContext, label: int, shard: Shard) -> None:
+def cache_shard(context: RunContext, label: int, shard: Shard) -> None:
     """Keep a shard for the next batch; shards of earlier runs of the pipeline are removed."""
-    for key in [key for key in SHARD_CACHE if course.supersedes(key[0])]:
+    for key in [key for key in SHARD_CACHE if context.supersedes(key[0])]:
         del SHARD_CACHE[key]
-    SHARD_CACHE[course.run, label] = shard
+    SHARD_CACHE[context.run, label] = shard
 
 
-def restore_shard(course: RunContext, head: bytes, read: Any) -> Shard:
+def restore_shard(context: RunContext, head: bytes, read: Any) -> Shard:
     """A shard from its state."""
     note = read_note(head)
     tree, parts = read_parts(head, read)
-    engine = course.build_engine([(name, text, since) for name, text, since in note["queries"]], tree)
+    engine = context.build_engine([(name, text, since) for name, text, since in note["queries"]], tree)
     return Shard(engine, parts, note["command"], note["finished"], note["version"], rows_out=note["rows_out"])
 
 
@@ -180,21 +180,23 @@ def _read_commands(payload: bytes) -> Iterator[Tree]:
                     yield command | {"number": command_number(number, place)}
 
 
-def process_messages(shard: Shard, course: RunContext, label: int, messages: Sequence[Tree]) -> Iterator[pd.DataFrame]:
+def process_messages(shard: Shard, context: RunContext, label: int, messages: Sequence[Tree]) -> Iterator[pd.DataFrame]:
     """Apply commands, take panes and rows in, and return what has become final."""
     shard.rows_before = shard.rows_in
     try:
-        yield from _process_messages(shard, course, label, messages)
+        yield from _process_messages(shard, context, label, messages)
     except QueryProblem as problem:
         raise worker_problem(problem) from problem
 
 
-def _process_messages(shard: Shard, course: RunContext, label: int, messages: Sequence[Tree]) -> Iterator[pd.DataFrame]:
-    for name, number in course.suspensions.items():
+def _process_messages(
+    shard: Shard, context: RunContext, label: int, messages: Sequence[Tree]
+) -> Iterator[pd.DataFrame]:
+    for name, number in context.suspensions.items():
         if number > shard.command:
             _remove_query(shard, name)
     for command in (m for m in messages if "op" in m):
-        yield from _apply_command(shard, course, label, command)
+        yield from _apply_command(shard, context, label, command)
     streams: dict[str, list[Tree]] = {}
     for message in messages:
         if "stream" in message:
@@ -202,35 +204,35 @@ def _process_messages(shard: Shard, course: RunContext, label: int, messages: Se
     if streams and shard.finished:
         raise StateProblem("rows came after the pipeline was finished", fix="start it with an empty checkpoint")
     for stream, sent in streams.items():
-        take_messages(shard, course, sent)
+        take_messages(shard, context, sent)
         seen = [message["seen"][1] for message in sent if message["seen"] is not None]
-        if seen and (delay := course.delay(stream)) is not None:
+        if seen and (delay := context.delay(stream)) is not None:
             shard.engine.promise(stream, max(seen) - delay)
-    yield from emit_results(shard, course, label, shard.engine.advance)
+    yield from emit_results(shard, context, label, shard.engine.advance)
 
 
-def _apply_command(shard: Shard, course: RunContext, label: int, command: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+def _apply_command(shard: Shard, context: RunContext, label: int, command: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
     """Apply a command, unless it was applied before."""
     if command["number"] <= shard.command:
         return
     shard.command = command["number"]
     pool = shard.engine.pool
     match command["op"]:
-        case "register" if course.suspensions.get(command["name"], 0) > command["number"]:
+        case "register" if context.suspensions.get(command["name"], 0) > command["number"]:
             # The query joins and fails in one batch, which is now done again without it.
             pass
         case "register" if command["name"] not in pool.queries:
-            standing = course.registered_query(pool, command["name"], command["text"])
+            registered = context.registered_query(pool, command["name"], command["text"])
             if command.get("start") == "now":
-                standing = replace(standing, since=shard.engine.newest(standing.aggregation.source.stream))
+                registered = replace(registered, since=shard.engine.newest(registered.aggregation.source.stream))
             # A query that no slicer prepares for has been revoked by a later command.
-            if course.layout.covers(standing.plan):
-                pool.add_query(standing)
+            if context.layout.covers(registered.plan):
+                pool.add_query(registered)
         case "revoke" | "suspend":
             _remove_query(shard, command["name"])
         case "finish":
             shard.finished = True
-            yield from emit_results(shard, course, label, lambda: shard.engine.finish(command.get("until")))
+            yield from emit_results(shard, context, label, lambda: shard.engine.finish(command.get("until")))
 
 
 def _remove_query(shard: Shard, name: str) -> None:
@@ -242,13 +244,13 @@ def _remove_query(shard: Shard, name: str) -> None:
         shard.channels.pop(name, None)
 
 
-def take_messages(shard: Shard, course: RunContext, messages: Sequence[Tree]) -> None:
+def take_messages(shard: Shard, context: RunContext, messages: Sequence[Tree]) -> None:
     """Take in the messages of the tasks; the watermark follows from all of them together."""
     for message in messages:
         if message["seen"] is not None:
             shard.engine.observe_times(message["stream"], *message["seen"])
     for message in messages:
-        _take_message(shard, course, message)
+        _take_message(shard, context, message)
 
 
 def read_message(payload: Any) -> Tree:
@@ -257,26 +259,27 @@ def read_message(payload: Any) -> Tree:
     return tree
 
 
-def _take_message(shard: Shard, course: RunContext, message: Tree) -> None:
+def _take_message(shard: Shard, context: RunContext, message: Tree) -> None:
     stream, engine = message["stream"], shard.engine
-    lanes = {name: lane for name in message["lanes"] if (lane := course.layout.family_transfer(name)) is not None}
-    homes = {name: lane.home for name, lane in lanes.items() if not isinstance(lane.home, RowInputKey)}
+    found = {name: context.layout.family_transfer(name) for name in message["families"]}
+    families = {name: family for name, family in found.items() if family is not None}
+    keys = {name: family.key for name, family in families.items() if not isinstance(family.key, RowInputKey)}
     for name, newest in message["newest"]:
-        if name in lanes:
-            engine.note_newest(lanes[name].home, newest)
+        if name in families:
+            engine.note_newest(families[name].key, newest)
     rows, rejected = message["counted"]
     engine.intake(stream).count(rows, rejected, 0, 0, {})
-    judging = LateRowCounter(engine, message, homes)
-    judging.count_panes()
+    late_rows = LateRowCounter(engine, message, keys)
+    late_rows.count_panes()
     for name, parcel in message["panes"]:
-        if name in homes:
-            engine.take_panes(homes[name], parcel)
+        if name in keys:
+            engine.take_panes(keys[name], parcel)
     for name, table in message["rows"]:
-        if name in lanes:
-            declared = _declared_columns(table, course.streams[stream].schema)
-            arrivals, _, ledger = engine.ingest(stream, declared, lanes[name].home)
-            judging.judge_rows(table, arrivals, ledger)
-    judging.commit()
+        if name in families:
+            declared = _declared_columns(table, context.streams[stream].schema)
+            arrivals, _, ledger = engine.ingest(stream, declared, families[name].key)
+            late_rows.judge_rows(table, arrivals, ledger)
+    late_rows.commit()
 
 
 def _declared_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -295,15 +298,15 @@ def _cast(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     return values.cast(kind)
 
 
-def emit_results(shard: Shard, course: RunContext, label: int, speak: Callable[[], Emission]) -> Iterator[pd.DataFrame]:
+def emit_results(shard: Shard, context: RunContext, label: int, emit: Callable[[], Emission]) -> Iterator[pd.DataFrame]:
     """The results that have become final, by channel, and the panes that are logged."""
-    tap = PaneCollector(shard.engine, course.logged_queries)
+    tap = PaneCollector(shard.engine, context.logged_queries)
     tap.open()
-    emission, panes = speak(), tap.collect()
+    emission, panes = emit(), tap.collect()
     for name in emission:
         if name not in shard.channels:
-            shard.channels[name] = course.channel_of(name, shared_schema(emission[name].schema))
-    for number, channel in enumerate(course.channels):
+            shard.channels[name] = context.channel_of(name, shared_schema(emission[name].schema))
+    for number, channel in enumerate(context.channels):
         if channel.panes:
             if (logged := panes.get(str(channel.query))) is not None and logged.num_rows:
                 yield _output_row(channel=number, shard=label, payload=seal_table(logged))
@@ -339,13 +342,13 @@ def status_row(shard: Shard, label: int) -> pd.DataFrame:
     )
 
 
-def write_late_counts(shard: Shard, course: RunContext, label: int) -> None:
+def write_late_counts(shard: Shard, context: RunContext, label: int) -> None:
     """Write how many rows came too late for each query, where that has changed."""
     counts = shard.late_by_query
-    if course.lateness and counts != shard.told:
-        Path(course.lateness).mkdir(exist_ok=True)
-        write_atomic(Path(course.lateness) / f"{label}.json", json.dumps(counts).encode())
-        shard.told = counts
+    if context.lateness and counts != shard.written_late_counts:
+        Path(context.lateness).mkdir(exist_ok=True)
+        write_atomic(Path(context.lateness) / f"{label}.json", json.dumps(counts).encode())
+        shard.written_late_counts = counts
 
 
 def _output_row(**values: Any) -> pd.DataFrame:

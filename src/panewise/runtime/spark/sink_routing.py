@@ -85,12 +85,12 @@ class SinkRouting:
         logged = [Channel(n, rows_of(pool, n).schema, panes=True) for n in self.panes if n in pool.queries]
         return own + shared + logged
 
-    def sinks(self, course: RunContext, writer: str) -> ChannelSinks:
+    def sinks(self, context: RunContext, writer: str) -> ChannelSinks:
         """The sinks of each channel; `writer` names the pipeline to sinks that record their writer."""
         found: list[tuple[Sink, ...]] = []
-        for channel in course.channels:
+        for channel in context.channels:
             if channel.panes:
-                found.append((self._pane_log_sink(course.known[str(channel.query)], course, writer),))
+                found.append((self._pane_log_sink(context.known[str(channel.query)], context, writer),))
                 continue
             name = channel.query or _shared_folder_name(channel)
             target = self.targets[channel.query or OTHERS]
@@ -104,45 +104,45 @@ class SinkRouting:
         letters = self.checkpoint.dead_letters
         return tuple(
             sinks if channel.query is None or channel.panes else (SuspendableSink(channel.query, sinks, letters),)
-            for channel, sinks in zip(course.channels, found, strict=True)
+            for channel, sinks in zip(context.channels, found, strict=True)
         )
 
-    def _pane_log_sink(self, standing: RegisteredQuery, course: RunContext, writer: str) -> FileSink:
+    def _pane_log_sink(self, registered: RegisteredQuery, context: RunContext, writer: str) -> FileSink:
         """The log of a query, begun or continued by this pipeline."""
-        log = log_of(self.panes[standing.name], self.base)
+        log = log_of(self.panes[registered.name], self.base)
         if log.header() is None and any(self.checkpoint.spark.glob("offsets/[0-9]*")):
             raise StateProblem(
-                f"the panes of {standing.name!r} that are finished already cannot be logged any more",
+                f"the panes of {registered.name!r} that are finished already cannot be logged any more",
                 fix="log panes from the start, with an empty checkpoint",
             )
-        log.claim(Header.of(standing, Pool(course.streams, course.boundary), writer))
+        log.claim(Header.of(registered, Pool(context.streams, context.boundary), writer))
         return PaneLogSink("parquet", str(log.folder))
 
-    def refuse_conflicts(self, standing: RegisteredQuery, pool: Pool) -> None:
+    def refuse_conflicts(self, registered: RegisteredQuery, pool: Pool) -> None:
         """Refuse a query that would write to the target of another one, or to the pane log of an earlier one."""
-        if (target := self.targets.get(standing.name)) is not None:
-            sinks_of(standing.name, target, self.base, "", self.checkpoint.results(standing.name))
+        if (target := self.targets.get(registered.name)) is not None:
+            sinks_of(registered.name, target, self.base, "", self.checkpoint.results(registered.name))
             mine = _first_address(target, self.base) or ""
             for name, other in self.targets.items():
                 if (
-                    name != standing.name
+                    name != registered.name
                     and mine.partition(":")[0] in _FOLDER_SCHEMES
                     and _first_address(other, self.base) == mine
                 ):
                     raise BindProblem(f"{mine!r} is where {name!r} writes", fix="give each a folder of its own")
-        if standing.name in self.panes:
-            found = log_of(self.panes[standing.name], self.base).header()
-            if found is not None and Header.of(standing, pool, found.writer) != found:
+        if registered.name in self.panes:
+            found = log_of(self.panes[registered.name], self.base).header()
+            if found is not None and Header.of(registered, pool, found.writer) != found:
                 raise BindProblem(
-                    f"the pane log of {standing.name!r} holds the panes of another query", fix="choose another name"
+                    f"the pane log of {registered.name!r} holds the panes of another query", fix="choose another name"
                 )
 
-    def can_serve(self, standing: RegisteredQuery, pool: Pool, course: RunContext) -> bool:
+    def can_serve(self, registered: RegisteredQuery, pool: Pool, context: RunContext) -> bool:
         """Whether the channels of a run can take the results of one more query."""
-        if standing.name in self.targets:
-            return any(channel.query == standing.name for channel in course.channels)
-        schema = shared_schema(query_schema(pool, standing))
-        return course.channel_of(standing.name, schema) is not None or OTHERS not in self.targets
+        if registered.name in self.targets:
+            return any(channel.query == registered.name for channel in context.channels)
+        schema = shared_schema(query_schema(pool, registered))
+        return context.channel_of(registered.name, schema) is not None or OTHERS not in self.targets
 
     def write_targets(self) -> None:
         """Record the addresses of results, for processes that read them; a function has no address."""
@@ -158,17 +158,17 @@ class SinkRouting:
         sinks = sinks_of(name, self.targets[name], self.base, writer, self.checkpoint.results(name))
         SuspendableSink(name, sinks, self.checkpoint.dead_letters).deliver_waiting(session)
 
-    def memory_results(self, session: SparkSession, standing: RegisteredQuery, pool: Pool) -> DataFrame:
+    def memory_results(self, session: SparkSession, registered: RegisteredQuery, pool: Pool) -> DataFrame:
         """The results of a query that `memory:` has kept."""
-        own, alone = query_schema(pool, standing), standing.name in self.targets
+        own, alone = query_schema(pool, registered), registered.name in self.targets
         schema = own if alone else shared_schema(own)
-        folder = self.checkpoint.results(standing.name if alone else _shared_folder_name(Channel(None, schema)))
+        folder = self.checkpoint.results(registered.name if alone else _shared_folder_name(Channel(None, schema)))
         if not any(folder.glob("*/*.parquet")):
             return session.createDataFrame([], spark_schema(own))
         found = session.read.parquet(str(folder)).drop(batch_column(schema.names))
         if alone:
             return found
-        return found.where(F.col("query") == standing.name).drop("query").toDF(*own.names)
+        return found.where(F.col("query") == registered.name).drop("query").toDF(*own.names)
 
 
 def _first_address(target: Target, base: Path) -> str | None:

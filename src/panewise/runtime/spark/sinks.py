@@ -72,7 +72,7 @@ class FileSink(Sink):
         writer.options(**options).partitionBy(name).save(self.path)
 
     def clear_drafts(self) -> None:
-        """Remove the drafts of killed runs; a folder has one writer, since batches are told apart by their number."""
+        """Remove the drafts of killed runs; a folder has one writer, since batches are distinguished by their number only."""
         if "://" not in self.path:
             clear_drafts(Path(self.path))
 
@@ -201,7 +201,7 @@ class SuspendableSink(Sink):
 def sinks_of(
     name: str, target: Target, base: Path, writer: str, memory: Path, shared: bool = False
 ) -> tuple[Sink, ...]:
-    """The sinks that a target stands for. `writer` names the pipeline, `memory` is the folder for `memory:`.
+    """The sinks that a target names. `writer` names the pipeline, `memory` is the folder for `memory:`.
 
     If several sets of columns go to one address, each has its own folder there, called `name`.
     """

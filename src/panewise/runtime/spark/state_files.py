@@ -44,7 +44,7 @@ REPLAYABLE_BATCHES = 2
 class FileStateStage:
     """The function of a stage: the messages of one batch to some shards in, their results out."""
 
-    course: RunContext
+    context: RunContext
     folder: str
     batch: int
     fence: Fence
@@ -53,26 +53,26 @@ class FileStateStage:
         rows = ((row["shard"], row["place"], row["payload"]) for batch in batches for row in batch.to_pylist())
         for label, mine in groupby(rows, key=lambda row: row[0]):
             messages = order_messages([(place, payload) for _, place, payload in mine])
-            for said in self._process_shard(label, messages):
-                yield pa.RecordBatch.from_pandas(said, preserve_index=False)
+            for output in self._process_shard(label, messages):
+                yield pa.RecordBatch.from_pandas(output, preserve_index=False)
 
     def _process_shard(self, label: int, messages: Sequence[Any]) -> Iterator[pd.DataFrame]:
         folder = ShardFolder(Path(self.folder) / str(label))
         shard = self._load_shard(folder, label)
-        yield from process_messages(shard, self.course, label, messages)
+        yield from process_messages(shard, self.context, label, messages)
         folder.save(shard, self.batch, self.fence)
-        cache_shard(self.course, label, shard)
-        write_late_counts(shard, self.course, label)
+        cache_shard(self.context, label, shard)
+        write_late_counts(shard, self.context, label)
         yield status_row(shard, label)
 
     def _load_shard(self, folder: ShardFolder, label: int) -> Shard:
         head = folder.head_before(self.batch)
-        known = SHARD_CACHE.pop((self.course.run, label), None)
+        known = SHARD_CACHE.pop((self.context.run, label), None)
         if head is None:
-            return Shard(self.course.build_engine())
+            return Shard(self.context.build_engine())
         if known is not None and known.version == read_note(head)["version"]:
             return known
-        return restore_shard(self.course, head, folder.read)
+        return restore_shard(self.context, head, folder.read)
 
 
 @dataclass(frozen=True, order=True)

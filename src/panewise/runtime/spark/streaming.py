@@ -49,13 +49,13 @@ def stream(
     if not frames:
         raise SchemaProblem("there is no DataFrame for any stream", fix=f"give one for {', '.join(pool.streams)}")
     folder = Checkpoint(checkpoint)
-    outlets = SinkRouting.of(sinks, pool, folder, Path(base), panes or {})
+    routing = SinkRouting.of(sinks, pool, folder, Path(base), panes or {})
     # A folder that is no checkpoint of Panewise is refused before anything is written there.
     folder.plan()
     folder.lease.acquire()
     try:
         plan = _plan(folder, pool, check_session(next(iter(frames.values())).sparkSession), shards, state)
-        pipeline = Pipeline(pool, plan, frames, folder, outlets, dict(trigger or {}), skew)
+        pipeline = Pipeline(pool, plan, frames, folder, routing, dict(trigger or {}), skew)
         pipeline.start()
     except BaseException:
         folder.lease.release()
@@ -67,9 +67,9 @@ def _plan(checkpoint: Checkpoint, pool: Pool, session: SparkSession, shards: int
     """The plan of a checkpoint, written if the checkpoint is new; refuses settings with which it cannot continue."""
     if state not in ("rocksdb", "files"):
         raise BindProblem(f"state {state!r} is unknown", fix="use 'rocksdb' or 'files'")
-    for standing in pool.queries.values():
-        if not standing.text:
-            raise StateProblem(f"query {standing.name!r} has no text", fix="register it as CQL text")
+    for registered in pool.queries.values():
+        if not registered.text:
+            raise StateProblem(f"query {registered.name!r} has no text", fix="register it as CQL text")
     plan = checkpoint.plan()
     if plan is None:
         count = shards or int(session.conf.get("spark.sql.shuffle.partitions") or 1)

@@ -56,10 +56,10 @@ class SuspendedQueries:
         """Whether results of a query wait for its sinks."""
         return self.checkpoint.dead_letters.sink_suspension(name) is not None
 
-    def deliver(self, name: str, outlets: SinkRouting, session: SparkSession, writer: str) -> None:
+    def deliver(self, name: str, routing: SinkRouting, session: SparkSession, writer: str) -> None:
         """Write the waiting results of a query to its sinks."""
         try:
-            outlets.deliver_waiting(session, name, writer)
+            routing.deliver_waiting(session, name, writer)
         except Exception as problem:
             raise StateProblem(
                 f"the sink of {name!r} fails again: {first_line(problem)}", fix="mend it; its results are kept"

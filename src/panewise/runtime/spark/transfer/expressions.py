@@ -77,7 +77,7 @@ def family_signature(plan: PanePlan) -> str:
     parts = [before[name] for name in plan.window.partition_by]
     kind = type(plan.window).__name__ if not plan.window.logical else str(plan.window) if plan.positional else "time"
     filters = [filter_sql(plan, sliced) for sliced in (False, True)]
-    told = (
+    properties = (
         plan.source.stream,
         filters,
         keys,
@@ -88,7 +88,7 @@ def family_signature(plan: PanePlan) -> str:
         expiry_column(plan),
         plan.repeats_on_change,
     )
-    return " | ".join(map(str, told))
+    return " | ".join(map(str, properties))
 
 
 def time_sql(schema: StreamSchema) -> str:

@@ -35,7 +35,8 @@ class FamilyTransfer:
 
     #: A text that is the same for the same family in every run.
     signature: str
-    home: FamilyKey | RowInputKey
+    #: Names the family, or the input of the row engine.
+    key: FamilyKey | RowInputKey
     #: What the family computes; None where relational queries read the stream.
     plan: PanePlan | None
     #: How rows are cut into panes; None where they are sent unsliced, for the reason given.
@@ -91,7 +92,7 @@ class StreamTransfer:
     usable: str
     #: Names and expressions of the transferred columns.
     select: tuple[tuple[str, str], ...]
-    lanes: tuple[FamilyTransfer, ...]
+    family_transfers: tuple[FamilyTransfer, ...]
     packing: KeyPanePacking | None
     #: The panes by which late rows are counted: no edge of any sliced family lies inside one.
     tally: Cuts | None
@@ -99,15 +100,18 @@ class StreamTransfer:
     @property
     def counted_by_panes(self) -> bool:
         """Whether the panes of the only family give the number of rows."""
-        return len(self.lanes) == 1 and self.lanes[0].cuts is not None and self.lanes[0].flag == self.lanes[0].entering
+        if len(self.family_transfers) != 1:
+            return False
+        (family,) = self.family_transfers
+        return family.cuts is not None and family.flag == family.entering
 
     @property
     def by_filter(self) -> dict[tuple[str | None, tuple[int, int]], list[FamilyTransfer]]:
         """Sliced families by filter and span, by which late rows are counted."""
         found: dict[tuple[str | None, tuple[int, int]], list[FamilyTransfer]] = {}
-        for lane in self.lanes:
-            if lane.cuts is not None:
-                found.setdefault((lane.entering, lane.span), []).append(lane)
+        for family in self.family_transfers:
+            if family.cuts is not None:
+                found.setdefault((family.entering, family.span), []).append(family)
         return found
 
 
@@ -117,33 +121,33 @@ class Layout:
 
     boundary: Boundary
     shards: int
-    crossings: tuple[StreamTransfer, ...]
+    transfers: tuple[StreamTransfer, ...]
 
     @property
     def family_transfers(self) -> list[FamilyTransfer]:
-        return [lane for crossing in self.crossings for lane in crossing.lanes]
+        return [family for transfer in self.transfers for family in transfer.family_transfers]
 
     def family_transfer(self, signature: str) -> FamilyTransfer | None:
         """The transfer of a family; None once its last query was revoked."""
-        return next((lane for lane in self.family_transfers if lane.signature == signature), None)
+        return next((family for family in self.family_transfers if family.signature == signature), None)
 
     def explain(self) -> list[str]:
         """A line for each family transfer: whether its rows are sliced before they reach a shard."""
         reasons = [
-            f"rows travel as they are: {lane.reason}" if lane.reason else "rows are sliced"
-            for lane in self.family_transfers
+            f"rows are sent unsliced: {family.reason}" if family.reason else "rows are sliced"
+            for family in self.family_transfers
         ]
-        return [f"lane {number}: {reason}" for number, reason in enumerate(reasons, start=1)]
+        return [f"transfer {number}: {reason}" for number, reason in enumerate(reasons, start=1)]
 
     def covers(self, plan: PanePlan | RowPlan | FramePlan) -> bool:
         """Whether a query can join without a change of the transferred columns."""
         if not isinstance(plan, PanePlan):
-            lanes = {lane.home: lane for lane in self.family_transfers}
-            inflows = {RowInputKey(plan.shard_key, source.alias): names for source, names in plan.read_columns.items()}
-            return all(home in lanes and set(names) <= set(lanes[home].columns) for home, names in inflows.items())
-        lane = next((lane for lane in self.family_transfers if lane.home == family_key(plan)), None)
-        if lane is None:
+            families = {family.key: family for family in self.family_transfers}
+            inputs = {RowInputKey(plan.shard_key, source.alias): names for source, names in plan.read_columns.items()}
+            return all(key in families and set(names) <= set(families[key].columns) for key, names in inputs.items())
+        family = next((family for family in self.family_transfers if family.key == family_key(plan)), None)
+        if family is None:
             return False
-        if lane.cuts is None:
+        if family.cuts is None:
             return True
-        return slicing_refusal([plan]) is None and lane.cuts.cover(plan_edges(plan))
+        return slicing_refusal([plan]) is None and family.cuts.cover(plan_edges(plan))

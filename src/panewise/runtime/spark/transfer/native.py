@@ -24,25 +24,25 @@ from panewise.runtime.spark.transfer.plan import pane_number_sql
 from panewise.runtime.spark.transfer.slice import build_messages, message_batch, tally_table, task_position
 
 
-def plan_native_panes(layout: Layout, crossing: StreamTransfer, labels: tuple[int, ...]) -> NativePanes | None:
+def plan_native_panes(layout: Layout, transfer: StreamTransfer, labels: tuple[int, ...]) -> NativePanes | None:
     """How Spark aggregates the panes of a stream; None where it cannot."""
-    if len(crossing.lanes) != 1:
+    if len(transfer.family_transfers) != 1:
         return None
-    (lane,) = crossing.lanes
-    if lane.cuts is None or not lane.cuts.uniform:
+    (family,) = transfer.family_transfers
+    if family.cuts is None or not family.cuts.uniform:
         return None
-    assert lane.plan is not None
-    grouping = GroupEncoder(lane.plan)
-    if grouping.expiry_column or lane.span != (MIN_TICK, MAX_TICK):
+    assert family.plan is not None
+    grouping = GroupEncoder(family.plan)
+    if grouping.expiry_column or family.span != (MIN_TICK, MAX_TICK):
         return None
-    parts = [[f"COUNT_IF({_passes_sql(lane.flag)})"]]
+    parts = [[f"COUNT_IF({_passes_sql(family.flag)})"]]
     for call, column in zip(grouping.stored_calls, grouping.columns[1:], strict=True):
-        values = [_filtered_sql(lane, lane.columns[argument]) for argument in call.arguments]
+        values = [_filtered_sql(family, family.columns[argument]) for argument in call.arguments]
         sql = column.spark_sql(*values) if len(values) == 1 else None
         if sql is None:
             return None
         parts.append(sql)
-    return NativePanes(layout, crossing, labels, tuple(map(tuple, parts)))
+    return NativePanes(layout, transfer, labels, tuple(map(tuple, parts)))
 
 
 def _passes_sql(flag: str | None) -> str:
@@ -50,9 +50,9 @@ def _passes_sql(flag: str | None) -> str:
     return f"{TIME_COLUMN} IS NOT NULL" + (f" AND {flag}" if flag else "")
 
 
-def _filtered_sql(lane: FamilyTransfer, value: str) -> str:
+def _filtered_sql(family: FamilyTransfer, value: str) -> str:
     """A value if a row passes the filters, else NULL."""
-    return f"IF({_passes_sql(lane.flag)}, {value}, NULL)"
+    return f"IF({_passes_sql(family.flag)}, {value}, NULL)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,21 +60,21 @@ class NativePanes:
     """Panes of the only family of a stream, grouped by Spark; `parts` make the state words of each aggregate."""
 
     layout: Layout
-    crossing: StreamTransfer
+    transfer: StreamTransfer
     labels: tuple[int, ...]
     parts: tuple[tuple[str, ...], ...]
 
     def group_rows(self, rows: DataFrame) -> DataFrame:
         """One row for each group and pane; `rows` has the transferred columns, unpacked."""
-        (lane,) = self.crossing.lanes
-        assert lane.cuts is not None
-        assert lane.plan is not None
-        pane = pane_number_sql(TIME_COLUMN, lane.cuts, self.layout.boundary)
+        (family,) = self.transfer.family_transfers
+        assert family.cuts is not None
+        assert family.plan is not None
+        pane = pane_number_sql(TIME_COLUMN, family.cuts, self.layout.boundary)
         sums = [F.expr(sql).alias(f"s{n}") for n, sql in enumerate(s for part in self.parts for s in part)]
-        names = [lane.columns[key] for key in lane.plan.group.keys]
-        keys = [F.expr(_filtered_sql(lane, name)).alias(name) for name in names]
+        names = [family.columns[key] for key in family.plan.group.keys]
+        keys = [F.expr(_filtered_sql(family, name)).alias(name) for name in names]
         times = [F.min(TIME_COLUMN).alias("first"), F.max(TIME_COLUMN).alias("last"), F.count(F.lit(1)).alias("rows")]
-        entered = F.expr(f"COUNT_IF({_passes_sql(lane.entering)})").alias("entered")
+        entered = F.expr(f"COUNT_IF({_passes_sql(family.entering)})").alias("entered")
         return rows.groupBy(*keys, F.expr(pane).alias("pane")).agg(*sums, *times, entered)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -91,30 +91,30 @@ class NativePanes:
         yield message_batch(messages, self.labels, partition << 32)
 
     def _pane_messages(self, arrays: dict[str, pa.Array]) -> list[Tree]:
-        (lane,) = self.crossing.lanes
-        assert lane.cuts is not None
-        assert lane.plan is not None
-        slicer = Slicer(lane.plan, lane.cuts, self.layout.boundary)
+        (family,) = self.transfer.family_transfers
+        assert family.cuts is not None
+        assert family.plan is not None
+        slicer = Slicer(family.plan, family.cuts, self.layout.boundary)
         numbers: Int64Array = arrays["pane"].to_numpy()
         sums = iter(arrays[f"s{n}"] for n in range(sum(map(len, self.parts))))
         states = [c.from_spark([next(sums) for _ in p]) for c, p in zip(slicer.columns, self.parts, strict=True)]
         present = np.flatnonzero(states[0][0])
         if len(present):
-            keys = [arrays[lane.columns[key]].take(pa.array(present)) for key in lane.plan.group.keys]
+            keys = [arrays[family.columns[key]].take(pa.array(present)) for key in family.plan.group.keys]
             slicer.take_states(keys, numbers[present], [states_at(words, present) for words in states])
         seen = (pc.min(arrays["first"]).as_py(), pc.max(arrays["last"]).as_py())
         entered: Int64Array = arrays["entered"].to_numpy()
         wanted = numbers[entered > 0]
-        newest = {0: lane.cuts.end(int(wanted.max())) - self.layout.boundary.shift} if len(wanted) else {}
+        newest = {0: family.cuts.end(int(wanted.max())) - self.layout.boundary.shift} if len(wanted) else {}
         messages = self._shard_messages({0: slicer}, seen, newest)
         panes, place = np.unique(numbers, return_inverse=True)
         counts = np.bincount(place, weights=entered).astype(np.int64)
         messages[0]["tally"] = tally_table(
-            [(lane.cuts.end(int(p)), 0, int(c)) for p, c in zip(panes, counts, strict=True)]
+            [(family.cuts.end(int(p)), 0, int(c)) for p, c in zip(panes, counts, strict=True)]
         )
         return messages
 
     def _shard_messages(
         self, slicers: dict[int, Slicer], seen: tuple[int, int] | None, newest: dict[int, int]
     ) -> list[Tree]:
-        return build_messages(self.layout, self.crossing, slicers, {}, seen, newest)
+        return build_messages(self.layout, self.transfer, slicers, {}, seen, newest)

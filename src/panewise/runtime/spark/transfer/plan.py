@@ -47,20 +47,20 @@ def plan_transfer(pool: Pool, shards: int, always: Collection[str] = ()) -> Layo
     continue a checkpoint that has other sources."""
     families: dict[str, dict[FamilyKey, list[PanePlan]]] = {}
     read: dict[str, dict[RowInputKey, ReadColumns]] = {}
-    for standing in pool.queries.values():
-        plan = standing.plan
+    for registered in pool.queries.values():
+        plan = registered.plan
         if isinstance(plan, PanePlan):
             families.setdefault(plan.source.stream, {}).setdefault(family_key(plan), []).append(plan)
         else:
             for source, names in plan.read_columns.items():
-                homes = read.setdefault(source.stream, {})
-                reading = homes.setdefault(
+                inputs = read.setdefault(source.stream, {})
+                reading = inputs.setdefault(
                     RowInputKey(plan.shard_key, source.alias), ReadColumns({}, plan.routes[source])
                 )
                 reading.names.update(dict.fromkeys(names))
     streams = [name for name in pool.streams if name in families or name in read or name in always]
-    crossings = [_TransferBuilder(n, pool, shards).build(families.get(n, {}), read.get(n, {})) for n in streams]
-    return Layout(pool.boundary, shards, tuple(crossings))
+    transfers = [_TransferBuilder(n, pool, shards).build(families.get(n, {}), read.get(n, {})) for n in streams]
+    return Layout(pool.boundary, shards, tuple(transfers))
 
 
 @dataclass(frozen=True)
@@ -81,34 +81,34 @@ class _TransferBuilder:
     names: dict[str, str] = field(default_factory=dict)
 
     def build(
-        self, homes: Mapping[FamilyKey, list[PanePlan]], read: Mapping[RowInputKey, ReadColumns]
+        self, plans: Mapping[FamilyKey, list[PanePlan]], read: Mapping[RowInputKey, ReadColumns]
     ) -> StreamTransfer:
         schema = self.pool.streams[self.stream]
-        lanes = (
-            *(self._family_transfer(home, plans) for home, plans in homes.items()),
-            *(self._row_transfer(home, reading) for home, reading in read.items()),
+        families = (
+            *(self._family_transfer(key, some) for key, some in plans.items()),
+            *(self._row_transfer(key, reading) for key, reading in read.items()),
         )
-        packing = self._choose_packing(lanes, schema) if len(lanes) == 1 else None
+        packing = self._choose_packing(families, schema) if len(families) == 1 else None
         time = time_sql(schema)
         select = [(TIME_COLUMN, time), *((name, sql) for sql, name in self.names.items())]
         if packing:
-            packed = _packed_sql(time, lanes[0], packing, self.pool.boundary)
+            packed = _packed_sql(time, families[0], packing, self.pool.boundary)
             select = [(PACKED_COLUMN, packed), *((name, sql) for sql, name in self.names.items() if sql != packing.sql)]
-        sliced = [plan for lane, plans in zip(lanes, homes.values(), strict=False) if lane.cuts for plan in plans]
+        sliced = [plan for family, some in zip(families, plans.values(), strict=False) if family.cuts for plan in some]
         edges = [e for plan in sliced for e in plan_edges(plan)]
-        needed = columns_needed([*(columns_used(p) for p in homes.values()), *(r.names for r in read.values())], schema)
+        needed = columns_needed([*(columns_used(p) for p in plans.values()), *(r.names for r in read.values())], schema)
         usable = usable_time_sql(time, schema.domain)
         tally = coarsest_cuts(edges) if edges else None
-        return StreamTransfer(self.stream, schema, needed, time, usable, tuple(select), lanes, packing, tally)
+        return StreamTransfer(self.stream, schema, needed, time, usable, tuple(select), families, packing, tally)
 
-    def _family_transfer(self, home: FamilyKey, plans: Sequence[PanePlan]) -> FamilyTransfer:
+    def _family_transfer(self, key: FamilyKey, plans: Sequence[PanePlan]) -> FamilyTransfer:
         plan, reason = plans[0], slicing_refusal(plans)
         flag, entering = (self._filter_column(plan, sliced) for sliced in (reason is None, False))
         before = apply_projections(plan.before, source_columns(plan))
         grouped = apply_projections(plan.between, before)
         keys = [grouped[key] for key in plan.group.keys]
         signature = fingerprint({"family": family_signature(plan)})
-        home_shard = zlib.crc32(signature.encode()) % self.shards
+        shard = zlib.crc32(signature.encode()) % self.shards
         span = plan.window.admitted_times(self.pool.boundary)
         if reason is not None:
             columns = {name: self._column_name(name) for name in columns_used(plans)}
@@ -116,50 +116,48 @@ class _TransferBuilder:
             routed = (
                 tuple(map(self._expression_name, by)) if set(by) <= set(keys) and not plan.repeats_on_change else ()
             )
-            return FamilyTransfer(
-                signature, home, plan, None, reason, columns, flag, entering, span, routed, home_shard
-            )
+            return FamilyTransfer(signature, key, plan, None, reason, columns, flag, entering, span, routed, shard)
         asked = dict.fromkeys([*plan.group.keys, *(a for call in plan.group.calls for a in call.arguments)])
         columns = {name: self._expression_name(grouped[name]) for name in asked}
         edges = [e for p in plans for e in plan_edges(p)]
         routed = tuple(map(self._expression_name, keys))
         return FamilyTransfer(
-            signature, home, plan, coarsest_cuts(edges), None, columns, flag, entering, span, routed, home_shard
+            signature, key, plan, coarsest_cuts(edges), None, columns, flag, entering, span, routed, shard
         )
 
-    def _row_transfer(self, home: RowInputKey, reading: ReadColumns) -> FamilyTransfer:
+    def _row_transfer(self, key: RowInputKey, reading: ReadColumns) -> FamilyTransfer:
         """A place at which relational queries read the stream."""
-        told = sorted(f"{stream} {alias} {column}" for stream, alias, column in home.home)
-        signature = fingerprint({"home": told, "alias": home.alias})
+        sources = sorted(f"{stream} {alias} {column}" for stream, alias, column in key.home)
+        signature = fingerprint({"home": sources, "alias": key.alias})
         # All streams of a shard key go to one shard if they cannot be divided.
-        shard = zlib.crc32(fingerprint({"home": told}).encode()) % self.shards
+        shard = zlib.crc32(fingerprint({"home": sources}).encode()) % self.shards
         columns = {name: self._column_name(name) for name in reading.names}
         routed = (self._expression_name(quote_name(reading.route)),) if reading.route is not None else ()
         reason = "relations compare rows with each other"
         span = (MIN_TICK, MAX_TICK)
-        return FamilyTransfer(signature, home, None, None, reason, columns, None, None, span, routed, shard)
+        return FamilyTransfer(signature, key, None, None, reason, columns, None, None, span, routed, shard)
 
     def _filter_column(self, plan: PanePlan, sliced: bool) -> str | None:
         flag = filter_sql(plan, sliced)
         return self._expression_name(flag) if flag else None
 
-    def _choose_packing(self, lanes: Sequence[FamilyTransfer], schema: StreamSchema) -> KeyPanePacking | None:
+    def _choose_packing(self, families: Sequence[FamilyTransfer], schema: StreamSchema) -> KeyPanePacking | None:
         """How key and pane share a number; None if they cannot."""
-        lane = lanes[0]
-        plan = lane.plan
-        if plan is None or lane.cuts is None or not lane.cuts.uniform or len(plan.group.keys) != 1:
+        family = families[0]
+        plan = family.plan
+        if plan is None or family.cuts is None or not family.cuts.uniform or len(plan.group.keys) != 1:
             return None
         (key,) = plan.group.keys
         grouping = GroupEncoder(plan)
         small = grouping.keys.types[0] in (pa.int8(), pa.int16(), pa.int32())
         timeless = not (grouping.expiry_column or any(column.needs_time for column in grouping.columns))
-        sql = next(sql for sql, name in self.names.items() if name == lane.columns[key])
-        read_twice = any(lane.columns[a] == lane.columns[key] for call in plan.group.calls for a in call.arguments)
-        few = schema.domain is Domain.TIMESTAMP and (LATEST - EARLIEST) // lane.cuts.period + 2 < 1 << PANE_BITS
+        sql = next(sql for sql, name in self.names.items() if name == family.columns[key])
+        read_twice = any(family.columns[a] == family.columns[key] for call in plan.group.calls for a in call.arguments)
+        few = schema.domain is Domain.TIMESTAMP and (LATEST - EARLIEST) // family.cuts.period + 2 < 1 << PANE_BITS
         whole = plan.window.time_span == ALL_TIME
-        if not (small and timeless and whole and few) or read_twice or lane.flag:
+        if not (small and timeless and whole and few) or read_twice or family.flag:
             return None
-        first = (EARLIEST + self.pool.boundary.shift - lane.cuts.origin) // lane.cuts.period
+        first = (EARLIEST + self.pool.boundary.shift - family.cuts.origin) // family.cuts.period
         return KeyPanePacking(key, sql, grouping.keys.types[0], first)
 
     def _column_name(self, column: str) -> str:
@@ -181,9 +179,9 @@ def pane_number_sql(time: str, cuts: Cuts, boundary: Boundary) -> str:
     return f"({before} - PMOD({before}, {cuts.period})) DIV {cuts.period} + 1"
 
 
-def _packed_sql(time: str, lane: FamilyTransfer, packing: KeyPanePacking, boundary: Boundary) -> str:
-    assert lane.cuts is not None
-    key, pane = packing.sql, f"{pane_number_sql(time, lane.cuts, boundary)} - {packing.first}"
+def _packed_sql(time: str, family: FamilyTransfer, packing: KeyPanePacking, boundary: Boundary) -> str:
+    assert family.cuts is not None
+    key, pane = packing.sql, f"{pane_number_sql(time, family.cuts, boundary)} - {packing.first}"
     sign = f"CASE WHEN {key} IS NULL THEN {-(1 << 63) + 1} - 1 ELSE 0 END"
     low = (1 << KEY_BITS) - 1
     return f"({sign}) | SHIFTLEFT(CAST(COALESCE({key}, 0) AS BIGINT) & {low}, {PANE_BITS}) | ({pane})"

@@ -49,11 +49,11 @@ class SlicingStage:
     """The function of a stage: record batches of one stream in, messages to shards out."""
 
     layout: Layout
-    crossing: StreamTransfer
+    transfer: StreamTransfer
     labels: tuple[int, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task = _Task(self.layout, self.crossing)
+        task = _Task(self.layout, self.transfer)
         for table in _combine_batches(batches):
             task.take(table)
             if task.heavy:
@@ -70,8 +70,8 @@ class SlicingStage:
 class _Task:
     """The rows of one task, sliced so far."""
 
-    def __init__(self, layout: Layout, crossing: StreamTransfer) -> None:
-        self.layout, self.crossing = layout, crossing
+    def __init__(self, layout: Layout, transfer: StreamTransfer) -> None:
+        self.layout, self.transfer = layout, transfer
         batch, partition = task_position()
         #: Rows are numbered by batch, partition and place, so that a batch that is done again has the same numbers.
         self.order = ((batch & 0xFFFFFF) << 39) | ((partition & 0xFFF) << 27)
@@ -80,9 +80,9 @@ class _Task:
 
     def _reset(self) -> None:
         self.slicers = {
-            number: Slicer(lane.plan, lane.cuts, self.layout.boundary)
-            for number, lane in enumerate(self.crossing.lanes)
-            if lane.cuts is not None and lane.plan is not None
+            number: Slicer(family.plan, family.cuts, self.layout.boundary)
+            for number, family in enumerate(self.transfer.family_transfers)
+            if family.cuts is not None and family.plan is not None
         }
         self.rows: dict[int, list[pa.Table]] = {}
         self.newest: dict[int, int] = {}
@@ -98,14 +98,14 @@ class _Task:
 
     def take(self, table: pa.Table) -> None:
         """Take rows in; those without a usable time are counted and left out."""
-        times = table.column(PACKED_COLUMN if self.crossing.packing is not None else TIME_COLUMN)
+        times = table.column(PACKED_COLUMN if self.transfer.packing is not None else TIME_COLUMN)
         self.rows_in += len(times)
         if times.null_count:
             self.rejected += times.null_count
             table = table.filter(times.is_valid())
         if not table.num_rows:
             return
-        if self.crossing.packing is not None:
+        if self.transfer.packing is not None:
             self._take_packed(arrays_of(table))
         else:
             self._take_rows(arrays_of(table))
@@ -115,94 +115,94 @@ class _Task:
         order = np.arange(self.order, self.order + len(times), dtype=np.int64)
         self.order += len(times)
         self._extend_span(int(times.min()), int(times.max()))
-        flags = {flag for lane in self.crossing.lanes for flag in (lane.flag, lane.entering)}
+        flags = {flag for family in self.transfer.family_transfers for flag in (family.flag, family.entering)}
         passing = {flag: _passing_rows(arrays, flag) for flag in flags}
         wanted = self._wanted_by_route(times, passing)
-        for number, lane in enumerate(self.crossing.lanes):
-            if lane.needs_newest:
-                self._note_newest(number, lane, times[passing[lane.entering]])
-            self._enter(number, lane, arrays, _TaskRows(times, order, wanted.get(lane.route)), passing[lane.flag])
+        for number, family in enumerate(self.transfer.family_transfers):
+            if family.needs_newest:
+                self._note_newest(number, family, times[passing[family.entering]])
+            self._enter(number, family, arrays, _TaskRows(times, order, wanted.get(family.route)), passing[family.flag])
 
     def _wanted_by_route(self, times: Int64Array, passing: Mapping[str | None, Any]) -> dict[object, Int64Array]:
         """For each route the filter combinations of the rows sent by it; the other rows are tallied."""
-        if self.crossing.counted_by_panes:
+        if self.transfer.counted_by_panes:
             return {}
-        filters = self.crossing.by_filter
+        filters = self.transfer.by_filter
         entering = [
             _row_flags(passing[flag], len(times)) & (times >= first) & (times <= last)
             for flag, (first, last) in filters
         ]
         numbers = self.wants.number_rows(entering, len(times))
         routes: dict[object, Flags] = {}
-        for lane in (lane for lane in self.crossing.lanes if lane.cuts is None):
-            before = routes.get(lane.route, np.zeros(len(times), bool))
-            routes[lane.route] = before | _row_flags(passing[lane.flag], len(times))
-        travelling = np.sum(list(routes.values()), axis=0) if routes else np.zeros(len(times), np.int64)
-        self._tally(times[travelling == 0], numbers[travelling == 0])
+        for family in (family for family in self.transfer.family_transfers if family.cuts is None):
+            before = routes.get(family.route, np.zeros(len(times), bool))
+            routes[family.route] = before | _row_flags(passing[family.flag], len(times))
+        sent_count = np.sum(list(routes.values()), axis=0) if routes else np.zeros(len(times), np.int64)
+        self._tally(times[sent_count == 0], numbers[sent_count == 0])
         found, counted = {}, np.zeros(len(times), bool)
         for route, mine in routes.items():
-            marked = np.where(travelling > 1, mark_shared(numbers), numbers)
+            marked = np.where(sent_count > 1, mark_shared(numbers), numbers)
             found[route] = np.where(counted, COUNTED_ELSEWHERE, marked)
             counted |= mine
         return found
 
     def _tally(self, times: Int64Array, wanted: Int64Array) -> None:
-        cuts = self.crossing.tally
-        if cuts is not None and len(times) and not self.crossing.counted_by_panes:
+        cuts = self.transfer.tally
+        if cuts is not None and len(times) and not self.transfer.counted_by_panes:
             numbers, who, rows = count_by_pane(cuts.pane_numbers(times + self.layout.boundary.shift), wanted)
             ends = np.array([cuts.end(number) for number in numbers.tolist()], np.int64)
             self.tallies.append((ends, who, rows))
 
     def _enter(
-        self, number: int, lane: FamilyTransfer, arrays: dict[str, pa.Array], rows: _TaskRows, mine: Any
+        self, number: int, family: FamilyTransfer, arrays: dict[str, pa.Array], rows: _TaskRows, mine: Any
     ) -> None:
         times = rows.times[mine]
         if not len(times):
             return
-        table = pa.table([arrays[name] for name in lane.columns.values()], names=list(lane.columns))
-        if not lane.columns:
+        table = pa.table([arrays[name] for name in family.columns.values()], names=list(family.columns))
+        if not family.columns:
             table = pa.table({TIME_COLUMN: arrays[TIME_COLUMN]})
         if not isinstance(mine, slice):
             table = table.take(pa.array(mine))
-        if lane.cuts is not None:
+        if family.cuts is not None:
             self.slicers[number].take(table, times, rows.order[mine])
             return
         assert rows.wanted is not None
-        shards = self._shards_of_rows(lane, arrays, len(rows.times))
+        shards = self._shards_of_rows(family, arrays, len(rows.times))
         for name, values in ((SHARD_COLUMN, shards), (ROW_COLUMN, rows.order), (WANTED_COLUMN, rows.wanted)):
             table = table.append_column(name, pa.array(values[mine]))
         self.rows.setdefault(number, []).append(table)
         self.bytes += table.nbytes
 
-    def _note_newest(self, number: int, lane: FamilyTransfer, times: Int64Array) -> None:
+    def _note_newest(self, number: int, family: FamilyTransfer, times: Int64Array) -> None:
         """Note the newest items that enter windows which items never leave by themselves."""
-        first, last = lane.span
+        first, last = family.span
         inside = times[(times >= first) & (times <= last)]
         if len(inside):
             self.newest[number] = max(self.newest.get(number, -(2**62)), int(inside.max()))
 
-    def _shards_of_rows(self, lane: FamilyTransfer, arrays: dict[str, pa.Array], rows: int) -> Int64Array:
-        if not lane.routed:
-            return np.full(rows, lane.shard)
-        return shards_of([arrays[name] for name in lane.routed], rows, self.layout.shards)
+    def _shards_of_rows(self, family: FamilyTransfer, arrays: dict[str, pa.Array], rows: int) -> Int64Array:
+        if not family.routed:
+            return np.full(rows, family.shard)
+        return shards_of([arrays[name] for name in family.routed], rows, self.layout.shards)
 
     def _take_packed(self, arrays: dict[str, pa.Array]) -> None:
         """Take rows whose key and pane are in one number."""
-        (lane,), packing = self.crossing.lanes, self.crossing.packing
+        (family,), packing = self.transfer.family_transfers, self.transfer.packing
         assert packing is not None
-        assert lane.cuts is not None
+        assert family.cuts is not None
         both: Int64Array = arrays[PACKED_COLUMN].to_numpy()
         numbers = (both & ((1 << PANE_BITS) - 1)) + packing.first
         keys = ((both >> PANE_BITS) & ((1 << KEY_BITS) - 1)).astype(np.int32).astype(packing.type.to_pandas_dtype())
         missing = both < 0
-        columns = {name: arrays[column] for name, column in lane.columns.items() if name != packing.key}
+        columns = {name: arrays[column] for name, column in family.columns.items() if name != packing.key}
         columns[packing.key] = pa.array(keys, packing.type, mask=missing if missing.any() else None)
         self.slicers[0].take_numbered(pa.table(columns), numbers)
         shift = self.layout.boundary.shift
         # Times are known up to their pane; the watermark has surely reached the first tick of the newest one.
-        first, last = (lane.cuts.start(int(number)) + 1 - shift for number in (numbers.min(), numbers.max()))
+        first, last = (family.cuts.start(int(number)) + 1 - shift for number in (numbers.min(), numbers.max()))
         self._extend_span(first, last)
-        self.newest[0] = max(self.newest.get(0, -(2**62)), lane.cuts.end(int(numbers.max())) - shift)
+        self.newest[0] = max(self.newest.get(0, -(2**62)), family.cuts.end(int(numbers.max())) - shift)
 
     def _extend_span(self, first: int, last: int) -> None:
         self.first, self.last = min(self.first, first), max(self.last, last)
@@ -212,8 +212,8 @@ class _Task:
         if not self.rows_in:
             return []
         seen = (self.first, self.last) if self.first <= self.last else None
-        found = build_messages(self.layout, self.crossing, self.slicers, self.rows, seen, self.newest)
-        if not self.crossing.counted_by_panes:
+        found = build_messages(self.layout, self.transfer, self.slicers, self.rows, seen, self.newest)
+        if not self.transfer.counted_by_panes:
             for message in found:
                 message["wants"] = self.wants.combinations
         found[0] |= {"counted": [self.rows_in, self.rejected], "tally": self._pane_tally()}
@@ -222,7 +222,7 @@ class _Task:
 
     def _pane_tally(self) -> pa.Table:
         """How many rows lie in each pane, by filter combination."""
-        if self.crossing.counted_by_panes:
+        if self.transfer.counted_by_panes:
             return tally_of(self.slicers[0])
         return tally_table([entry for some in self.tallies for entry in zip(*(c.tolist() for c in some), strict=True)])
 
@@ -238,26 +238,26 @@ class _TaskRows:
 
 def build_messages(
     layout: Layout,
-    crossing: StreamTransfer,
+    transfer: StreamTransfer,
     slicers: Mapping[int, Slicer],
     rows: Mapping[int, Sequence[pa.Table]],
     seen: tuple[int, int] | None,
     newest: Mapping[int, int],
 ) -> list[Tree]:
     """A message for every shard, also for those without panes: all need the watermark."""
-    names = [lane.signature for lane in crossing.lanes]
+    names = [family.signature for family in transfer.family_transfers]
     everyone = {
-        "stream": crossing.stream,
+        "stream": transfer.stream,
         "seen": None if seen is None else list(seen),
-        "lanes": names,
-        "filters": [[lane.signature for lane in lanes] for lanes in crossing.by_filter.values()],
+        "families": names,
+        "filters": [[family.signature for family in families] for families in transfer.by_filter.values()],
         "wants": [[0]],
         "newest": [[names[number], last] for number, last in newest.items()],
     }
     nothing: Tree = {"counted": [0, 0], "tally": None}
     found: list[Tree] = [everyone | nothing | {"panes": [], "rows": []} for _ in range(layout.shards)]
     for number, slicer in slicers.items():
-        for shard, parcel in slicer.parcels(layout.shards, crossing.lanes[number].shard):
+        for shard, parcel in slicer.parcels(layout.shards, transfer.family_transfers[number].shard):
             found[shard]["panes"].append([names[number], parcel])
     for number, tables in rows.items():
         whole = pa.concat_tables(tables)
