@@ -177,9 +177,9 @@ def list_(checkpoint: CheckpointArgument, as_json: JsonOption = False) -> None:
 @app.command()
 def status(checkpoint: CheckpointArgument, as_json: JsonOption = False) -> None:
     """Print the status of a pipeline; the exit code is 0 when it runs or is finished, and no query is suspended."""
-    from panewise.cli.controlling import show_status as told
+    from panewise.cli.controlling import show_status
 
-    if not told(console, checkpoint, as_json):
+    if not show_status(console, checkpoint, as_json):
         raise typer.Exit(1)
 
 

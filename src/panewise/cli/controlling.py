@@ -86,17 +86,17 @@ def queries_of(checkpoint: Checkpoint) -> dict[str, dict[str, Any]]:
 
 def _query_status(query: QueryRecord, sink: str | None) -> dict[str, Any]:
     state = "revoked" if query.revoked else "suspended" if query.suspension or sink else "runs"
-    told: dict[str, Any] = {"state": state, "text": query.text, "into": query.into}
+    status: dict[str, Any] = {"state": state, "text": query.text, "into": query.into}
     if query.suspension is not None:
-        told |= {
+        status |= {
             "reason": query.suspension.reason,
             "row": dict(query.suspension.row),
             "batch": query.suspension.batch,
             "since": query.suspension.at,
         }
     elif sink is not None:
-        told["reason"] = sink
-    return told
+        status["reason"] = sink
+    return status
 
 
 def show_queries(console: Console, folder: Path, as_json: bool) -> None:
@@ -108,22 +108,24 @@ def show_queries(console: Console, folder: Path, as_json: bool) -> None:
         asked = [{key: request.get(key) for key in ("op", "name", "text")} for request in waiting]
         print(json.dumps({"queries": queries, "waiting": asked}, indent=2))
         return
-    for name, told in queries.items():
-        if told["state"] != "revoked":
-            console.print(f"[bold]{escape(name)}[/bold]  {escape(told['text'])}", highlight=False, soft_wrap=True)
-            _show_suspension(console, told)
+    for name, status in queries.items():
+        if status["state"] != "revoked":
+            console.print(f"[bold]{escape(name)}[/bold]  {escape(status['text'])}", highlight=False, soft_wrap=True)
+            _show_suspension(console, status)
     for request in waiting:
         done = _PAST_TENSE.get(request["op"], request["op"])
         console.print(f"{escape(str(request.get('name')))}  waits to be {done}", style="dim", soft_wrap=True)
 
 
-def _show_suspension(console: Console, told: dict[str, Any]) -> None:
+def _show_suspension(console: Console, status: dict[str, Any]) -> None:
     """Show why a query is suspended, and on which row it failed."""
-    if told["state"] == "suspended":
-        console.print(f"  [red]suspended[/red]: {escape(told['reason'])}", highlight=False, soft_wrap=True)
-        row = ", ".join(f"{name}={value}" for name, value in told.get("row", {}).items())
+    if status["state"] == "suspended":
+        console.print(f"  [red]suspended[/red]: {escape(status['reason'])}", highlight=False, soft_wrap=True)
+        row = ", ".join(f"{name}={value}" for name, value in status.get("row", {}).items())
         if row:
-            console.print(f"  in batch {told['batch']}, on {escape(row)}", style="dim", highlight=False, soft_wrap=True)
+            console.print(
+                f"  in batch {status['batch']}, on {escape(row)}", style="dim", highlight=False, soft_wrap=True
+            )
 
 
 def show_status(console: Console, folder: Path, as_json: bool) -> bool:
@@ -132,7 +134,7 @@ def show_status(console: Console, folder: Path, as_json: bool) -> bool:
     _read_plan(checkpoint)
     queries, metrics = queries_of(checkpoint), _last_metrics(checkpoint.metrics)
     owner = checkpoint.lease.owner()
-    suspended = [name for name, told in queries.items() if told["state"] == "suspended"]
+    suspended = [name for name, status in queries.items() if status["state"] == "suspended"]
     health = "runs" if owner else "finished" if checkpoint.control.finished else "stopped"
     well = health != "stopped" and not suspended
     if as_json:
@@ -147,10 +149,10 @@ def show_status(console: Console, folder: Path, as_json: bool) -> bool:
             f"{metrics['rows_in']:,} rows in = {metrics['used']:,} used + {metrics['late']:,} late + "
             f"{metrics['rejected']:,} rejected; {metrics['rows_out']:,} rows out"
         )
-    for name, told in queries.items():
-        into = f"  into {told['into']}" if told["into"] else ""
-        console.print(f"[bold]{escape(name)}[/bold]  {told['state']}{escape(into)}", highlight=False, soft_wrap=True)
-        _show_suspension(console, told)
+    for name, status in queries.items():
+        into = f"  into {status['into']}" if status["into"] else ""
+        console.print(f"[bold]{escape(name)}[/bold]  {status['state']}{escape(into)}", highlight=False, soft_wrap=True)
+        _show_suspension(console, status)
     return well
 
 

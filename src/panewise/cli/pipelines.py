@@ -42,7 +42,7 @@ def run_on_spark(
     script = load(path)
     printed = [name for name, each in script.queries.items() if not each.into]
     names = choose_queries(printed, printed, query, output)
-    told = console if output is Output.TABLE else errors
+    message_console = console if output is Output.TABLE else errors
     if follow and checkpoint is None:
         raise StateProblem("a pipeline that goes on needs a checkpoint", fix="add --checkpoint FOLDER")
     refuse_start(script, path.parent, checkpoint, boundary, settings)
@@ -55,9 +55,9 @@ def run_on_spark(
 
     with ExitStack() as stack:
         folder = checkpoint or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="panewise-")))
-        stack.enter_context(log_to_console(told))
+        stack.enter_context(log_to_console(message_console))
         coming = NewResults(folder, names if follow else [], show)
-        with told.status("starting Spark"):
+        with message_console.status("starting Spark"):
             session = spark.local_session(folder / "spark.log", **settings)
             pipeline = start_script(
                 script,
@@ -67,12 +67,12 @@ def run_on_spark(
                 boundary=boundary,
                 trigger=None if follow else {"availableNow": True},
             )
-        show_start(told, script, folder)
-        watch(told, pipeline, None if follow else _total_rows(script, path.parent), coming)
+        show_start(message_console, script, folder)
+        watch(message_console, pipeline, None if follow else _total_rows(script, path.parent), coming)
         if not follow:
             pipeline.finish(until)
         pipeline.stop()
-        _show_summary(told, pipeline, script)
+        _show_summary(message_console, pipeline, script)
         if follow:
             coming()
         elif output is Output.TABLE:

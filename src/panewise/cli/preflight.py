@@ -69,13 +69,13 @@ def _refuse_connectors(script: BoundScript, settings: Mapping[str, str]) -> None
 
 def _has_connector(scheme: str, settings: Mapping[str, str]) -> bool:
     """Whether a connector is among the jars of Spark, or may come from another setting."""
-    homes = [Path(os.environ["SPARK_HOME"])] if "SPARK_HOME" in os.environ else []
+    folders = [Path(os.environ["SPARK_HOME"])] if "SPARK_HOME" in os.environ else []
     if (spec := find_spec("pyspark")) is not None and spec.origin is not None:
-        homes.append(Path(spec.origin).parent)
-    there = any(any((home / "jars").glob(f"{_CONNECTORS[scheme][1]}*")) for home in homes)
-    configured = any((home / "conf" / "spark-defaults.conf").exists() for home in homes)
-    told = any(key.startswith("spark.jars") for key in settings)
-    return there or configured or told or bool({"PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR"} & os.environ.keys())
+        folders.append(Path(spec.origin).parent)
+    there = any(any((folder / "jars").glob(f"{_CONNECTORS[scheme][1]}*")) for folder in folders)
+    configured = any((folder / "conf" / "spark-defaults.conf").exists() for folder in folders)
+    given = any(key.startswith("spark.jars") for key in settings)
+    return there or configured or given or bool({"PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR"} & os.environ.keys())
 
 
 def _refuse_java() -> None:
@@ -85,7 +85,7 @@ def _refuse_java() -> None:
     fix = f"install Java {_OLDEST_JAVA} or 21 and set JAVA_HOME"
     if java is None:
         raise SourceProblem(f"there is no Java{f' in JAVA_HOME={home}' if home else ''}", fix=fix)
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    found = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
+    printed = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    found = re.search(r'version "(?:1\.)?(\d+)', printed.stderr + printed.stdout)
     if found is not None and int(found[1]) < _OLDEST_JAVA:
         raise SourceProblem(f"Java {found[1]} in '{java}' is too old for Spark", fix=fix)

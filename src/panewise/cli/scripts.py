@@ -36,8 +36,8 @@ def run_locally(
     query: str | None,
 ) -> None:
     """Answer every query of a script and show the results."""
-    told = console if output is Output.TABLE else errors
-    with told.status("reading the script") as status:
+    message_console = console if output is Output.TABLE else errors
+    with message_console.status("reading the script") as status:
         script = load(path)
         printed = [name for name, each in script.queries.items() if output is Output.TABLE or not each.into]
         names = choose_queries(list(script.queries), printed, query, output)

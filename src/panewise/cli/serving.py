@@ -131,8 +131,10 @@ def _fetch(url: str, token: str | None, body: Any = None) -> bytes:
             return found
     except urllib.error.HTTPError as problem:
         with problem:
-            said = _parse_refusal(problem.read())
-        raise PanewiseError(f"the server refuses: {said.get('error', problem.reason)}", fix=said.get("fix")) from None
+            refusal = _parse_refusal(problem.read())
+        raise PanewiseError(
+            f"the server refuses: {refusal.get('error', problem.reason)}", fix=refusal.get("fix")
+        ) from None
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "reason", problem)
         raise SourceProblem(

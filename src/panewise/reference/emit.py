@@ -39,9 +39,9 @@ def emit_results(
     query: Query, evaluation: Evaluation, moments: list[Moment], level: int | None, progress: Progress
 ) -> Iterator[Result]:
     """All results of a query, in the order of its moments."""
-    said = _whole_states if query.emit is Emit.RSTREAM else _changes
+    emitted = _whole_states if query.emit is Emit.RSTREAM else _changes
     states = _states(query, evaluation, moments, progress)
-    yield from (replace(result, level=level) for result in said(query, states))
+    yield from (replace(result, level=level) for result in emitted(query, states))
 
 
 def _states(query: Query, evaluation: Evaluation, moments: list[Moment], progress: Progress) -> States:
@@ -52,18 +52,18 @@ def _states(query: Query, evaluation: Evaluation, moments: list[Moment], progres
 
 
 def _whole_states(query: Query, states: States) -> Iterator[Result]:
-    """The whole relation at each moment; a revision repeats it only where it differs from what was said before."""
-    said: tuple[Moment, Counter[Any]] | None = None
+    """The whole relation at each moment; a revision repeats it only where it differs from the report before."""
+    reported: tuple[Moment, Counter[Any]] | None = None
     revision = 0
     for moment, bag in states:
         values = Counter(row.values for row in bag) if query.revise is not None else Counter()
         if moment.revision:
-            if said and said[1] == values:
+            if reported and reported[1] == values:
                 continue
             revision += 1
         else:
             revision = 0
-        said = (moment, values)
+        reported = (moment, values)
         yield from (Result(row, replace(moment, revision=revision)) for row in bag)
 
 

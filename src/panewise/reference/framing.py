@@ -117,13 +117,13 @@ def _qualifies(frame: Frame, items: Sequence[GroupItem], found: FrameResult) -> 
 
 
 def _fragments(frame: Frame, items: Sequence[GroupItem], whole: FrameResult) -> list[FrameResult]:
-    """What is said of a frame on the way: once it is certain, and whenever it has grown by so much.
+    """The reports of a frame before its end: one once the frame is certain, then one whenever it has grown enough.
 
     Nobody knows of an item that it is the last one, so that a fragment may say the same as the frame itself.
     """
     if frame.fragments is None:
         return []
-    told: list[FrameResult] = []
+    fragments: list[FrameResult] = []
     for last in range(whole.first + frame.kind.fewest_items - 1, whole.last + 1):
         so_far = replace(
             whole,
@@ -133,14 +133,14 @@ def _fragments(frame: Frame, items: Sequence[GroupItem], whole: FrameResult) -> 
             missing=missing_between(frame, items, whole.first, last),
             final=False,
         )
-        if _is_reported(frame, items, frame.fragments, told, so_far):
-            told.append(so_far)
-    return told
+        if _is_reported(frame, items, frame.fragments, fragments, so_far):
+            fragments.append(so_far)
+    return fragments
 
 
 def _is_reported(
-    frame: Frame, items: Sequence[GroupItem], every: FrameLength, told: list[FrameResult], so_far: FrameResult
+    frame: Frame, items: Sequence[GroupItem], every: FrameLength, fragments: list[FrameResult], so_far: FrameResult
 ) -> bool:
-    if not told:
+    if not fragments:
         return _qualifies(frame, items, so_far)
-    return so_far.length(every) - told[-1].length(every) >= every.amount
+    return so_far.length(every) - fragments[-1].length(every) >= every.amount

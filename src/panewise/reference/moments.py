@@ -80,8 +80,8 @@ def _instants(
 ) -> Ticks:
     window = node.window
     if not window.periodic:
-        heard = [_change_instants(window, part, boundary) for part in parts.values()]
-        return np.unique(np.concatenate([np.empty(0, np.int64), *heard]))
+        instants = [_change_instants(window, part, boundary) for part in parts.values()]
+        return np.unique(np.concatenate([np.empty(0, np.int64), *instants]))
     if query.empty:
         # Silence is reported between instants that saw an item: of a late one nobody knew before it came.
         found = [_instants_with_items(window, part, boundary) for part in parts.values()]
@@ -151,7 +151,7 @@ def _never_empties(query: Query) -> bool:
 
 def _grid_points(query: Query, speakers: list[Windowed], parts: Parts, boundary: Boundary) -> set[Moment]:
     """All instants of the periodic windows, from the first change of any window to the next instant after the last."""
-    told = [
+    instants = [
         (
             _instants_with_items(w.window, part, boundary)
             if w.window.periodic
@@ -160,7 +160,7 @@ def _grid_points(query: Query, speakers: list[Windowed], parts: Parts, boundary:
         for w in query.windows
         for part in parts(w).values()
     ]
-    changes = np.unique(np.concatenate([np.empty(0, np.int64), *told]))
+    changes = np.unique(np.concatenate([np.empty(0, np.int64), *instants]))
     found: set[Moment] = set()
     for grid in (node.window.grid for node in speakers):
         if grid:

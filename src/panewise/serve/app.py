@@ -110,7 +110,7 @@ async def _follow_logs(readers: LogReaders, hub: EventHub, poll: float) -> None:
             if await run_in_thread(readers.poll):
                 await hub.publish()
         except Exception:
-            log.exception("the logs could not be followed this time")
+            log.exception("the pane logs could not be read; the next attempt follows")
 
 
 # ---- queries --------------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ class EventClient:
     """One client: the instants that it has not received yet."""
 
     def __init__(self, query: str, since: int | None, waiting: int) -> None:
-        self.query, self.told = query, since
+        self.query, self.last_sent = query, since
         #: None ends the stream.
         self.instants: asyncio.Queue[int | None] = asyncio.Queue(waiting)
         #: Set once nothing more can be sent.
@@ -42,7 +42,7 @@ class EventClient:
         """Put an instant into the queue, or disconnect the client if the queue is full."""
         try:
             self.instants.put_nowait(instant)
-            self.told = instant
+            self.last_sent = instant
         except asyncio.QueueFull:
             self.drop()
 
@@ -95,23 +95,23 @@ class EventHub:
             reader, text = self._readers.find_log(listener.query)
             contents = reader.begun_contents
             plan = contents.plan_query(text)
-            return _instants_since(contents.final, plan, listener.told, self._limits.waiting)
+            return _instants_since(contents.final, plan, listener.last_sent, self._limits.waiting)
         except PanewiseError:
             return [None]
 
 
-def _instants_since(final: int | None, plan: PanePlan, told: int | None, most: int) -> list[int]:
+def _instants_since(final: int | None, plan: PanePlan, last_sent: int | None, most: int) -> list[int]:
     """The instants that have become final since the one sent last, at most so many; the newest one if none was sent."""
     if final is None:
         return []
     grids = [window.grid for _, window in plan.levels]
     origin, step = min((grid for grid in grids if grid is not None), key=lambda grid: grid[1], default=(0, 0))
     if not step:
-        return [final] if told is None or told < final else []
+        return [final] if last_sent is None or last_sent < final else []
     newest = int(floor_to_grid(np.array([final]), origin, step)[0])
-    if told is None:
+    if last_sent is None:
         return [newest]
-    first = int(floor_to_grid(np.array([told]), origin, step)[0]) + step
+    first = int(floor_to_grid(np.array([last_sent]), origin, step)[0]) + step
     return list(range(max(first, newest - (most - 1) * step), newest + 1, step))
 
 
