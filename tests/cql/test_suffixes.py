@@ -19,5 +19,5 @@ def test_a_suffix_in_a_view_is_not_dropped_silently() -> None:
     script = """CREATE STREAM S (t BIGINT) TIME t;
       CREATE VIEW tally AS SELECT COUNT(*) AS n FROM S [RANGE 1 SLIDE 1] EMIT EMPTY;
       SELECT n FROM tally"""
-    with pytest.raises(pw.PanewiseError, match="EMIT EMPTY cannot stand in a view"):
+    with pytest.raises(pw.PanewiseError, match="EMIT EMPTY cannot be used in a view"):
         bind_script(script)

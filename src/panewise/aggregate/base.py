@@ -26,7 +26,7 @@ S = TypeVar("S")
 
 
 class Fold(Enum):
-    """The number to which an aggregate reduces its values, where kernels and indexes know how to do that."""
+    """The number to which an aggregate reduces its values, where kernels and indexes can do that."""
 
     COUNT = "how many values there are"
     SUM = "their sum"

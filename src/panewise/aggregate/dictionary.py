@@ -179,7 +179,7 @@ class ValueDictionary:
             places, values = self._sort_codes(few)
             return places[where], values
         else:
-            # These are so many that all values are sorted, once for this and later answers.
+            # For this many, all values are sorted, once for this and later answers.
             places, values = self._sort_codes(np.arange(1, len(self)))
             places = np.concatenate([np.zeros(1, np.int64), places])
             self._order = places, values

@@ -1,6 +1,6 @@
 """The least-squares line through points, for the aggregates of `regression` and `series`: exactly, and in arrays.
 
-Paper: "Multi-granular windows" section IV.B, equations 2 to 4. `Line` is exact and says what is meant; states in arrays
+Paper: "Multi-granular windows" section IV.B, equations 2 to 4. `Line` is exact and is the definition; states in arrays
 approximate it.
 
 Over whole x, such as time, sums of x and x*x are exact, and so are those of y and x*y where y is whole. Sums over real

@@ -21,7 +21,7 @@ from panewise.aggregate.states import Int64Array, Items, StateWords, runs
 
 #: A dictionary with fewer values is never replaced by a smaller one.
 SMALL_DICTIONARY = 1 << 16
-#: If a group has fewer than one in so many of all values, its values are listed instead of marked.
+#: If a group has fewer than one in this many of all values, its values are listed instead of marked.
 SPARSE_RATIO = 64
 
 
@@ -143,7 +143,7 @@ class OccurrenceStates(PositionalStates):
     # ---- the content of a granule -----------------------------------------------------------------------------------
 
     def _is_sparse(self, count: int) -> bool:
-        """Whether so many values are listed rather than marked."""
+        """Whether this number of values is listed rather than marked."""
         return count * SPARSE_RATIO < len(self.dictionary)
 
     @abstractmethod

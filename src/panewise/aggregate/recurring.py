@@ -23,7 +23,7 @@ from panewise.aggregate.positional import LevelView, Positional
 from panewise.aggregate.states import Int64Array, StateWords
 from panewise.core.errors import AggregateProblem
 
-#: If lists have at least so many values on average, the values are marked instead of sorted.
+#: If lists have at least this many values on average, the values are marked instead of sorted.
 MARKING_THRESHOLD = 512
 
 

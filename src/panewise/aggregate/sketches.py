@@ -103,7 +103,7 @@ class ApproxDistinct(SketchAggregate):
 class TopK(SketchAggregate):
     """The k most frequent values with how often each occurs, most frequent first, equals by value. O(1) space.
 
-    A frequent-items sketch with room for 0.75 * 2**lg_size values. Up to so many different values, counts are exact.
+    A frequent-items sketch with room for 0.75 * 2**lg_size values; up to so many different ones, counts are exact.
     Otherwise each is at most e too large, where e is 3.5 / 2**lg_size of all items (by default 0.35 %), and no value
     that is missing occurs more often than a listed one by more than e.
     """

@@ -159,7 +159,7 @@ def put(words: StateWords, where: Any, values: StateWords) -> None:
 
 
 def bytes_of(words: StateWords) -> int:
-    """The memory of states; what objects refer to in turn is not followed."""
+    """The memory of states; objects to which values refer in turn are not counted."""
     objects = (state for word in words if word.dtype.hasobject for state in word)
     return sum(word.nbytes for word in words) + sum(map(getsizeof, objects))
 

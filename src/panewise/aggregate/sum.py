@@ -273,7 +273,7 @@ class FloatAvgStates(FloatSumStates):
 
 
 def float_totals(high: Any, low: Any, odd: Any) -> Any:
-    """The sums that pairs and marks of NaN (1), infinity (2) and minus infinity (4) stand for."""
+    """The sums that pairs and marks of NaN (1), infinity (2) and minus infinity (4) represent."""
     totals = high + low + 0.0
     if odd.any():
         totals[odd == 2] = np.inf

@@ -1,4 +1,4 @@
-"""What in a query may not be what was meant, though it has a meaning: told as a warning, a sentence each."""
+"""Warnings about queries that have a meaning, but perhaps not the one that was intended."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from panewise.window import Landmark
 
 
 def hints(query: Query) -> list[str]:
-    """What to tell whoever wrote the query."""
+    """The warnings for the author of a query, one sentence each."""
     return [hint for hint in (renamed_columns_hint(query), _time_bucket_hint(query)) if hint]
 
 
@@ -29,7 +29,7 @@ def _time_bucket_hint(query: Query) -> str | None:
             if found := next(iter(parts), None):
                 return (
                     f"{_plain(found)} groups by time without a window, so that every change of a group is reported; "
-                    f"write {_window_text(found)} after the stream to hear of each group once"
+                    f"write {_window_text(found)} after the stream to get each group once"
                 )
     return None
 

@@ -38,9 +38,9 @@ def pattern(node: Node) -> Pattern:
 
 
 def known_expiry(node: Node) -> tuple[bool, int]:
-    """How results say beforehand when they leave: by a time, and by how many orders of counted windows.
+    """What is known beforehand of when results leave: whether a time is, and the number of orders of counted windows.
 
-    Monotonic results never leave, and nobody knows when non-monotonic ones do.
+    Monotonic results never leave; of non-monotonic ones nothing is known beforehand.
     """
     return (False, 0) if pattern(node) is Pattern.NON_MONOTONIC else _known_expiry(node)
 

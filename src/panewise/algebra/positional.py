@@ -1,4 +1,4 @@
-"""Queries with aggregates that look at where items lie: which windows have tiers, and what is seen at an instant."""
+"""Queries with positional aggregates: which windows have tiers, and what is in each tier at an instant."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def views(window: Window, domain: Domain, shift: int = 0) -> Views | None:
 
 
 def positional_calls(group: Group) -> list[tuple[Call, Positional[Any]]]:
-    """The aggregates of a grouping that look at where items lie."""
+    """The positional aggregates of a grouping."""
     return [(c, cast("Positional[Any]", c.aggregate)) for c in group.calls if c.aggregate.positional]
 
 
 def tier_refusal(child: Node) -> str | None:
-    """Why a grouping above a node has no tiers to look at; None where it has."""
+    """Why a grouping above a node has no tiers; None where it has."""
     while isinstance(child, Select | Project):
         child = child.child
     if not isinstance(child, Windowed):
@@ -72,7 +72,7 @@ def positional_refusal(query: Query) -> str | None:
             if node is not top:
                 return "it must be the result itself, not part of another query"
             if query.revise is not None:
-                return "LATE REVISE cannot say it again: tiers have moved on"
+                return "LATE REVISE cannot repeat it: the tiers have other items by then"
         if isinstance(node, Derived) and any(map(_is_positional, node.query.root.walk())):
             return "it must be the result itself, not the stream of another query"
     return None

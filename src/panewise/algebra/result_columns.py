@@ -1,6 +1,6 @@
-"""The columns of results: the selected ones, and behind them those that date a result or describe its frame.
+"""The columns of results: the selected ones, and after them those that date a result or describe its frame.
 
-This module has the names, the order and the types of added columns; their values come from whoever answers a query.
+This module has the names, the order and the types of added columns; the engine or the reference fills in their values.
 """
 
 from __future__ import annotations

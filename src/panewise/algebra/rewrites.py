@@ -128,7 +128,7 @@ def _prune(node: Node, needed: set[str]) -> Node:
 
 
 PROJECTION_UNDER_WINDOW = Rewrite(
-    "projection under window", "the projection keeps the columns the window looks at", projection_under_window
+    "projection under window", "the projection keeps the columns that the window reads", projection_under_window
 )
 SELECTION_UNDER_WINDOW = Rewrite("selection under window", "the window is logical", selection_under_window)
 UNION_UNDER_WINDOW = Rewrite(

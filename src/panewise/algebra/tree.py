@@ -1,6 +1,6 @@
 """Query trees: what is asked, as frozen data. Columns are named `alias.column` below a projection.
 
-A stream expression (Source, and Select, Project, Union or Distinct over one) stands for the stream's contents so far;
+A stream expression (Source, and Select, Project, Union or Distinct over one) means the stream's contents so far;
 Windowed turns it into a relation that changes with time; everything above is relational.
 """
 
@@ -92,7 +92,7 @@ class Derived(Node):
 
 @dataclass(frozen=True)
 class Unary(Node):
-    """An operator over one input, whose columns it keeps unless it says otherwise."""
+    """An operator over one input, whose columns it has unless it overrides `columns`."""
 
     child: Node
 
@@ -103,7 +103,7 @@ class Unary(Node):
 
 @dataclass(frozen=True)
 class Binary(Node):
-    """An operator over two inputs, of which the left one names the columns unless it says otherwise."""
+    """An operator over two inputs, whose columns are those of the left one unless it overrides `columns`."""
 
     left: Node
     right: Node
@@ -122,7 +122,7 @@ class Windowed(Unary):
 
 @dataclass(frozen=True)
 class Framed(Unary):
-    """Frames over a stream expression: the items of each, which the operators above see one frame at a time."""
+    """Frames over a stream expression: the items of each; the operators above are applied to one frame at a time."""
 
     frame: Frame
 
@@ -227,7 +227,7 @@ class Group(Unary):
 
 
 def inputs_of(group: Group, call: Call) -> tuple[str, ...]:
-    """The columns below a grouping that one of its aggregates looks at."""
+    """The columns below a grouping that one of its aggregates reads."""
     scalars = dict(group.child.items) if isinstance(group.child, Project) else {}
     found = (scalars[a].inputs if a in scalars else (a,) for a in call.arguments)
     return tuple(name for names in found for name in names)
@@ -256,21 +256,21 @@ class Emit(Enum):
 
 @dataclass(frozen=True)
 class Query:
-    """A whole continuous query: the relation, what of it is emitted, and how silence and lateness are treated."""
+    """A continuous query: the relation, what of it is emitted, and how empty windows and late items are treated."""
 
     root: Node
     emit: Emit
     domain: Domain
     empty: bool = False
     revise: int | None = None
-    #: Whether what it must remember may grow for ever.
+    #: Whether its state may grow for ever.
     unbounded: bool = False
-    #: Where it stands in a text; no part of what it means.
+    #: Its place in a text, which is no part of its meaning.
     place: Place | None = field(default=None, compare=False, repr=False)
 
     @property
     def windows(self) -> tuple[Windowed, ...]:
-        """The windows this query reports by; those inside derived streams are that stream's own business."""
+        """The windows this query reports by; those inside derived streams are not among them."""
         return tuple(node for node in self.root.walk() if isinstance(node, Windowed))
 
     @property

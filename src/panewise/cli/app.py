@@ -35,7 +35,7 @@ TokenFileOption = Annotated[
 ScriptArgument = Annotated[Path, typer.Argument(help="A .cql script; - is standard input.", show_default=False)]
 BoundaryOption = Annotated[str, typer.Option("--boundary", help="'(]' as in the papers, '[)' as in Spark and Flink.")]
 ScriptBoundaryOption = Annotated[
-    str | None, typer.Option(help="'(]' as in the papers, '[)' as in Spark and Flink; the script may say it, too.")
+    str | None, typer.Option(help="'(]' as in the papers, '[)' as in Spark and Flink; the script may also set it.")
 ]
 UntilOption = Annotated[str | None, typer.Option(help="Stop at this instant.")]
 RowsOption = Annotated[int, typer.Option(help="Rows to print of a result.", min=0)]
@@ -66,7 +66,7 @@ def run(
     output: OutputOption = Output.TABLE,
     query: Annotated[str | None, typer.Option(help="Print the result of this query only.")] = None,
     spark: Annotated[bool, typer.Option("--spark", help="Run it as a pipeline on Spark.")] = False,
-    follow: Annotated[bool, typer.Option("--follow", help="On Spark: go on until interrupted.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="On Spark: continue until interrupted.")] = False,
     checkpoint: Annotated[Path | None, typer.Option(help="On Spark: the folder that remembers everything.")] = None,
     packages: Annotated[
         str | None, typer.Option(help="On Spark: connectors, such as org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0.")
@@ -187,7 +187,7 @@ def status(checkpoint: CheckpointArgument, as_json: JsonOption = False) -> None:
 def results(
     checkpoint: CheckpointArgument,
     name: Annotated[str, typer.Argument(help="The name of the query.")],
-    follow: Annotated[bool, typer.Option("--follow", help="Go on with results as they come.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Continue with new results as they are written.")] = False,
     rows: RowsOption = 20,
     output: OutputOption = Output.TABLE,
 ) -> None:

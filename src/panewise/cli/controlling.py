@@ -22,7 +22,7 @@ from panewise.runtime.results import ResultFiles
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: The last so many bytes of the metrics contain the last line.
+#: The last line of the metrics lies within this number of bytes from the end.
 _LAST_LINE_BYTES = 1 << 16
 _PAST_TENSE = {"register": "registered", "revoke": "revoked", "resume": "resumed"}
 

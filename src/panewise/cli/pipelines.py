@@ -44,7 +44,7 @@ def run_on_spark(
     names = choose_queries(printed, printed, query, output)
     message_console = console if output is Output.TABLE else errors
     if follow and checkpoint is None:
-        raise StateProblem("a pipeline that goes on needs a checkpoint", fix="add --checkpoint FOLDER")
+        raise StateProblem("a pipeline that runs until interrupted needs a checkpoint", fix="add --checkpoint FOLDER")
     refuse_start(script, path.parent, checkpoint, boundary, settings)
 
     def show(name: str, table: pa.Table) -> None:

@@ -67,15 +67,15 @@ def show_lookup(
 ) -> None:
     """Ask a server, or read a log directly, and show the answer."""
     remote = place.startswith(("http://", "https://"))
-    ask = LookupRequest(query or "", list(at) or None, window, texts=list(keys) or None)
-    table = _look_up_on_server(place, ask, token) if remote else _look_up_in_log(Path(place), ask)
+    lookup = LookupRequest(query or "", list(at) or None, window, texts=list(keys) or None)
+    table = _look_up_on_server(place, lookup, token) if remote else _look_up_in_log(Path(place), lookup)
     if output is Output.TABLE:
         console.print(result_table(query or place, table))
     else:
         write_result(table, output)
 
 
-def _look_up_in_log(folder: Path, ask: LookupRequest) -> pa.Table:
+def _look_up_in_log(folder: Path, lookup: LookupRequest) -> pa.Table:
     """The answer from a log, without a server."""
     readers = LogReaders([folder])
     readers.poll()
@@ -84,20 +84,24 @@ def _look_up_in_log(folder: Path, ask: LookupRequest) -> pa.Table:
     (reader,) = readers.logs
     if reader.contents is None:
         raise SourceProblem(f"'{folder}' is no pane log", fix="name the folder that PANES INTO writes")
-    named = ask if ask.query else LookupRequest(str(reader.name), ask.at, ask.window, texts=ask.texts)
+    named = lookup if lookup.query else LookupRequest(str(reader.name), lookup.at, lookup.window, texts=lookup.texts)
     return ResolvedLookup(named, readers, _NO_LIMITS).answer(RequestBudget()).table
 
 
-def _look_up_on_server(url: str, ask: LookupRequest, token: str | None) -> pa.Table:
+def _look_up_on_server(url: str, lookup: LookupRequest, token: str | None) -> pa.Table:
     """The answer from a server."""
-    name = ask.query or _only_query(url, token)
+    name = lookup.query or _only_query(url, token)
     if len(name.split()) > 1:
-        if ask.texts is not None:
+        if lookup.texts is not None:
             raise PanewiseError("--key goes with the name of a query, not with its text", fix="leave one of them out")
-        body = {"query": name, "at": ask.at and [_number_or_text(str(each)) for each in ask.at], "window": ask.window}
+        body = {
+            "query": name,
+            "at": lookup.at and [_number_or_text(str(each)) for each in lookup.at],
+            "window": lookup.window,
+        }
         return pa.ipc.open_stream(_fetch(f"{_base_url(url)}/lookup", token, body)).read_all()
-    asked = {"at": ask.at, "window": ask.window, "key": ask.texts}
-    parameters = urlencode({key: value for key, value in asked.items() if value is not None}, doseq=True)
+    given = {"at": lookup.at, "window": lookup.window, "key": lookup.texts}
+    parameters = urlencode({key: value for key, value in given.items() if value is not None}, doseq=True)
     path = f"{_base_url(url)}/queries/{quote(name, safe='')}/lookup{'?' if parameters else ''}{parameters}"
     return pa.ipc.open_stream(_fetch(path, token)).read_all()
 

@@ -49,12 +49,12 @@ def log_to_console(console: Console) -> Iterator[None]:
 
 
 def watch(console: Console, pipeline: Any, total: int | None, arrived: Callable[[], None]) -> None:
-    """Wait for the end of a pipeline, and print its batches; `arrived` looks for results."""
-    with _progress_bar(console, total) if console.is_terminal else _progress_lines(console) as tell:
+    """Wait for the end of a pipeline, and print its batches; `arrived` is called to show new results."""
+    with _progress_bar(console, total) if console.is_terminal else _progress_lines(console) as show:
         while not pipeline.await_end(timeout=0.5):
-            tell(pipeline.metrics)
+            show(pipeline.metrics)
             arrived()
-        tell(pipeline.metrics)
+        show(pipeline.metrics)
         arrived()
 
 
@@ -75,7 +75,7 @@ def _progress_bar(console: Console, total: int | None) -> Iterator[ProgressCallb
 def _progress_lines(console: Console) -> Iterator[ProgressCallback]:
     last = -1
 
-    def tell(metrics: Any) -> None:
+    def show(metrics: Any) -> None:
         nonlocal last
         if metrics.batch > last:
             last = metrics.batch
@@ -86,7 +86,7 @@ def _progress_lines(console: Console) -> Iterator[ProgressCallback]:
                 f"watermark {metrics.watermark}{behind}",
             )
 
-    yield tell
+    yield show
 
 
 def _print_line(console: Console, line: str) -> None:

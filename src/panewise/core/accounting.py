@@ -33,7 +33,7 @@ class Accounting:
         return {} if written is None else {name: cls(**counts) for name, counts in json.loads(written).items()}
 
     def with_rows(self, rows: int, late: int, rejected: int, partly_late: int) -> Accounting:
-        """The account after so many more rows."""
+        """The account with more rows counted."""
         return Accounting(
             self.rows_in + rows,
             self.used + rows - late - rejected,

@@ -21,8 +21,8 @@ class Place:
 class PanewiseError(Exception):
     """Base of every error Panewise raises on purpose: catch this one.
 
-    `message` says what is wrong and with which value, `fix` says what to write instead, `place` says where. `row` is
-    the row on which an expression failed.
+    `message` names what is wrong and the value, `fix` what to write instead, and `place` the line and the column.
+    `row` is the row on which an expression failed.
     """
 
     row: Mapping[str, Any] | None = None

@@ -84,7 +84,7 @@ class Binder:
         query = Query(root, emit, domain, syntax.empty, revise, syntax.unbounded, syntax.place)
         if reason := positional_refusal(query):
             raise BindProblem(
-                f"an aggregate asks where in the window items lie, but {reason}",
+                f"an aggregate depends on where in the window items lie, but {reason}",
                 fix="ask for it in a query of its own",
                 place=syntax.place,
             )
@@ -97,8 +97,8 @@ class Binder:
             "EMIT EMPTY": syntax.empty,
             "LATE REVISE": syntax.revise is not None,
         }
-        for name, said in unsuited.items():
-            if said:
+        for name, is_given in unsuited.items():
+            if is_given:
                 problem = f"{name} has no meaning for frames, which are reported once and stay"
                 raise BindProblem(problem, fix="leave it out", place=syntax.late or syntax.place)
         return replace(draft, emit=Emit.ISTREAM, unbounded=syntax.unbounded, place=syntax.place)
@@ -227,7 +227,7 @@ class Binder:
         for number, ref in enumerate(refs):
             alias = alias_name(ref.alias or (ref.source if isinstance(ref.source, str) else f"_{number}"))
             if any(alias.lower() == other.lower() for other in found):
-                raise BindProblem(f"{alias!r} stands twice in FROM", fix="give one an alias", place=ref.place)
+                raise BindProblem(f"{alias!r} is twice in FROM", fix="give one an alias", place=ref.place)
             found[alias] = self._source(ref, alias)
             for fill in ref.fills:
                 found[alias] = fill.bind(found[alias], self.streams)
@@ -251,7 +251,7 @@ class Binder:
             )
         if syntax.empty or syntax.revise or syntax.unbounded:
             suffix = "EMIT EMPTY" if syntax.empty else "LATE REVISE" if syntax.revise else "ALLOW UNBOUNDED"
-            raise BindProblem(f"{suffix} cannot stand in a view", fix="put it into the query", place=syntax.place)
+            raise BindProblem(f"{suffix} cannot be used in a view", fix="put it into the query", place=syntax.place)
         if syntax.emit:
             derived = Derived(self.query(syntax), alias)
             _refuse_frames(derived.query.root, "read by another query", _READ_LATER, ref.place)

@@ -133,7 +133,7 @@ class GroupByBinder:
         reason = "a frame has no tiers" if self.below is None else tier_refusal(self.below)
         if self.below is None or reason:
             raise BindProblem(
-                f"{aggregate.names[0]} asks where in the window items lie, but {reason}",
+                f"{aggregate.names[0]} depends on where in the window items lie, but {reason}",
                 fix="use [RANGE ... SLIDE ...] or [RANGES ... SLIDES ...] over one stream",
                 place=place,
             )

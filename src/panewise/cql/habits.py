@@ -204,11 +204,11 @@ def _fill_blanks(meant: str, found: re.Match[str]) -> str:
     """The suggestion with the matched texts in it, durations in our units."""
 
     def blank(name: re.Match[str]) -> str:
-        said = found[name[1]].replace("\x01", " ")
-        return said if name[1] in ("stream", "key", "count", "window") else _length(said)
+        text = found[name[1]].replace("\x01", " ")
+        return text if name[1] in ("stream", "key", "count", "window") else _length(text)
 
     return re.sub(r"<(\w+)>", blank, meant)
 
 
-def _length(said: str) -> str:
-    return str(Duration.parse(re.sub("INTERVAL |'", "", said, flags=re.IGNORECASE)))
+def _length(text: str) -> str:
+    return str(Duration.parse(re.sub("INTERVAL |'", "", text, flags=re.IGNORECASE)))

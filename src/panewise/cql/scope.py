@@ -75,14 +75,14 @@ class Scope:
 
     def scalar(self, node: exp.Expr, expr: Expr) -> Scalar:
         """A resolved expression as a typed scalar."""
-        if moody := next((n for n in node.find_all(exp.Func) if _is_nondeterministic(n)), None):
+        if unstable := next((n for n in node.find_all(exp.Func) if _is_nondeterministic(n)), None):
             raise BindProblem(
-                f"{canonical(moody)} would answer differently at every run",
+                f"{canonical(unstable)} gives another value in every run",
                 fix="use the stream's own time",
-                place=place_of(moody, expr.place),
+                place=place_of(unstable, expr.place),
             )
         if star := node.find(exp.Star):
-            raise BindProblem("* cannot stand here", fix="name a column", place=place_of(star, expr.place))
+            raise BindProblem("* cannot be used here", fix="name a column", place=place_of(star, expr.place))
         inputs = tuple(dict.fromkeys(c.name for c in node.find_all(exp.Column)))
         if isinstance(node, exp.Column):
             return column(node.name, self.types[node.name])

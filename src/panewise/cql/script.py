@@ -66,12 +66,12 @@ class BoundScript:
     def boundary_or(self, given: str | None) -> Boundary:
         """Which end of windows is included: as the script states, or else as its user states, who must not contradict
         it."""
-        said = None if given is None else Boundary.of(given)
-        if said and self.boundary and said is not self.boundary:
+        wanted = None if given is None else Boundary.of(given)
+        if wanted and self.boundary and wanted is not self.boundary:
             raise BindProblem(
-                f"the boundary is {said.value!r} here and {self.boundary.value!r} in the script", fix="give it once"
+                f"the boundary is {wanted.value!r} here and {self.boundary.value!r} in the script", fix="give it once"
             )
-        return self.boundary or said or Boundary.RIGHT
+        return self.boundary or wanted or Boundary.RIGHT
 
 
 def standalone_text(query: QuerySyntax, views: Mapping[str, QuerySyntax]) -> str:
@@ -107,7 +107,7 @@ def script_and_problems(text: str, infer: Infer | None = None) -> tuple[BoundScr
                     _declare(statement, found, views, infer)
                 case SetBoundary(boundary):
                     if found.boundary:
-                        raise BindProblem("the boundary is said twice", fix="keep one of them")
+                        raise BindProblem("the boundary is set twice", fix="keep one of them")
                     found.boundary = boundary
                 case CreateView(name, query):
                     _refuse_taken_name(name, found, views)

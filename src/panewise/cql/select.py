@@ -84,7 +84,7 @@ class _Extras:
                     self.emits[tokens[at - 2].start] = word(token)
                 elif at > 1:
                     raise SyntaxProblem(
-                        f"{word(token)} stands on one side of a set operator",
+                        f"{word(token)} is on one side of a set operator",
                         fix=f"write {word(token)}(...) around the whole query",
                         place=self.source.place(token.start, "SELECT"),
                     )
@@ -151,7 +151,7 @@ class _Extras:
                 back -= 1
         if back < 0:
             raise SyntaxProblem(
-                "a window stands before any stream",
+                "a window is written before any stream",
                 fix="write it after the stream's name",
                 place=self.source.place(tokens[at].start, "window"),
             )
@@ -183,7 +183,7 @@ class _Reader:
                 self._refuse(tree)
                 if emit := self.extras.emits.get(start := self.openings.pop(0)):
                     raise SyntaxProblem(
-                        f"{emit} cannot stand in a part of a query",
+                        f"{emit} cannot be used in a part of a query",
                         fix=f"write {emit}(...) around all of it",
                         place=self.source.place(start, emit),
                     )
@@ -293,7 +293,7 @@ class _Reader:
                 fills = self.extras.fills.get(start, ())
                 return FromItem(self._body(node.this), alias, window, emit, fills, self.source.place(start, "FROM"))
         raise SyntaxProblem(
-            f"{canonical(node)} cannot stand in FROM",
+            f"{canonical(node)} cannot be used in FROM",
             fix="name a stream or a sub-query",
             place=self._place(node, "FROM"),
         )

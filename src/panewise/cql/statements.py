@@ -75,8 +75,8 @@ def _statement(source: ScriptText, tokens: list[Token]) -> Statement:
         return CreateView(name, _query(source, tokens[cursor.at :], place), place)
     if cursor.take("QUERY"):
         name = _name_before_as(cursor, "a query name")
-        body, said = _targets(source, tokens[cursor.at :])
-        return CreateQuery(name, _query(source, body, place), said.into, said.panes, place, said.place)
+        body, targets = _targets(source, tokens[cursor.at :])
+        return CreateQuery(name, _query(source, body, place), targets.into, targets.panes, place, targets.place)
     raise cursor.problem("expected STREAM, VIEW or QUERY after CREATE", "write CREATE STREAM, VIEW or QUERY")
 
 
@@ -121,7 +121,7 @@ def _create_stream(cursor: Cursor, place: Place) -> CreateStream:
         uri = cursor.string("a source such as 'parquet:trades/'")
     cursor.expect_end("end the statement before it with ;")
     if not columns and uri is None:
-        problem = f"stream {name!r} has neither columns nor files that would tell them"
+        problem = f"stream {name!r} has neither columns nor files from which to read them"
         raise SyntaxProblem(problem, fix="list them in parentheses, or add FROM 'kind:path'", place=cursor.place())
     return CreateStream(name, tuple(columns), time, delay, uri, place, cursor.places)
 
@@ -162,22 +162,22 @@ class _Targets:
 
 def _targets(source: ScriptText, tokens: list[Token]) -> tuple[list[Token], _Targets]:
     """The tokens without INTO and PANES INTO at their end, and the targets that these name."""
-    said = _Targets()
+    targets = _Targets()
     cut = next((at for at, depth in _depths(tokens) if not depth and _begins_target(tokens, at)), len(tokens))
     cursor = Cursor(source, tokens[cut:], tokens[-1].end + 1, "INTO")
     while cursor.token is not None:
         place = cursor.place()
-        if said.into is None and cursor.take("INTO"):
-            said.into = cursor.string("a target such as 'parquet:out/'")
-        elif said.panes is None and cursor.take("PANES", "INTO"):
+        if targets.into is None and cursor.take("INTO"):
+            targets.into = cursor.string("a target such as 'parquet:out/'")
+        elif targets.panes is None and cursor.take("PANES", "INTO"):
             cursor.clause = "PANES INTO"
-            said.panes, said.place = (
+            targets.panes, targets.place = (
                 cursor.string("a target such as 'parquet:panes/'"),
                 replace(place, clause="PANES INTO"),
             )
         else:
             cursor.expect_end()
-    return tokens[:cut], said
+    return tokens[:cut], targets
 
 
 def _begins_target(tokens: list[Token], at: int) -> bool:
@@ -189,7 +189,7 @@ def _begins_target(tokens: list[Token], at: int) -> bool:
 
 def _query(source: ScriptText, tokens: list[Token], place: Place) -> QuerySyntax:
     refuse_habits(source, tokens)
-    tokens, said = _suffixes(source, tokens)
+    tokens, suffixes = _suffixes(source, tokens)
     emit = None
     if word(tokens[0]) in EMITS and len(tokens) > 1 and tokens[1].token_type is TokenType.L_PAREN:
         if tokens[-1].token_type is not TokenType.R_PAREN:
@@ -202,7 +202,7 @@ def _query(source: ScriptText, tokens: list[Token], place: Place) -> QuerySyntax
     if len(tokens) > 1 and word(tokens[0]) == "SELECT" and word(tokens[1]) in EMITS:
         emit = word(tokens[1])
     body = parse_select(source, tokens)
-    return QuerySyntax(body, emit, said.empty, said.revise, said.unbounded, place, said.late)
+    return QuerySyntax(body, emit, suffixes.empty, suffixes.revise, suffixes.unbounded, place, suffixes.late)
 
 
 @dataclass
@@ -220,17 +220,17 @@ _SUFFIXES = ("EMIT", "LATE", "ALLOW")
 
 def _suffixes(source: ScriptText, tokens: list[Token]) -> tuple[list[Token], _Suffixes]:
     """The tokens without EMIT EMPTY, LATE and ALLOW UNBOUNDED at their end, and the meaning of these."""
-    cut, said = len(tokens), _Suffixes()
+    cut, suffixes = len(tokens), _Suffixes()
     for at, depth in _depths(tokens):
         if depth or word(tokens[at]) not in _SUFFIXES or at == 0:
             continue
         cursor = Cursor(source, tokens[at:], tokens[-1].end + 1, word(tokens[at]))
         if cursor.take("EMIT", "EMPTY"):
-            said.empty = True
+            suffixes.empty = True
         elif cursor.take("ALLOW", "UNBOUNDED"):
-            said.unbounded = True
+            suffixes.unbounded = True
         elif cursor.take("LATE", "REVISE"):
-            said.late, said.revise = source.place(tokens[at].start, "LATE"), cursor.duration()
+            suffixes.late, suffixes.revise = source.place(tokens[at].start, "LATE"), cursor.duration()
         elif not cursor.take("LATE", "DROP"):
             if at > 1 and at == len(tokens) - 2 and word(tokens[at - 1]) not in ("FROM", "JOIN", ",", "AS"):
                 cursor.at = 1
@@ -241,7 +241,7 @@ def _suffixes(source: ScriptText, tokens: list[Token]) -> tuple[list[Token], _Su
         cut = min(cut, at)
         if cursor.token and word(cursor.token) not in _SUFFIXES:
             raise cursor.problem("nothing more was expected", "put EMIT EMPTY, LATE and ALLOW at the very end")
-    return tokens[:cut], said
+    return tokens[:cut], suffixes
 
 
 def _depths(tokens: list[Token]) -> list[tuple[int, int]]:

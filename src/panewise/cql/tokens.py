@@ -104,7 +104,9 @@ class ScriptText:
             for kind, (what, fix) in _FORBIDDEN.items():
                 if isinstance(part, kind):
                     raise SyntaxProblem(
-                        f"{what} cannot stand inside an expression", fix=fix, place=self._start_of(part, offset, clause)
+                        f"{what} cannot be used inside an expression",
+                        fix=fix,
+                        place=self._start_of(part, offset, clause),
                     )
             if isinstance(part, exp.Star) and any(part.args.values()):
                 place = self._start_of(part, offset, clause)

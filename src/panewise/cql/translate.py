@@ -51,7 +51,7 @@ def translate_scalar(sql: str, columns: tuple[tuple[str, pa.DataType], ...]) -> 
     try:
         tree = parse_scalar(sql)
     except SqlglotError:
-        raise BindProblem("it is not an expression", fix="check what stands in it") from None
+        raise BindProblem("it is not an expression", fix="check its syntax") from None
     found = _Translator({name: (number, kind) for number, (name, kind) in enumerate(columns)}).translate(tree)
     return TypedSql(found.sql, result_type(found.type), found.literal, found.text)
 
@@ -234,4 +234,4 @@ def inline_columns(sql: str, columns: Mapping[str, str]) -> str:
     try:
         return without_units(parse_scalar(sql)).transform(step).sql(dialect="spark")
     except SqlglotError:
-        raise BindProblem("it is not an expression", fix="check what stands in it") from None
+        raise BindProblem("it is not an expression", fix="check its syntax") from None

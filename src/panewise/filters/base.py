@@ -100,7 +100,7 @@ class Filter(ABC):
         """The part of lookups after all checks: what has `limit` or more after the cut, or what has `limit` or less."""
 
     def check_values(self, values: Int64Array) -> None:
-        """Refuse values that the filter cannot take; there are none unless a filter says so."""
+        """Refuse values that the filter cannot take; by default there are none."""
         return
 
     def _many(self, now: Numbers, length: Numbers, threshold: Numbers, below: bool) -> LookupAnswers:

@@ -1,4 +1,4 @@
-"""CI-COUNT: which substreams had more than so many elements, or fewer ("Resource sharing" section 4.1)."""
+"""CI-COUNT: which substreams had more elements than a threshold, or fewer ("Resource sharing" section 4.1)."""
 
 from __future__ import annotations
 

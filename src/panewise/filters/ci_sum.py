@@ -11,7 +11,7 @@ from panewise.filters.levels import MAX_TOTAL, LevelIndex
 
 
 class CISum(LevelIndex):
-    """CI-COUNT of a stream in which each element occurs as often as its value says: whole numbers, not negative.
+    """CI-COUNT of a stream in which the value of an element is how often it occurs: whole numbers, not negative.
 
     All copies enter at once, in O(p * log value) steps amortised. A sum of zero is one, if there was an element.
 

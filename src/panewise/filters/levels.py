@@ -1,7 +1,7 @@
 """The collective index that CI-COUNT and CI-SUM share ("Resource sharing" section 4.1): timestamps by level.
 
 An element's distance from the end of its substream is 1 for the newest. Distances fall into levels: `p` of one
-element, `p` of two, `p` of four and so on. Of each level the index knows when one of its elements came. Whether a
+element, `p` of two, `p` of four and so on. Of each level the index keeps the time of one element. Whether a
 substream has n elements after an instant is whether the n-th from its end came later: a level that ends at n or before
 answers yes for all that have, and one that begins at n or after answers no for all that have not.
 """
@@ -73,10 +73,10 @@ class IndexWork:
 class LevelIndex(Filter):
     """Space O(keys * p * log N), update O(p + log keys) amortised, lookup O(answers).
 
-    The timestamps of a level lie in a heap, the latest on top. `below` looks at all substreams that the window has.
+    The timestamps of a level lie in a heap, the latest on top. `below` goes through all substreams that the window has.
     """
 
-    #: The row of the first level: CI-SUM has one before, which says when a substream was last seen.
+    #: The row of the first level: CI-SUM has one before, with the time of the last element of a substream.
     _first: ClassVar[int]
 
     def __init__(self, p: int | None = None, *, epsilon: float | None = None) -> None:
@@ -122,7 +122,7 @@ class LevelIndex(Filter):
 
     def candidates(self, cuts: Int64Array, least: Int64Array, below: bool) -> Candidates:
         """What may have `least` or more after the cut, or less, and which of them are not certain."""
-        # Row 0 knows of everything that was seen after the cut: that has an element, or a sum of zero, or more.
+        # Row 0 finds everything that came after the cut: each has an element at least, or a sum of at least zero.
         given = least <= 1 - self._first
         low = np.where(given, 0, np.searchsorted(self._ends, least, side="right") - 1 + self._first)
         high = np.where(given, 0, np.searchsorted(self._starts, least) + self._first)
@@ -153,14 +153,14 @@ class LevelIndex(Filter):
         """Take elements in until there are too few levels; the place of the first that is not."""
 
     def _resize(self, keys: int, sizes: int) -> None:
-        """Room for so many substreams and sizes of levels. The column after the last level says that there is none."""
+        """Make room for substreams and for sizes of levels. The column after the last level is always empty."""
         rows = self._first + sizes * self.p
         kept, both = len(self._stamps), min(self.rows, rows)
         stamps = np.full((keys, rows + 1), NO_TIME, np.int64)
         stamps[:kept, :both] = self._stamps[:, :both]
         self._stamps = stamps
         self._counts = np.concatenate([self._counts, np.zeros(keys - kept, np.int64)])
-        # Heaps are made anew when they are first asked, since nothing that the log can say is all they have to read.
+        # Heaps are built again at their next use: the places up to which they have read lie before the new log.
         room = 1 << max(keys - 1, 1).bit_length()
         self._changes = np.zeros((sizes, room), np.int32), np.zeros(sizes, np.int64)
         self._heaps = (

@@ -52,7 +52,7 @@ class RunningTotals:
         return self._pool, self._sums, self._known
 
     def _make_room(self, keys: int) -> None:
-        """Room for the numbers of so many substreams, which have no rings yet."""
+        """Make room for the numbers of more substreams, which have no rings yet."""
         have = len(self._known)
         if keys > have:
             self._known = np.concatenate([self._known, np.zeros((max(keys, 2 * have) - have, FIELDS), np.int64)])

@@ -79,7 +79,7 @@ class Missing(Enum):
 
 @dataclass(frozen=True)
 class Schedule:
-    """Each group reports every so many ticks, counted from its first report."""
+    """Each group reports at a fixed interval, counted from its first report."""
 
     every: int
     missing: Missing = Missing.FAILS
@@ -92,7 +92,7 @@ class Duplicates(Enum):
     ERROR = "ERROR"
     FIRST = "FIRST"
     LAST = "LAST"
-    AVG = "AVG"  # one item with the mean of what the frame looks at, and so on
+    AVG = "AVG"  # one item with the mean of the values that the frame reads, and so on
     MIN = "MIN"
     MAX = "MAX"
     SUM = "SUM"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def contradictions(frame: Frame) -> list[tuple[str, str]]:
-    """Why no stream could satisfy a frame's conditions, or why they would say nothing."""
+    """Why no stream could satisfy a frame's conditions, or why they would have no effect."""
     return [*_lengths(frame), *frame.kind.contradictions(), *_schemes(frame), *_reports(frame)]
 
 

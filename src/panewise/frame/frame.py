@@ -79,7 +79,7 @@ class Frame:
     overlap: int = 0
     #: Whether a frame reaches to the items beside it, where the truth may have changed earlier or later.
     liberal: bool = False
-    #: Whether an item stands for all time until the next one, instead of for an instant.
+    #: Whether an item holds for all time until the next one, instead of for an instant.
     lasting: bool = False
     schedule: Schedule | None = None
     duplicates: Duplicates = Duplicates.KEEP

@@ -1,7 +1,7 @@
 """The kinds of frames: what makes a stretch of items one ("Data-driven windows", section 4.3).
 
-A kind answers what planner, engine, reference and `explain` must know of it. How its frames are found is in the tables
-of `reference/stretches.py`, `engine/frames/kernel_runs.py` and `engine/frames/item_followers.py`.
+The attributes of a kind are all that planner, engine, reference and `explain` need of it. How its frames are found is
+in the tables of `reference/stretches.py`, `engine/frames/kernel_runs.py` and `engine/frames/item_followers.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from panewise.frame.conditions import Span
 
 
 class FrameKind(ABC):
-    """What makes a stretch of items a frame. The attributes are true of most kinds; a kind says where it differs."""
+    """What makes a stretch of items a frame. A kind overrides the attributes in which it differs from most."""
 
     #: Whether every item is in some stretch of this kind, so that frames may divide the whole stream.
     dividing: ClassVar[bool] = False
@@ -41,12 +41,12 @@ class FrameKind(ABC):
 
     @property
     def grows(self) -> bool:
-        """Whether a frame goes on until its condition holds, instead of for as long as it does."""
+        """Whether a frame continues until its condition holds, instead of as long as it holds."""
         return False
 
     @property
     def certain_at_end(self) -> bool:
-        """Whether a stretch becomes a frame only with its last item, and a tail that has none is no frame."""
+        """Whether a stretch becomes a frame only with its last item, and a stretch without such an item is no frame."""
         return self.grows
 
     @property
@@ -60,7 +60,7 @@ class FrameKind(ABC):
         return False
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
-        """Why no stream could satisfy the parameters of the kind, or why they would say nothing; and ways out."""
+        """Why no stream could satisfy the parameters of the kind, or why they would have no effect; and ways out."""
         return iter(())
 
     def span_contradictions(self, span: Span) -> Iterator[tuple[str, str]]:
@@ -69,7 +69,7 @@ class FrameKind(ABC):
             yield "every single item would be a MINIMAL frame", "use MAXIMAL, or RANGE for short windows"
 
     def known_text(self, reaches: bool) -> str:
-        """When all of a frame is known; `reaches` says whether frames extend to the item after them."""
+        """When all of a frame is known; `reaches` is whether frames extend to the item after them."""
         if reaches:
             return "with the item after it, to which it reaches"
         return "with its last item" if self.certain_at_end else "with the first item that is not in it"
@@ -263,7 +263,7 @@ class StartPolicy(Enum):
 
     CLOSE = "CLOSE"  # the open frame ends before it and is reported
     DROP = "DROP"  # the open frame is forgotten
-    CONTINUE = "CONTINUE"  # both go on, and end together
+    CONTINUE = "CONTINUE"  # both continue, and end together
 
 
 @dataclass(frozen=True)
@@ -294,7 +294,7 @@ class BetweenFrames(FrameKind):
 
 @dataclass(frozen=True)
 class CustomFrames(FrameKind):
-    """A framing function that somebody else wrote, by the name under which it can be imported or was registered."""
+    """A framing function of a user, by the name under which it can be imported or was registered."""
 
     certain_at_end = True
     keeps_items = True

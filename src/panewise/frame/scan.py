@@ -1,4 +1,4 @@
-"""Scan statistics: how likely chance alone crowds so many items into one stretch of time.
+"""Scan statistics: how likely it is that as many items lie in one stretch of time by chance alone.
 
 Naus, "Approximations for distributions of scan statistics", JASA 77 (1982), for a Poisson process: exact where the
 whole lasts two or three stretches, extrapolated from these two beyond.

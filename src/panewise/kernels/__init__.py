@@ -1,7 +1,7 @@
 """The hot loops: functions over arrays, compiled by Numba, each with a twin that is not compiled and defines it.
 
-Nothing here knows what a window or an aggregate is. Callers say `kernels.count(...)`; `PANEWISE_KERNELS=numpy`
-answers with the twins, which the tests compare. A kernel is declared where it is written, by `@kernel` or `@loops_of`.
+Nothing here depends on windows or aggregates. Callers write `kernels.count(...)`; with `PANEWISE_KERNELS=numpy` they
+get the twins, with which tests compare the kernels. `@kernel` and `@loops_of` declare a kernel where it is written.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Kernel(NamedTuple):
-    """The loops that are compiled, and the twin that says what they must do."""
+    """The loops that are compiled, and the twin that defines what they must do."""
 
     loops: Callable[..., Any]
     twin: Callable[..., Any]
@@ -36,7 +36,7 @@ class Kernel(NamedTuple):
 
 #: Every kernel that has been declared, by its name.
 KERNELS: dict[str, Kernel] = {}
-#: Functions that kernels may call and that the compiler has not been told of yet.
+#: Functions that kernels may call and that have not been given to the compiler yet.
 HELPERS: list[Callable[..., Any]] = []
 
 

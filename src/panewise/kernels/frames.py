@@ -1,7 +1,7 @@
 """The kernels of frames: state machines over rows in the order of time, with a little state for each group.
 
-Rows of a frame share a slot; -1 says that a row is in none. `current` holds the slot of the frame that is open in each
-group, and the next free slot is counted on.
+Rows of a frame share a slot; a row with -1 is in none. `current` holds the slot of the frame that is open in each
+group, and `free` is the next free slot.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from panewise.kernels import NO_TIME, Flags, Float64Array, Int64Array, UInt8Arra
 GROUP, FIRST, LAST, COUNT, MISSING, BEFORE, AFTER, SOME, WHOLE, NUMBER, REPORTED_AT, REPORTED_ROWS = range(12)
 FIELDS = 12
 
-#: What a row says of whole frames: it completes its own, the one before it in its group, or undoes that one.
+#: What a row does to whole frames: it completes its own, the one before it in its group, or undoes that one.
 COMPLETES, COMPLETES_LAST, UNDOES_LAST = 1, 2, 3
 
 #: Aggregates that frames follow without help.
@@ -265,7 +265,7 @@ def frame_between(
 
 @helper
 def _leave(table: Int64Array, slot: int, time: int, mark: int) -> None:
-    """Note in the frame of the row before what this row says of it."""
+    """Note in the frame of the row before that this row comes after it."""
     if table[slot, AFTER] == NO_TIME:
         table[slot, AFTER] = time
     if mark == COMPLETES_LAST:
@@ -276,7 +276,7 @@ def _leave(table: Int64Array, slot: int, time: int, mark: int) -> None:
 
 @helper
 def _enter(table: Int64Array, slot: int, group: int, time: int, seen: int) -> None:
-    """Let a row into its frame."""
+    """Add a row to its frame."""
     if table[slot, COUNT] == 0:
         table[slot, GROUP] = group
         table[slot, FIRST] = time
@@ -290,7 +290,7 @@ def _enter(table: Int64Array, slot: int, group: int, time: int, seen: int) -> No
 
 @helper
 def _is_due(frame: Int64Array, time: int, growth: Int64Array, wants_some: bool) -> bool:
-    """Whether a long frame is told of with this row: once it is certain, and whenever it has grown enough."""
+    """Whether a fragment is reported with this row: once its frame is certain, and whenever that has grown enough."""
     rows = frame[COUNT] + frame[MISSING]
     if frame[REPORTED_AT] == NO_TIME:
         start = frame[BEFORE] if growth[5] > 0 and frame[BEFORE] != NO_TIME else frame[FIRST]
@@ -317,16 +317,16 @@ def frame_extents(
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Enter rows into the table of their frames. `some`, `assumed` and `marks` may be empty.
 
-    `previous` is the slot of the last row of each group and `seen` its time. `growth` says when long frames are told:
-    whether at all, the least ticks and rows, by how much they grow, whether that is rows, whether they begin with the
-    row before. Then also: rows by the piece of a frame they belong to, the slot of each piece, and what is told (slot,
-    piece, time, rows, missing).
+    `previous` is the slot of the last row of each group and `seen` its time. `growth` is when fragments are
+    reported: whether at all, the least ticks and rows, by how much frames grow, whether that is rows, whether frames
+    begin with the row before. Returned for fragments are the piece of a frame that each row belongs to, the slot of
+    each piece, and the reports (slot, piece, time, rows, missing).
     """
-    telling = growth[0] > 0
-    size = len(codes) if telling else 0
-    pieces, owners, told = np.full(size, -1, np.int64), np.empty(size, np.int64), np.empty((size, 5), np.int64)
-    piece_of = np.full(len(table) if telling else 0, -1, np.int64)
-    made, said = 0, 0
+    fragmenting = growth[0] > 0
+    size = len(codes) if fragmenting else 0
+    pieces, owners, reports = np.full(size, -1, np.int64), np.empty(size, np.int64), np.empty((size, 5), np.int64)
+    piece_of = np.full(len(table) if fragmenting else 0, -1, np.int64)
+    made, reported = 0, 0
     for i in range(len(codes)):
         group, slot, time = codes[i], slots[i], times[i]
         before = previous[group]
@@ -344,22 +344,22 @@ def frame_extents(
                 table[slot, SOME] += 1
             if len(marks) > 0 and marks[i] == COMPLETES:
                 table[slot, WHOLE] = 1
-            if telling:
+            if fragmenting:
                 if piece_of[slot] < 0:
                     piece_of[slot], owners[made] = made, slot
                     made += 1
                 pieces[i] = piece_of[slot]
                 if _is_due(table[slot], time, growth, len(some) > 0):
-                    told[said, 0], told[said, 1], told[said, 2] = slot, piece_of[slot], time
-                    told[said, 3], told[said, 4] = table[slot, COUNT], table[slot, MISSING]
+                    reports[reported, 0], reports[reported, 1], reports[reported, 2] = slot, piece_of[slot], time
+                    reports[reported, 3], reports[reported, 4] = table[slot, COUNT], table[slot, MISSING]
                     table[slot, REPORTED_AT], table[slot, REPORTED_ROWS] = (
                         time,
                         table[slot, COUNT] + table[slot, MISSING],
                     )
                     piece_of[slot] = -1
-                    said += 1
+                    reported += 1
         seen[group] = time
-    return pieces, owners[:made], told[:said]
+    return pieces, owners[:made], reports[:reported]
 
 
 @kernel

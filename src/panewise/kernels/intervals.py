@@ -104,7 +104,7 @@ def interval_sums(tree: Int64Array, firsts: Int64Array, lasts: Int64Array, group
 
 @kernel
 def interval_sums_of_all(tree: Int64Array, firsts: Int64Array, lasts: Int64Array, groups: int) -> Int64Array:
-    """The sums over each window of the first so many groups, window by window."""
+    """The sums over each window of the first groups, window by window."""
     out = np.zeros(len(firsts) * groups, np.int64)
     for i in range(len(firsts)):
         low, high, size, start = firsts[i] - 1, lasts[i], tree.shape[0] >> 1, i * groups
@@ -160,7 +160,7 @@ def _any(seen: Flags, low: int, high: int, group: int) -> bool:
 def interval_greatest_of_all(
     tree: Int64Array, seen: Flags, firsts: Int64Array, lasts: Int64Array, groups: int
 ) -> tuple[Int64Array, Flags]:
-    """The greatest values over each window of the first so many groups, window by window."""
+    """The greatest values over each window of the first groups, window by window."""
     out, found = np.full(len(firsts) * groups, _LEAST, np.int64), np.zeros(len(firsts) * groups, np.bool_)
     for i in range(len(firsts)):
         low, high, size, start = firsts[i] - 1, lasts[i], tree.shape[0] >> 1, i * groups

@@ -9,7 +9,8 @@ import numpy as np
 from panewise.kernels import Int64Array, loops_of
 
 #: One side of a join: codes of new rows, where they begin, when all rows enter and leave, and the chains of codes:
-#: `heads` is the newest row of each, `links` the one before each row. The last says whether rows leave as they came.
+#: `heads` is the newest row of each, `links` the one before each row. The last is whether rows leave in
+#: the order in which they came.
 Chain: TypeAlias = tuple[Int64Array, int, Int64Array, Int64Array, Int64Array, Int64Array, bool]
 
 

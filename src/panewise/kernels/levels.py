@@ -1,11 +1,12 @@
 """The kernels of CI-COUNT and CI-SUM: timestamps by level for every substream, and a heap of them for every level.
 
-A *row* is a level; row 0 says when a substream was last seen,
-which for CI-COUNT is its first level, so that `first`, the row of the first level, is 0 there and 1 for CI-SUM.
+A *row* is a level. Row 0 has the time of the last element of each substream, which for CI-COUNT is its first level, so
+that `first`, the row of the first level, is 0 there and 1 for CI-SUM.
 
 Of each row there is a heap with the latest timestamp on top: all that are later than some instant are found from the
-top down, without looking at others. Heaps follow when they are asked: `logs` hold, by size of level, the substreams
-whose timestamps have changed, and a heap has read its log up to some place. A level that nobody asks costs one copy.
+top down, without looking at others. A heap is brought up to date when it is needed: `logs` hold, by size of level,
+the substreams whose timestamps have changed, and a heap has read its log up to some place. A level that no lookup needs
+costs one copy.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Stamps: TypeAlias = tuple[Int64Array, Int32Array, Int64Array]
 #: By row: the timestamps in the heap, their codes, the place of each code, how many there are, how much is read.
 Heaps: TypeAlias = tuple[Int64Array, Int32Array, Int32Array, Int64Array, Int64Array]
 
-#: Numba's own, of which the types say nothing true.
+#: Functions of Numba whose declared types are wrong.
 _trailing: Any = trailing_zeros
 _leading: Any = leading_zeros
 
@@ -57,7 +58,7 @@ def _magnitude(number: int) -> object:
 
 @helper
 def _note(state: Stamps, sizes: int, code: int) -> None:
-    """Levels of the first so many sizes have changed for a substream."""
+    """Log that levels of the smallest sizes have changed for a substream."""
     _, logs, written = state
     for size in range(sizes):
         logs[size, written[size] & (logs.shape[1] - 1)] = code
@@ -181,14 +182,14 @@ def _rise(heaps: Heaps, row: int, code: int, stamp: int, work: Int64Array) -> No
 
 @helper
 def _follow(state: Stamps, heaps: Heaps, row: int, size: int, work: Int64Array) -> None:
-    """Let the heap of a row know what has changed since it was last asked; all of it where the log is too short."""
+    """Bring the heap of a row up to date from the log, or from all timestamps where the log is too short."""
     stamps, logs, written = state
     read = heaps[4]
     room = logs.shape[1]
     behind = written[size] - read[row]
-    everyone = behind > room
-    for n in range(len(stamps) if everyone else behind):
-        code: Any = n if everyone else logs[size, (read[row] + n) & (room - 1)]
+    rebuild = behind > room
+    for n in range(len(stamps) if rebuild else behind):
+        code: Any = n if rebuild else logs[size, (read[row] + n) & (room - 1)]
         if stamps[code, row] != NO_TIME:
             _rise(heaps, row, code, stamps[code, row], work)
     read[row] = written[size]
@@ -245,9 +246,9 @@ def _gather(state: Stamps, rows: tuple[Any, Any, Any], words: Int64Array, near: 
 def _emit(
     near: Near, count: int, cut: int, below: bool, out: Int32Array, total: Any, doubtful: Int32Array, doubts: Any
 ) -> Any:
-    """Answer one lookup from the candidates near by, after `total` answers, of which so many are doubtful; both then.
+    """Answer one lookup from the candidates near by, after `total` answers with some `doubts`; returns both.
 
-    All are written and those are counted that hold: there is no branch to be guessed wrong.
+    Every candidate is written, and the count advances for those that hold, so that there is no branch to predict.
     """
     codes, seen, lower, higher = near
     if below:

@@ -14,7 +14,7 @@ import numpy as np
 
 from panewise.kernels import Flags, Int64Array, helper, kernel
 
-#: An element that is no more than so many from either end is found by taking one after the other.
+#: An element that is no more than this many from either end is found by taking one after the other.
 _FEW = 12
 #: How often a pivot is guessed from the longest array before every other one is drawn from all that is left.
 _GUESSES = 4

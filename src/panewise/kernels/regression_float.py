@@ -97,7 +97,7 @@ def over(a: Pair, b: Pair) -> Pair:
 
 @helper
 def _whole_apart(value: Any, anchor: Any) -> Pair:
-    """Two int64 may be further apart than one int64 or one double can say."""
+    """Two int64 may be further apart than one int64 or one double can hold."""
     return two_sum(
         np.float64((value >> 32) - (anchor >> 32)) * 4294967296.0,
         np.float64((value & 0xFFFFFFFF) - (anchor & 0xFFFFFFFF)),

@@ -46,7 +46,7 @@ def _to_pair(value: int) -> Pair:
 
 @helper
 def _add_product(words: Int64Array, place: int, field: int, a: int, b: int, often: int) -> None:
-    """Add a product of two int64 to a sum of four digits, so many times."""
+    """Add a product of two int64 to a sum of four digits, a number of times."""
     high, low, top, rest = a >> 32, a & _LOW, b >> 32, b & _LOW
     least, one, other, most = np.uint64(low) * np.uint64(rest), high * rest, low * top, high * top
     words[place, field] += often * np.int64(least & np.uint64(_LOW))
@@ -57,7 +57,7 @@ def _add_product(words: Int64Array, place: int, field: int, a: int, b: int, ofte
 
 @helper
 def _add(words: Int64Array, place: int, field: int, value: int, often: int) -> None:
-    """Add an int64 to a sum of two digits, so many times."""
+    """Add an int64 to a sum of two digits, a number of times."""
     words[place, field] += often * (value & _LOW)
     words[place, field + 1] += often * (value >> 32)
 
@@ -171,8 +171,8 @@ def power_real_near(
 
 # ---- lines -----------------------------------------------------------------------------------------------------------
 #
-# Moments around the mean are small differences of large numbers. Pairs say how large they are, to some 2**-100 of those
-# numbers; int64 that wrap around say the rest exactly, up to a multiple of 2**64. Both together are the exact number.
+# Moments around the mean are small differences of large numbers. Pairs hold their size, to some 2**-100 of those
+# numbers; int64 that wrap around hold them exactly, up to a multiple of 2**64. Both together are the exact number.
 
 
 @helper

@@ -1,7 +1,7 @@
 """The kernels of R-INT for many substreams: the times of their elements, and what all before each of them sum to.
 
-The elements of a substream lie in a ring, of which it knows where it starts in the pool,
-its room (a power of two, or none), and the numbers of the oldest element kept and of the next one.
+The elements of a substream lie in a ring. Kept of each ring are its start in the pool, its room (a power of two, or
+none), and the numbers of the oldest element kept and of the next one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def running_append(
 
 @helper
 def _counts(rings: Rings, code: int, cut: int, least: int) -> Any:
-    """Whether a substream has so many elements after a cut: was the one that many back later? Without a branch."""
+    """Whether a substream has `least` elements after a cut: whether the one that far back is later. No branch."""
     pool, _, known = rings
     oldest, place = known[code, OLDEST], known[code, NEXT] - least
     stamp = pool[known[code, START] + (max(place, oldest) & (known[code, ROOM] - 1))]

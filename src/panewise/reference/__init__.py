@@ -1,7 +1,7 @@
 """The meaning of every query, literal and slow: each result recomputed from the whole history at every instant.
 
 Written first and never optimised; everything fast is compared with it. Read `evaluate` for the operators, `history`
-for arrival and lateness, `moments` for when a query speaks, `emit` for what it says.
+for arrival and lateness, `moments` for when a query reports, `emit` for what it reports.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def execute(
 ) -> Outcome:
     """The results of one SELECT, with the account of what was used, late and rejected.
 
-    `progress` hears, every so often, how many of how many moments have been answered.
+    `progress` is called from time to time with the number of answered moments and the number of all.
     """
     host = host or default_host()
     boundary = Boundary.of(boundary)

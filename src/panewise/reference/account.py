@@ -73,8 +73,8 @@ def _seen_and_wanted(
         _, _, joined = part.sessions(node.window, boundary)
         yield c.arrivals[joined].tolist(), c.arrivals.tolist()
         return
-    # Instants of which nobody spoke count too: nobody knew of a late item at those that wanted it, and at the first one
-    # that was open when it came no other window of the query may have reported.
+    # Instants without a report count too. A late item was unknown at the instants that it missed, and at the first
+    # instant that was not final when it came no other window of the query may have reported.
     opened = node.window.instants_from(np.array([opened for _, opened in part.late_items(boundary)], np.int64))
     instants = np.union1d(node.window.instants(c, boundary), opened[opened < FOREVER])
     known = {moment.at for moment in moments}

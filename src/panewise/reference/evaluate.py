@@ -128,7 +128,7 @@ class Evaluation:
     # ---- relations -----------------------------------------------------------------------------------------------
 
     def bags(self, node: Node, moments: Sequence[Moment]) -> list[Bag]:
-        """The relation a node stands for at each of the moments."""
+        """The relation that a node has at each of the moments."""
         match node:
             case Windowed():
                 return [self.state(node, m) for m in moments]
@@ -206,7 +206,7 @@ def aggregate_rows(call: Call, names: list[str], rows: Bag) -> Any:
 
 
 def argument_values(call: Call, names: list[str], rows: Bag) -> tuple[Bag, list[Any]]:
-    """The rows that count for an aggregate, in time order, and the value that each brings."""
+    """The rows that count for an aggregate, in time order, and the value of each."""
     places = [names.index(a) for a in call.arguments]
     kept, values = [], []
     for row in sorted(rows, key=lambda row: row.time):

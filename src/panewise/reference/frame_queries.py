@@ -95,7 +95,7 @@ def _rows(root: Node, filled: list[FrameBag], evaluation: Evaluation) -> Iterato
 
 
 def _bags(node: Node, frames: list[FrameBag], evaluation: Evaluation, about: Filled | None = None) -> list[Bag]:
-    """What an operator says of each frame; where there are several fillings, what it says of the rows of one."""
+    """The rows of an operator for each frame; where there are several fillings, those of the filling `about`."""
     match node:
         case Framed():
             return [each.bag for each in frames]
@@ -118,7 +118,7 @@ def _filled_node(node: Node) -> Filled:
 
 
 def _group_bags(node: Group, frames: list[FrameBag], evaluation: Evaluation) -> list[Bag]:
-    """The groups inside of frames; where there are several fillings, each aggregate looks at its own."""
+    """The groups inside of frames; where there are several fillings, each aggregate reads its own."""
     filled = next((each for each in node.walk() if isinstance(each, Filled)), None)
     if filled is None or len(filled.fillings) == 1:
         bags = _bags(node.child, frames, evaluation)

@@ -119,7 +119,7 @@ def _qualifies(frame: Frame, items: Sequence[GroupItem], found: FrameResult) -> 
 def _fragments(frame: Frame, items: Sequence[GroupItem], whole: FrameResult) -> list[FrameResult]:
     """The reports of a frame before its end: one once the frame is certain, then one whenever it has grown enough.
 
-    Nobody knows of an item that it is the last one, so that a fragment may say the same as the frame itself.
+    That an item is the last one is not known when it arrives, so that a fragment may be equal to the frame itself.
     """
     if frame.fragments is None:
         return []

@@ -47,7 +47,7 @@ class History:
 
     @property
     def first(self) -> int | None:
-        """The time of the oldest item that came in order; a late one says nothing about when a stream began."""
+        """The time of the oldest item that came in order; late ones do not show when a stream began."""
         times = self.contents.times[self.contents.marks == NO_MARK]
         return int(times[0]) if len(times) else None
 
@@ -87,7 +87,7 @@ class History:
         return list(zip(c.times[late].tolist(), (c.marks[late] + boundary.shift).tolist(), strict=True))
 
     def view(self, places: Ticks) -> Contents:
-        """What a window sees of these ascending positions; a prefix is not copied."""
+        """The contents at these ascending positions; a prefix is not copied."""
         prefix = len(places) == 0 or int(places[-1]) == len(places) - 1
         chosen = slice(0, len(places)) if prefix else places
         c = self.contents

@@ -21,7 +21,7 @@ class GroupItem:
 
 
 def merge_duplicates(frame: Frame, items: Sequence[GroupItem]) -> list[tuple[GroupItem, list[int]]]:
-    """The items a frame sees, each with the places of those it stands for, as its `duplicates` say."""
+    """The items of a frame after duplicates were treated, each with the places of the items from which it was made."""
     found = []
     for _, same in groupby(range(len(items)), key=lambda place: items[place].time):
         found += _merge_one_time(frame.duplicates, items, list(same))

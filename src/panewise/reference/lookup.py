@@ -1,7 +1,7 @@
 """What a lookup means: the state of a query at an instant, from everything that has arrived, in whichever order.
 
-An answer that a query reports at an instant leaves out what came too late for it; a lookup is asked afterwards, and
-knows of it.
+The report of a query at an instant leaves out items that came too late for it. A lookup is made afterwards and includes
+them.
 """
 
 from __future__ import annotations

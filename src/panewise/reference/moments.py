@@ -1,4 +1,4 @@
-"""When a query speaks: every moment of a bounded run, with the bounds it reports."""
+"""When a query reports: every moment of a bounded run, with the bounds of the window at it."""
 
 from __future__ import annotations
 
@@ -61,18 +61,18 @@ def _pick_level(number: int, node: Windowed) -> Window:
 
 def moments(query: Query, parts: Parts, boundary: Boundary) -> list[Moment]:
     """All moments, in order. Windows with instants of their own decide them; without any, every change does."""
-    speakers = [w for w in query.windows if w.window.periodic] or list(query.windows)
+    reporting = [w for w in query.windows if w.window.periodic] or list(query.windows)
     whole = query.emit is Emit.RSTREAM and query.periodic
     found: set[Moment] = set()
-    for node in speakers:
+    for node in reporting:
         if isinstance(node.window, Session) and whole and len(query.windows) == 1:
             found.update(_sessions(node.window, parts(node), boundary))
         else:
             found.update(Moment(int(t)) for t in _instants(node, parts(node), boundary, query, whole))
     if query.periodic and (_mixes_windows(query.root) or _never_empties(query)):
-        found.update(_grid_points(query, speakers, parts, boundary))
+        found.update(_grid_points(query, reporting, parts, boundary))
     ordered = sorted(found, key=lambda m: (m.at, m.start is not None, m.start or 0, repr(m.session)))
-    return [m if m.session else _with_bounds(m, speakers) for m in ordered] if whole else ordered
+    return [m if m.session else _with_bounds(m, reporting) for m in ordered] if whole else ordered
 
 
 def _instants(
@@ -80,10 +80,10 @@ def _instants(
 ) -> Ticks:
     window = node.window
     if not window.periodic:
-        instants = [_change_instants(window, part, boundary) for part in parts.values()]
-        return np.unique(np.concatenate([np.empty(0, np.int64), *instants]))
+        changes = [_change_instants(window, part, boundary) for part in parts.values()]
+        return np.unique(np.concatenate([np.empty(0, np.int64), *changes]))
     if query.empty:
-        # Silence is reported between instants that saw an item: of a late one nobody knew before it came.
+        # Empty windows are reported between instants that had an item; a late item was unknown before it came.
         found = [_instants_with_items(window, part, boundary) for part in parts.values()]
     else:
         found = [_periodic_instants(window, part, boundary) for part in parts.values()]
@@ -94,7 +94,7 @@ def _instants(
 
 
 def _periodic_instants(window: Window, part: History, boundary: Boundary) -> Ticks:
-    """The instants of a periodic window; where nothing leaves, up to the one at which the last late item comes in."""
+    """The instants of a periodic window; where nothing leaves, up to the one at which the last late item enters."""
     instants = window.instants(part.contents, boundary)
     if not _is_monotonic(window) or window.grid is None:
         return instants
@@ -104,7 +104,7 @@ def _periodic_instants(window: Window, part: History, boundary: Boundary) -> Tic
 
 
 def _instants_with_items(window: Window, part: History, boundary: Boundary) -> Ticks:
-    """The instants of a periodic window that saw some item."""
+    """The instants of a periodic window that had some item."""
     late = [_late_item_instants(window, *item, boundary) for item in part.late_items(boundary)]
     return np.unique(np.concatenate([window.instants(part.on_time(), boundary), *late]))
 
@@ -125,7 +125,7 @@ def _is_monotonic(window: Window) -> bool:
 
 
 def _change_instants(window: Window, part: History, boundary: Boundary) -> Ticks:
-    """When a window that speaks at every change does so: an item that missed its instant comes in when it is heard."""
+    """When a window reports that does so at every change; an item that missed its instant enters when it arrives."""
     found = [window.instants(part.on_time(), boundary)]
     for time, opened in part.late_items(boundary):
         instants = window.instants(Contents.of(np.array([time], np.int64)), boundary)
@@ -137,19 +137,19 @@ def _change_instants(window: Window, part: History, boundary: Boundary) -> Ticks
 
 
 def _mixes_windows(node: Node) -> bool:
-    """Whether rows of one window may stand alone: then an instant at which another is empty has something to tell."""
+    """Whether rows of one window can be results alone: then there are results while another window is empty."""
     return isinstance(node, Union | Except) or (
         not isinstance(node, Windowed) and any(map(_mixes_windows, node.children))
     )
 
 
 def _never_empties(query: Query) -> bool:
-    """Whether a refreshed window never empties: then what the others bring later must still be told."""
+    """Whether some periodic window never becomes empty: then later changes of the other windows are reported, too."""
     patterns = [w.window.pattern for w in query.windows if w.window.periodic]
     return len(query.windows) > 1 and Pattern.MONOTONIC in patterns
 
 
-def _grid_points(query: Query, speakers: list[Windowed], parts: Parts, boundary: Boundary) -> set[Moment]:
+def _grid_points(query: Query, reporting: list[Windowed], parts: Parts, boundary: Boundary) -> set[Moment]:
     """All instants of the periodic windows, from the first change of any window to the next instant after the last."""
     instants = [
         (
@@ -162,7 +162,7 @@ def _grid_points(query: Query, speakers: list[Windowed], parts: Parts, boundary:
     ]
     changes = np.unique(np.concatenate([np.empty(0, np.int64), *instants]))
     found: set[Moment] = set()
-    for grid in (node.window.grid for node in speakers):
+    for grid in (node.window.grid for node in reporting):
         if grid:
             points = grid_between(changes[:1], changes[-1:] + grid[1] - 1, *grid)
             found.update(Moment(int(t)) for t in points)
@@ -178,8 +178,8 @@ def _sessions(window: Session, parts: dict[tuple[Any, ...], History], boundary: 
     return found
 
 
-def _with_bounds(moment: Moment, speakers: list[Windowed]) -> Moment:
-    """With several windows, a result speaks for the time from the earliest start to the latest end."""
-    bounds = [w.window.bounds(moment.at) for w in speakers]
+def _with_bounds(moment: Moment, reporting: list[Windowed]) -> Moment:
+    """With several windows, the bounds of a result are the earliest start and the latest end."""
+    bounds = [w.window.bounds(moment.at) for w in reporting]
     starts, ends = [s for s, _ in bounds if s is not None], [e for _, e in bounds if e is not None]
     return replace(moment, start=min(starts, default=None), end=max(ends, default=None))

@@ -40,7 +40,7 @@ Holds = Callable[[int, int], bool]
 
 @dataclass(frozen=True)
 class Stretch:
-    """The items from `first` to `last`, and so many missing reports that still count after the last one."""
+    """The items from `first` to `last`, and the number of missing reports after the last one that still count."""
 
     first: int
     last: int

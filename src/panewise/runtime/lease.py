@@ -27,7 +27,7 @@ log = logging.getLogger("panewise.lease")
 
 #: An owner shows that it is alive this often, in seconds.
 HEARTBEAT_INTERVAL = 1.0
-#: An owner on another machine without a heartbeat for so many seconds is taken as ended.
+#: An owner on another machine without a heartbeat for this many seconds is taken as ended.
 HEARTBEAT_TIMEOUT = 30.0
 #: So many owners are kept on record.
 KEPT_OWNERS = 16

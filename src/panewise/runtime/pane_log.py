@@ -38,7 +38,7 @@ from panewise.runtime.atomic_files import (
 
 FORMAT = 2
 HEADER = "_panewise.json"
-#: Two changes of a folder within so many nanoseconds may look like one.
+#: Two changes of a folder within this many nanoseconds may look like one.
 RECENT_NS = 2_000_000_000
 _BATCH = re.compile(r"batch_*=(\d+)")
 

@@ -35,47 +35,47 @@ class LookupService:
     pages: PageCache
     _events: dict[Hashable, asyncio.Future[Content]] = field(default_factory=dict)
 
-    async def answer(self, ask: LookupRequest, request: Request) -> Response:
+    async def answer(self, wanted: LookupRequest, request: Request) -> Response:
         """The answer to one request."""
         arrow = ARROW in (request.headers.get("accept") or "")
-        content = await self.encode_answer(ask, arrow=arrow, receive=request.receive)
+        content = await self.encode_answer(wanted, arrow=arrow, receive=request.receive)
         return _response(content, ARROW if arrow else "application/json")
 
     async def encode_answer(
-        self, ask: LookupRequest, instant: int | None = None, arrow: bool = False, receive: Receive | None = None
+        self, wanted: LookupRequest, instant: int | None = None, arrow: bool = False, receive: Receive | None = None
     ) -> Content:
         """The answer as bytes, for the requested instants or for one instant."""
-        name = next((reader.name for reader in self.readers.logs if reader.name == ask.query), None)
+        name = next((reader.name for reader in self.readers.logs if reader.name == wanted.query), None)
         if name is None:
-            refuse_long(ask.query, self.limits)
+            refuse_long(wanted.query, self.limits)
             return await self.scheduler.run_text(
-                lambda budget: self._encode(ResolvedLookup(ask, self.readers, self.limits), budget, instant, arrow),
+                lambda budget: self._encode(ResolvedLookup(wanted, self.readers, self.limits), budget, instant, arrow),
                 receive,
             )
-        asked = ResolvedLookup(ask, self.readers, self.limits, self.pages)
-        if asked.is_light and asked.is_free:
-            return self._encode(asked, RequestBudget(), instant, arrow)
-        if asked.is_light:
-            return await run_in_thread(lambda: self._encode(asked, RequestBudget(), instant, arrow))
-        return await self.scheduler.run_lookup(lambda budget: self._encode(asked, budget, instant, arrow), receive)
+        resolved = ResolvedLookup(wanted, self.readers, self.limits, self.pages)
+        if resolved.is_light and resolved.is_free:
+            return self._encode(resolved, RequestBudget(), instant, arrow)
+        if resolved.is_light:
+            return await run_in_thread(lambda: self._encode(resolved, RequestBudget(), instant, arrow))
+        return await self.scheduler.run_lookup(lambda budget: self._encode(resolved, budget, instant, arrow), receive)
 
-    async def event_content(self, ask: LookupRequest, instant: int | None = None) -> Content:
+    async def event_content(self, wanted: LookupRequest, instant: int | None = None) -> Content:
         """The content of an event, which is made once for all clients with the same request and kept until newer events
         come."""
-        edition = self.readers.find_log(ask.query)[0].begun_contents.edition
-        key = (edition, ask.query, tuple(ask.texts or ()), instant)
+        edition = self.readers.find_log(wanted.query)[0].begun_contents.edition
+        key = (edition, wanted.query, tuple(wanted.texts or ()), instant)
         known = self._events.get(key)
         if known is None or (known.done() and (known.cancelled() or known.exception() is not None)):
             while len(self._events) >= MAX_EVENTS:
                 del self._events[next(iter(self._events))]
-            known = self._events[key] = asyncio.ensure_future(self.encode_answer(ask, instant))
+            known = self._events[key] = asyncio.ensure_future(self.encode_answer(wanted, instant))
         found = await asyncio.shield(known)
         if len(found) > MAX_EVENT_BYTES:
             self._events.pop(key, None)
         return found
 
-    def _encode(self, asked: ResolvedLookup, budget: RequestBudget, instant: int | None, arrow: bool) -> Content:
-        answer = asked.answer(budget, instant)
+    def _encode(self, resolved: ResolvedLookup, budget: RequestBudget, instant: int | None, arrow: bool) -> Content:
+        answer = resolved.answer(budget, instant)
         if not arrow:
             return json_answer(_head(answer), answer.table, self.limits.bytes, budget.check)
         content = arrow_bytes(answer.table)

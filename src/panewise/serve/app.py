@@ -28,7 +28,7 @@ from panewise.serve.scheduler import LookupScheduler, run_in_thread
 
 log = logging.getLogger("panewise.serve")
 
-#: If the logs were not polled for so many seconds more than planned, the server is overloaded.
+#: If the logs were not polled for this many seconds longer than planned, the server is overloaded.
 STUCK_SECONDS = 5.0
 
 NameParameter = Annotated[str, Path(min_length=1, max_length=200)]
@@ -193,14 +193,16 @@ def _add_lookup_routes(app: FastAPI, readers: LogReaders, answering: LookupServi
         key: KeysParameter = None,
     ) -> Response:
         """The answer of a query at some instants, for some groups or all."""
-        ask = LookupRequest(_check_name(readers, name), at or None, window, texts=key or None)
-        return await answering.answer(ask, request)
+        lookup_request = LookupRequest(_check_name(readers, name), at or None, window, texts=key or None)
+        return await answering.answer(lookup_request, request)
 
     @app.post("/lookup", tags=["lookups"], responses=_LOOKUP_RESPONSES)
     async def look(request: Request, wanted: Lookup) -> Response:
         """The answer of any query over the same rows and groups, by its text, or of a registered query, by its name."""
-        ask = LookupRequest(wanted.query, _as_list(wanted.at), wanted.window, _as_list(wanted.since), wanted.keys)
-        return await answering.answer(ask, request)
+        lookup_request = LookupRequest(
+            wanted.query, _as_list(wanted.at), wanted.window, _as_list(wanted.since), wanted.keys
+        )
+        return await answering.answer(lookup_request, request)
 
 
 def _as_list(value: Any) -> Sequence[Any] | None:
@@ -223,21 +225,21 @@ def _add_event_route(
     ) -> Response:
         """The answer at each instant that becomes final, from the newest one on, or from the last one the client
         received."""
-        ask = LookupRequest(_check_name(readers, name), texts=key or None)
-        await answering.event_content(ask)
+        lookup_request = LookupRequest(_check_name(readers, name), texts=key or None)
+        await answering.event_content(lookup_request)
 
         async def encode(instant: int) -> bytes:
-            return await _encode_event(answering, ask, instant)
+            return await _encode_event(answering, lookup_request, instant)
 
         listener = await hub.join(name, None if last_event_id is None else int(last_event_id))
         return EventStream(hub, listener, encode, heartbeat)
 
 
-async def _encode_event(answering: LookupService, ask: LookupRequest, instant: int) -> bytes:
+async def _encode_event(answering: LookupService, lookup_request: LookupRequest, instant: int) -> bytes:
     """One event; its identity is the instant, so that a client that connects again can name the last one it
     received."""
     try:
-        body, kind = await answering.event_content(ask, instant), b"result"
+        body, kind = await answering.event_content(lookup_request, instant), b"result"
     except PanewiseError as problem:
         body, kind = json_bytes(_problem_body(problem)), b"problem"
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (instant, kind, body)

@@ -101,7 +101,7 @@ class EventHub:
 
 
 def _instants_since(final: int | None, plan: PanePlan, last_sent: int | None, most: int) -> list[int]:
-    """The instants that have become final since the one sent last, at most so many; the newest one if none was sent."""
+    """The instants that have become final since the one sent last, at most `most`; the newest one if none was sent."""
     if final is None:
         return []
     grids = [window.grid for _, window in plan.levels]

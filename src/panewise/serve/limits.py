@@ -1,4 +1,4 @@
-"""The most that one client may ask of a server."""
+"""The limits of what one client may request of a server."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from panewise.algebra import Project
 from panewise.runtime.log_readers import LogContents
 
-#: Looking up all groups costs as much as looking up one so many times.
+#: Looking up all groups costs as much as this number of lookups of one group.
 MIN_REQUESTS = 8
 #: Rows of all kept answers together, and windows whose requests are counted.
 MAX_ROWS, MAX_COUNTED = 2_000_000, 1024
@@ -44,7 +44,7 @@ class PageCache:
 
     def __init__(self) -> None:
         self._pages: OrderedDict[Hashable, Page] = OrderedDict()
-        self._asked: OrderedDict[Hashable, int] = OrderedDict()
+        self._request_counts: OrderedDict[Hashable, int] = OrderedDict()
         self._changing = threading.Lock()
 
     def find_rows(
@@ -77,10 +77,10 @@ class PageCache:
 
     def _is_requested_often(self, at: Hashable) -> bool:
         """Count a request; returns whether there have been many."""
-        self._asked[at] = self._asked.pop(at, 0) + 1
-        if len(self._asked) > MAX_COUNTED:
-            self._asked.popitem(last=False)
-        return self._asked[at] > MIN_REQUESTS
+        self._request_counts[at] = self._request_counts.pop(at, 0) + 1
+        if len(self._request_counts) > MAX_COUNTED:
+            self._request_counts.popitem(last=False)
+        return self._request_counts[at] > MIN_REQUESTS
 
     def _store(self, at: Hashable, page: Page) -> None:
         """Keep a page, and remove those that were not used for longest."""
@@ -91,7 +91,7 @@ class PageCache:
 
 
 def can_page(contents: LogContents) -> bool:
-    """Whether the keys tell rows of the query apart: all keys are selected, and equal exactly where Python compares
+    """Whether the keys identify the rows of the query: all keys are selected, and equal exactly where Python compares
     them equal."""
     plain = all(pa.types.is_string(kind) or pa.types.is_integer(kind) for kind in contents.rows.types)
     after = contents.registered_query.aggregation.after

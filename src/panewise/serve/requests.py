@@ -51,16 +51,19 @@ class LookupAnswer:
     domain: Domain
 
 
-#: A lookup of so many cells runs at once; a larger one runs in another thread, so many cells at a time.
+#: A lookup of at most the first number of cells runs at once; a larger one runs in another thread, in parts of the
+#: second number.
 LIGHT_CELLS, SLICE_CELLS = 128, 1 << 13
 
 
 class ResolvedLookup:
     """A lookup request with the log that answers it."""
 
-    def __init__(self, ask: LookupRequest, readers: LogReaders, limits: Limits, pages: PageCache | None = None) -> None:
-        self.ask, self.limits, self.pages = ask, limits, pages
-        self.reader, self.text = readers.find_log(ask.query)
+    def __init__(
+        self, request: LookupRequest, readers: LogReaders, limits: Limits, pages: PageCache | None = None
+    ) -> None:
+        self.request, self.limits, self.pages = request, limits, pages
+        self.reader, self.text = readers.find_log(request.query)
 
     @property
     def is_light(self) -> bool:
@@ -68,16 +71,16 @@ class ResolvedLookup:
         contents = self.reader.contents
         if contents is None or not self.is_own_query:
             return False
-        groups = len(self.ask.texts) if self.ask.texts else contents.group_count
-        return len(self.ask.at or (0,)) * groups <= LIGHT_CELLS
+        groups = len(self.request.texts) if self.request.texts else contents.group_count
+        return len(self.request.at or (0,)) * groups <= LIGHT_CELLS
 
     @property
     def is_free(self) -> bool:
         """Whether it can be answered without waiting for another lookup."""
-        newest = self.ask.at is None and self.ask.window is None and self.ask.since is None
+        newest = self.request.at is None and self.request.window is None and self.request.since is None
         paged = (
             newest
-            and self.ask.texts is not None
+            and self.request.texts is not None
             and self.pages is not None
             and self.pages.has_newest(self.reader.begun_contents)
         )
@@ -113,7 +116,9 @@ class ResolvedLookup:
             parts = _split_windows(arguments, max(SLICE_CELLS // cells, 1))
             return self._concat_parts(look_up_part(part, keys) for part in parts)
 
-        return LookupAnswer(self.ask.query, self._answer_from_page(contents, keys, arguments, look_up), final, domain)
+        return LookupAnswer(
+            self.request.query, self._answer_from_page(contents, keys, arguments, look_up), final, domain
+        )
 
     def _answer_from_page(
         self,
@@ -150,36 +155,36 @@ class ResolvedLookup:
 
     def _instants(self, final: int, domain: Domain) -> dict[str, Any]:
         """The requested instants, none of them later than the newest final one."""
-        if self.ask.at is None:
-            if self.ask.window is None and self.ask.since is None:
+        if self.request.at is None:
+            if self.request.window is None and self.request.since is None:
                 return {}
             ends = np.array([final], np.int64)
         else:
-            ends = parse_instants(self.ask.at, domain)
+            ends = parse_instants(self.request.at, domain)
         if len(ends) and int(ends.max()) > final:
             raise StateProblem(
                 f"{instant_text(int(ends.max()), domain)} is not final yet",
                 fix=f"ask for instants up to {instant_text(final, domain)}",
             )
-        if self.ask.since is not None and self.ask.window is not None:
+        if self.request.since is not None and self.request.window is not None:
             raise BindProblem("since and window are both given", fix="give one of them")
-        if self.ask.since is not None:
-            starts = parse_instants(self.ask.since, domain)
+        if self.request.since is not None:
+            starts = parse_instants(self.request.since, domain)
             if len(starts) != len(ends):
                 raise BindProblem("there are not as many beginnings as instants", fix="give one for each")
             return {"between": (starts, ends)}
-        if self.ask.window is not None:
-            length = Duration.parse(self.ask.window).ticks(domain)
+        if self.request.window is not None:
+            length = Duration.parse(self.request.window).ticks(domain)
             if length <= 0:
-                raise BindProblem(f"window {self.ask.window!r} is not above zero", fix="use a longer one")
+                raise BindProblem(f"window {self.request.window!r} is not above zero", fix="use a longer one")
             return {"between": (ends - length, ends)}
         return {"at": ends}
 
     def _keys(self, rows: PaneLogFormat) -> dict[str, pa.Array] | None:
         kinds = dict(zip(rows.keys, rows.types, strict=True))
-        given = self.ask.keys
-        if self.ask.texts:
-            given = _key_columns(self.ask.texts, rows.keys)
+        given = self.request.keys
+        if self.request.texts:
+            given = _key_columns(self.request.texts, rows.keys)
         if given is None:
             return None
         if not given:
@@ -192,7 +197,7 @@ class ResolvedLookup:
     def _refuse_many(self, plan: PanePlan, arguments: Mapping[str, Any], groups: int) -> None:
         limits, windows = self.limits, _window_count(arguments)
         refuse_too_many("windows", windows, limits.windows)
-        if self.ask.keys is not None or self.ask.texts:
+        if self.request.keys is not None or self.request.texts:
             refuse_too_many("groups", groups, limits.keys)
         refuse_too_many("windows of groups", windows * max(groups, 1) * len(plan.levels), limits.cells)
         if limits.reach is None:
@@ -208,7 +213,7 @@ class ResolvedLookup:
 
 
 def _split_windows(arguments: Mapping[str, Any], most: int) -> Iterator[Mapping[str, Any]]:
-    """The same windows, in parts of so many."""
+    """The same windows, in parts of this length."""
     count = _window_count(arguments)
     if count <= most:
         yield arguments

@@ -40,9 +40,9 @@ class RequestBudget:
     def check(self) -> None:
         """Raise if the budget is used up or cancelled."""
         if self._over:
-            raise LimitExceeded("it was given up", fix="ask again")
+            raise LimitExceeded("the lookup was given up", fix="ask again")
         if self.seconds_left <= 0:
-            raise LimitExceeded(f"it takes longer than {self._seconds} seconds", fix="ask for less at once")
+            raise LimitExceeded(f"the lookup takes longer than {self._seconds} seconds", fix="ask for less at once")
 
     def wait_uncounted(self, ready: Callable[[], None]) -> None:
         """Wait for something that the client did not cause; that time is not counted."""
@@ -101,7 +101,7 @@ class LookupScheduler:
     async def run_text(self, job: Callable[[RequestBudget], T], receive: Receive | None = None) -> T:
         """Run a lookup by text."""
         if self.full:
-            raise Busy("too many ask by text just now", fix="try again in a few seconds")
+            raise Busy("there are too many lookups by text just now", fix="try again in a few seconds")
         self.waiting += 1
         try:
             await self._wait_for_turn(self._texts)
@@ -134,7 +134,7 @@ class LookupScheduler:
         try:
             await asyncio.wait_for(line.acquire(), self._limits.seconds)
         except TimeoutError:
-            raise Busy("too many ask just now", fix="try again in a few seconds") from None
+            raise Busy("there are too many lookups just now", fix="try again in a few seconds") from None
 
     async def _run_job(self, job: Callable[[RequestBudget], T], budget: RequestBudget, receive: Receive | None) -> T:
         """Work in a thread, until it is done or its client has disconnected."""
@@ -158,7 +158,7 @@ async def run_in_thread(job: Callable[[], T]) -> T:
     """Run a function in a thread of its own, for which the end of the server does not wait."""
     loop, found = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
 
-    def tell(result: T | None, problem: BaseException | None) -> None:
+    def set_outcome(result: T | None, problem: BaseException | None) -> None:
         if found.done():
             return
         if problem is not None:
@@ -173,7 +173,7 @@ async def run_in_thread(job: Callable[[], T]) -> T:
         except BaseException as raised:
             problem = raised
         with suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(tell, result, problem)
+            loop.call_soon_threadsafe(set_outcome, result, problem)
 
     threading.Thread(target=work, name="panewise-lookup", daemon=True).start()
     return cast(T, await found)

@@ -1,8 +1,8 @@
 """What every window is: a function from an instant to a set of stream positions.
 
-A spec is frozen data. It knows its scope, the instants at which it reports, when an item leaves it, how regularly (its
-update pattern), and how its items can be kept (its retention). It holds no items and no state. Planner and engine ask
-for these answers and never for the class of a window, so that a new kind is one new class.
+A spec is frozen data. Its methods return its scope, the instants at which it reports, when an item leaves it, how
+regularly (its update pattern), and how its items can be kept (its retention). It holds no items and no state. Planner
+and engine call these methods and never test the class of a window, so that a new kind is one new class.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ ALL_TIME = MIN_TICK, MAX_TICK
 
 
 class Pattern(IntEnum):
-    """How results change, from the calmest to the wildest ("Consistent results", section 2.3).
+    """How results change, from the most to the least regular ("Consistent results", section 2.3).
 
-    The order is meant: the stronger of two patterns is `max` of them.
+    The order matters: the stronger of two patterns is `max` of them.
     """
 
     MONOTONIC = 0
@@ -43,13 +43,13 @@ class Pattern(IntEnum):
 class WindowRetention(Enum):
     """How a window keeps its items, from which the planner and the engine choose what computes it."""
 
-    #: The last so many ticks: it is a `Sliding` window, and shares panes and a chain with others.
+    #: A fixed length of time up to the instant: it is a `Sliding` window, and shares panes and a chain with others.
     SLIDES = auto()
-    #: Everything since a start that stands still, for ever or for a period: one growing total.
+    #: Everything since a start that is fixed, for ever or for a period: one growing total.
     ACCUMULATES = auto()
     #: Any one stretch of time: panes are kept as they are and combined again at every instant.
     LOOKS_BACK = auto()
-    #: The last so many rows: it is a `Rows` window.
+    #: A fixed number of the newest rows: it is a `Rows` window.
     COUNTS_ROWS = auto()
     #: Items that follow each other closely: it is a `Session` window.
     FOLLOWS_SESSIONS = auto()
@@ -67,7 +67,7 @@ class Edges:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a window looks at: the items of one partition that have arrived, ordered by time, then by arrival.
+    """What a window is computed from: the items of one partition that have arrived, ordered by time, then by arrival.
 
     `marks` holds, for each item, the watermark at the moment it arrived; `arrivals` its place in arrival order.
     """
@@ -164,7 +164,7 @@ class Window(ABC):
         """The clause in CQL, without brackets, in the units of that domain."""
 
     def expires_at(self, times: Ticks, boundary: Boundary) -> Ticks | None:
-        """The instant at which items of these times leave; None when no time can be told."""
+        """The instant at which items of these times leave; None where that is not known."""
         return None
 
     def expires_order(self, numbers: Ticks) -> Ticks | None:
@@ -176,11 +176,11 @@ class Window(ABC):
         return ceil_to_grid(instants, *self.grid) if self.grid else instants
 
     def state_instant(self, at: int) -> int:
-        """The instant whose state stands at another one: the last of its own, if it has a grid of them."""
+        """The instant whose state holds at another one: the last instant of the grid before it, if there is a grid."""
         return int(floor_to_grid(np.array([at], np.int64), *self.grid)[0]) if self.grid else at
 
     def next_instants(self, instants: Ticks) -> Ticks:
-        """For a periodic window, the next instant after each: until then the state stands."""
+        """For a periodic window, the next instant after each; until then the state holds."""
         return instants
 
     def anchor_to(self, first: int) -> Window:
@@ -204,7 +204,7 @@ class Window(ABC):
 
     @property
     def reaches_now(self) -> bool:
-        """Whether the newest item is always in scope: then the most recent of equal rows is never out of sight."""
+        """Whether the newest item is always in scope: then the most recent of equal rows is always in the window."""
         return False
 
     @property
@@ -219,7 +219,7 @@ class Window(ABC):
 
     @property
     def needed_columns(self) -> set[str]:
-        """The columns without which it cannot tell its items: those of partitions and of its condition."""
+        """The columns that decide which items are in it: those of partitions and of its condition."""
         return {*self.partition_by, *(self.condition.inputs if self.condition else ())}
 
     @property
@@ -248,7 +248,7 @@ class Window(ABC):
 
 
 class LogicalWindow(Window):
-    """A window that time alone decides: its scope function says which ticks are in."""
+    """A window that time alone decides: its scope function returns the ticks that are in."""
 
     @property
     def logical(self) -> bool:
@@ -256,7 +256,7 @@ class LogicalWindow(Window):
 
     @abstractmethod
     def scope(self, instants: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
-        """First and last tick in scope at each instant, both inclusive; first > last says that nothing is."""
+        """First and last tick in scope at each instant, both inclusive; first > last where nothing is in scope."""
 
     @abstractmethod
     def lifetimes(self, times: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
@@ -277,7 +277,7 @@ class LogicalWindow(Window):
         if self.pattern is Pattern.MONOTONIC:
             return None
         raise WindowProblem(
-            f"a window of kind {type(self).__name__} does not tell when it starts again", fix="define period_end"
+            f"a window of kind {type(self).__name__} does not define when it starts again", fix="define period_end"
         )
 
     @property
@@ -303,7 +303,7 @@ def require_positive(name: str, value: int) -> None:
 
 
 def require_whole(name: str, value: int) -> None:
-    """Refuse what is no number of ticks or rows, whatever the caller's type checker said."""
+    """Refuse a value that is no number of ticks or rows."""
     if not isinstance(value, int | np.integer):
         raise WindowProblem(f"{name} {value!r} is not a whole number", fix="count ticks or rows")
     if not MIN_TICK < value < MAX_TICK:

@@ -1,4 +1,4 @@
-"""Landmark windows: one bound stands still, or both do.
+"""Landmark windows: one bound is fixed, or both are.
 
 Paper: "Consistent results" section 3.2, lower-bounded, upper-bounded and fixed-band windows.
 """

@@ -18,7 +18,7 @@ class MultiGranular(Window):
     """`[RANGES r2, r1, r0 SLIDES s2, s1, s0]`. Level 0 is the finest; `levels` is ordered from it to the widest.
 
     Slides never shrink and ranges grow from level to level, so every frame is nested in the next one. A query over
-    the window is the same query over each level; its rows say which level they speak of.
+    the window is the same query over each level; each result row has the number of its level.
     """
 
     levels: tuple[Sliding, ...] = field()

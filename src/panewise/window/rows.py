@@ -55,7 +55,7 @@ class Rows(Window):
         return False
 
     def scope(self, lengths: Ticks) -> tuple[Ticks, Ticks]:
-        """First and last position (from 1) when the stream is that long; first > last says that nothing is in."""
+        """First and last position (from 1) when the stream is that long; first > last where nothing is in."""
         return np.maximum(lengths - self.lag - self.count + 1, 1), lengths - self.lag
 
     def members(self, contents: Contents, at: int, boundary: Boundary) -> Ticks:

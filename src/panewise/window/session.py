@@ -1,4 +1,4 @@
-"""Session windows: items that follow each other closely, reported once the silence has lasted.
+"""Session windows: items that follow each other closely, reported once no item has come for the length of the gap.
 
 Items exactly the gap apart belong to one session. A session ends at its last item plus the gap: that is its instant.
 """
@@ -64,7 +64,7 @@ class Session(Window):
         return _columns(sessions, len(contents))
 
     def _runs(self, times: Ticks) -> tuple[Ticks, Ticks, Flags]:
-        """Where nothing can be late, sessions are the runs between silences longer than the gap."""
+        """Where nothing can be late, sessions are the runs between pauses that are longer than the gap."""
         cuts = np.flatnonzero(np.diff(times) > self.gap) + 1
         starts, stops = np.concatenate(([0], cuts)), np.concatenate((cuts, [len(times)]))
         sizes = stops - starts

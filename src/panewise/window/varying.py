@@ -55,7 +55,7 @@ class Varying(LogicalWindow):
     def instants(self, contents: Contents, boundary: Boundary) -> Ticks:
         """Instants until the longest extent met so far has passed over the last item.
 
-        Nobody can know whether a function grows later; one that keeps growing as it is followed is refused.
+        Whether an extent grows later cannot be known; one that has grown after each of some extensions is refused.
         """
         if not len(contents):
             return np.empty(0, np.int64)

@@ -65,7 +65,7 @@ class FillClause:
             raise BindProblem(f"there is no stream {self.source!r}", fix=fix, place=self.place)
         alias = alias_name(self.alias or self.source)
         if any(c.name.startswith(f"{alias}.") for c in (*framed.columns, *node.columns)):
-            raise BindProblem(f"{alias!r} stands twice in FROM", fix="give one an alias", place=self.place)
+            raise BindProblem(f"{alias!r} is twice in FROM", fix="give one an alias", place=self.place)
         rows = source_node(*stream, alias)
         scope = Scope([*framed.columns, *rows.columns])
         pairs = tuple(_filling_pair(part, scope, framed, rows) for part in conjuncts(self.on))

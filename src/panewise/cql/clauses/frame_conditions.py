@@ -59,7 +59,7 @@ def _set_condition(cursor: Cursor, given: dict[str, Any], name: str, value: obje
     if name in given:
         words = CONDITION_WORDS[name].removesuffix(" EVERY")
         twice = words or (value == given[name])
-        problem = f"{words or value} is said twice" if twice else f"{value} contradicts {given[name]} before it"
+        problem = f"{words or value} is written twice" if twice else f"{value} contradicts {given[name]} before it"
         raise SyntaxProblem(problem, fix="keep one of them", place=cursor.place())
     cursor.places[f"#{name}"] = cursor.place()
     given[name] = value

@@ -157,7 +157,7 @@ class TrendSyntax(KindSyntax, words=("RISING", "FALLING", "FLAT")):
 
     def bind(self, binder: ClauseBinder) -> TrendFrames:
         if self.tolerance is not None and self.direction != "FLAT":
-            raise BindProblem("WITHIN says how flat FLAT is", fix="leave it out", place=self.value.place)
+            raise BindProblem("only FLAT has WITHIN", fix="leave it out", place=self.value.place)
         return TrendFrames(bind_number(binder, self.value), Direction(self.direction), float(self.tolerance or 0))
 
     def text(self) -> str:

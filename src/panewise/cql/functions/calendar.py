@@ -104,11 +104,11 @@ _DAYS = ("SUNDAY", "MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATU
 
 def _next_day(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
     """The first day after a date with the given name."""
-    date, said = arguments
-    name = str(said.literal).upper()
+    date, day = arguments
+    name = str(day.literal).upper()
     fitting = [place for place, day in enumerate(_DAYS) if name in (day, day[:2], day[:3])]
     if not fitting:
-        raise BindProblem(f"{said.literal!r} is no day of the week", fix=did_you_mean(name, _DAYS))
+        raise BindProblem(f"{day.literal!r} is no day of the week", fix=did_you_mean(name, _DAYS))
     return f"({date.sql} + CAST(({fitting[0]} - dayofweek({date.sql}) + 6) % 7 + 1 AS INTEGER))"
 
 
@@ -122,8 +122,8 @@ function(
 
 
 def _add_units(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
-    said, count, moment = arguments
-    unit = _unit(said.literal, _UNITS)
+    unit_name, count, moment = arguments
+    unit = _unit(unit_name.literal, _UNITS)
     if unit in _MONTHS:
         return f"({moment.sql} + to_months(CAST({count.sql} * {_MONTHS[unit]} AS INTEGER)))"
     return f"make_timestamp(epoch_us({moment.sql}) + {count.sql} * {_SPANS[unit]})"
@@ -153,8 +153,8 @@ macro(
 
 
 def _units_between(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
-    said, begin, end = arguments
-    unit = _unit(said.literal, _UNITS)
+    unit_name, begin, end = arguments
+    unit = _unit(unit_name.literal, _UNITS)
     if unit in _MONTHS:
         return f"(pw_months({begin.sql}, {end.sql}) // {_MONTHS[unit]})"
     return f"((epoch_us({end.sql}) - epoch_us({begin.sql})) // {_SPANS[unit]})"

@@ -82,8 +82,8 @@ function(
 
 def _from_seconds(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
     seconds, *pattern = arguments
-    said = str(pattern[0].literal) if pattern else "yyyy-MM-dd HH:mm:ss"
-    return f"({_format_moment(f'make_timestamp({seconds.sql} * 1000000)', said)})"
+    form = str(pattern[0].literal) if pattern else "yyyy-MM-dd HH:mm:ss"
+    return f"({_format_moment(f'make_timestamp({seconds.sql} * 1000000)', form)})"
 
 
 _SECONDS = ("0", "-1", "1709210096", "CAST(NULL AS BIGINT)")

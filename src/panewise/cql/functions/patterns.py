@@ -21,8 +21,8 @@ from panewise.cql.regex import Regex, replacement
 
 def _like(operator: str) -> Translation:
     def translate(arguments: Sequence[TypedSql], kind: pa.DataType) -> str:
-        text, pattern, *said = arguments
-        escape = str(said[0].literal) if said else "\\"
+        text, pattern, *given = arguments
+        escape = str(given[0].literal) if given else "\\"
         if len(escape) != 1:
             raise BindProblem(f"ESCAPE takes one character, not {escape!r}", fix="write ESCAPE '!'")
         compared = f"({text.sql} {operator} {pattern.sql} ESCAPE {duckdb_text(escape)})"

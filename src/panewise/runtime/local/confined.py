@@ -22,7 +22,7 @@ from panewise.runtime.local.sandbox import read_frame, write_frame
 NICE = 10
 #: Rows that are evaluated at once, at first and at most: small slices make large answers known early.
 FIRST_ROWS, MAX_ROWS = 8, 1 << 14
-#: A process that has grown by so many bytes is replaced by another.
+#: A process that has grown by this many bytes is replaced by another.
 MAX_GROWTH = 64 << 20
 
 

@@ -15,7 +15,7 @@ from panewise.core.schema import type_name
 
 #: A time of day with a zone behind it.
 _ZONED = r"[T ]\d\d(:?\d\d)*(\.\d+)?(Z|[+-]\d\d(:?\d\d)?)$"
-#: The names of columns are read from at most so many bytes.
+#: The names of columns are read from at most this many bytes.
 _HEADER = 1 << 16
 _FORMS = "write times as 2014-07-31 16:05:00, with Z or +02:00 where they have a zone; pd.to_datetime reads other forms"
 

@@ -283,7 +283,7 @@ class Pipeline(RunSupervisor):
     def await_end(self, timeout: float | None = None) -> bool:
         """Wait until the pipeline ends by itself or is stopped; SIGINT and SIGTERM stop it after the running batch.
 
-        False when it still runs after so many seconds. A failure is raised.
+        False when it still runs after `timeout` seconds. A failure is raised.
         """
         with signals(self._stop_on_signal):
             waited = 0.0

@@ -36,7 +36,7 @@ from panewise.runtime.spark.types import quote_name
 
 log = logging.getLogger("panewise.pipeline")
 
-#: A probe that has found nothing after so many seconds gives up.
+#: A probe that has found nothing after this many seconds gives up.
 _TIMEOUT = 300.0
 
 

@@ -91,7 +91,7 @@ class Run(ABC):
         return bool(self.query.isActive and self.query.status.get("isTriggerActive"))
 
     def ends_within(self, patience: float) -> bool:
-        """Whether the run ends by itself within so many seconds."""
+        """Whether the run ends by itself within `patience` seconds."""
         query: Any = self.query
         # Seconds need not be whole, although the signature requires it.
         return bool(query.awaitTermination(patience))

@@ -72,7 +72,7 @@ class FileSink(Sink):
         writer.options(**options).partitionBy(name).save(self.path)
 
     def clear_drafts(self) -> None:
-        """Remove the drafts of killed runs; a folder has one writer, since batches are distinguished by their number only."""
+        """Remove the drafts of killed runs; a folder has one writer, since batches differ only by their numbers."""
         if "://" not in self.path:
             clear_drafts(Path(self.path))
 

@@ -34,7 +34,7 @@ from panewise.runtime.spark.transfer.row_filters import FilterCombinations, Flag
 
 #: Rows processed together; Spark's own batches are smaller.
 ROWS_PER_PASS = 1 << 18
-#: Unsliced rows are sent in messages of about so many bytes.
+#: Unsliced rows are sent in messages of about this many bytes.
 MAX_MESSAGE_BYTES = 32 << 20
 
 #: The column of unsliced rows that holds their shard.
