@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import panewise as pw
+from panewise.plan.rules.catalogue import RULES
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -41,3 +42,8 @@ def test_the_python_examples_print_what_their_comments_say(page: str) -> None:
 def test_the_sql_example_binds() -> None:
     (script,) = re.findall(r"```sql\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     assert list(pw.script(script).queries) == ["traffic", "scans"]
+
+
+def test_the_rules_of_the_planner_are_listed_with_their_purposes() -> None:
+    page = (ROOT / "docs/engine.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.MULTILINE) == [(rule.name, rule.purpose) for rule in RULES]

@@ -38,12 +38,12 @@ class Pipeline(RunSupervisor):
         plan: PipelinePlan,
         frames: Mapping[str, DataFrame],
         checkpoint: Checkpoint,
-        routing: SinkRouting,
+        outlets: SinkRouting,
         trigger: Mapping[str, Any],
         skew: int | None,
     ) -> None:
         session = next(iter(frames.values())).sparkSession
-        self._routing = routing
+        self._routing = outlets
         self._scripted = {name: registered.text for name, registered in pool.queries.items()}
         name = f"panewise-{plan.identity[:8]}"
         self._setting = PipelineSettings(session, checkpoint, plan, frames, trigger, skew, name)
