@@ -21,7 +21,7 @@ from panewise.window import Pattern, WindowRetention
 
 
 def pattern(node: Node) -> Pattern:
-    """How the results of a node change: never beyond what its operator and its strongest input force on it."""
+    """How the results of a node change: as its operator and its strongest input require."""
     strongest = max((pattern(child) for child in node.children), default=Pattern.MONOTONIC)
     match node:
         case Source() | Derived() | Framed() | Filled():  # a framing only ever grows

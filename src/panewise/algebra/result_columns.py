@@ -92,7 +92,7 @@ def _frame_types(instants: pa.DataType, scheduled: bool) -> dict[str, pa.DataTyp
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """The name, with as many underscores as it needs to be another one than those that are taken."""
+    """The name, with as many underscores as it needs to differ from those that are taken."""
     known = {other.lower() for other in taken}
     while name.lower() in known:
         name += "_"
@@ -110,7 +110,7 @@ def combine_columns(selected: Mapping[str, T], added: Mapping[str, T]) -> dict[s
 def dated_table(
     selected: Mapping[str, pa.Array], added: Mapping[str, AddedValues], types: Mapping[str, pa.DataType]
 ) -> pa.Table:
-    """The selected columns, and behind them the added columns that `types` names, in its order and of its types."""
+    """The selected columns, and after them the added columns that `types` names, in its order and of its types."""
     values = {name: added[name] for name in types}
     arrays = {name: each if isinstance(each, pa.Array) else pa.array(each) for name, each in values.items()}
     columns = combine_columns(selected, {name: array.cast(types[name]) for name, array in arrays.items()})

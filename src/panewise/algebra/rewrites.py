@@ -26,7 +26,7 @@ class Rewrite:
 
 @dataclass(frozen=True)
 class SunkSelect(Select):
-    """A selection that stood above the window that is above it now: late items are counted before it."""
+    """A selection that was moved below a window: late items are counted before it is applied."""
 
 
 def projection_under_window(node: Node) -> Node | None:

@@ -1,4 +1,4 @@
-"""Query trees: what is asked, as frozen data. Columns are named `alias.column` below a projection.
+"""Query trees: queries as frozen data. Columns are named `alias.column` below a projection.
 
 A stream expression (Source, and Select, Project, Union or Distinct over one) means the stream's contents so far;
 Windowed turns it into a relation that changes with time; everything above is relational.
@@ -165,14 +165,14 @@ class Filled(Binary):
         return self.groups + tuple(c for filling in self.fillings for c in filling.right.columns)
 
     def fillings_of(self, names: Iterable[str]) -> tuple[Filled, ...]:
-        """The fillings that some columns are from."""
+        """The fillings from which some columns come."""
         wanted = set(names)
         return tuple(f for f in self.fillings if wanted & {c.name for c in f.right.columns})
 
 
 @dataclass(frozen=True)
 class Select(Unary):
-    """Rows that satisfy a predicate; unknown is not satisfied."""
+    """Rows for which a predicate is true; NULL is not true."""
 
     predicate: Scalar
 
@@ -235,7 +235,7 @@ def inputs_of(group: Group, call: Call) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Join(Binary):
-    """Pairs that agree on every `on` pair of columns and satisfy the residual; NULL agrees with nothing."""
+    """Pairs that agree on every `on` pair of columns and satisfy the residual; NULL is equal to nothing."""
 
     on: tuple[tuple[str, str], ...] = ()
     residual: Scalar | None = None

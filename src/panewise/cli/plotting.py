@@ -85,7 +85,7 @@ def panel(text: str, answer: pa.Table, domain: Domain) -> Panel:
 
 def levels(answer: pa.Table) -> list[str]:
     """The numbers that a query selects: each could be the level of its windows."""
-    # Added columns stand behind the selected ones; only the number of a frame comes before the start of a window.
+    # Added columns come after the selected ones: the start of a window first, or before it the number of a frame.
     selected = list(answer.schema)[: answer.schema.names.index("w_start")]
     return [field.name for field in selected if field.name != "frame_id" and _is_numeric(field.type)]
 

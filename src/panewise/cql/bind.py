@@ -178,7 +178,7 @@ class Binder:
         if isinstance(source, Filled) and not _is_grouped(body):
             items = self._items(body, scope)
         else:
-            # Without a filling a frame has no rows to list: * stands for the columns of its group.
+            # Without a filling a frame has no rows to list: * means the columns of its group.
             named = replace(body, items=tuple(item for item in body.items if not _is_star(item.expr.node)))
             node, items = self._group(named, node, scope, keys)
         if isinstance(source, Filled):

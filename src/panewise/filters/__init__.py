@@ -1,4 +1,4 @@
-"""Substream filters: which groups have an aggregate beyond a threshold, without asking each of them."""
+"""Substream filters: which groups have an aggregate beyond a threshold, without a pass over all groups."""
 
 from __future__ import annotations
 

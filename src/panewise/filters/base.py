@@ -1,4 +1,4 @@
-"""What every filter of substreams answers: which of them have an aggregate beyond a threshold, over the last so long.
+"""What every filter answers: which substreams have an aggregate beyond a threshold, over the last stretch of time.
 
 Substreams are named by codes, small numbers from zero on. Elements come in the order of time. A window ends now and
 has the scope `(now - length, now]`.
@@ -23,7 +23,7 @@ LookupAnswers: TypeAlias = tuple[Int64Array, Int64Array]
 #: One number, or one for each lookup.
 Numbers: TypeAlias = int | Sequence[Any] | npt.NDArray[Any]
 
-#: No time at all, earlier than any; as in the kernels.
+#: Stands for no time, and is earlier than any; as in the kernels.
 NO_TIME = int(np.iinfo(np.int64).min)
 #: The last time there is: nothing is after it.
 _LAST_TIME = int(np.iinfo(np.int64).max)
@@ -33,7 +33,7 @@ _EXACT = 2.0**53
 
 
 class Filter(ABC):
-    """The contract of a filter. `above` and `below` answer a superset of the truth that `epsilon` bounds.
+    """The contract of a filter. `above` and `below` return all right substreams, and others within `epsilon`.
 
     Only substreams with an element in the window are answered, since a group without rows has no row.
     """
@@ -50,12 +50,12 @@ class Filter(ABC):
     @property
     @abstractmethod
     def epsilon(self) -> float:
-        """Whatever `above` answers is above `threshold * (1 - epsilon)`; 0 is exact."""
+        """Every substream that `above` returns is above `threshold * (1 - epsilon)`; 0 is exact."""
 
     @property
     @abstractmethod
     def epsilon_below(self) -> float:
-        """Whatever `below` answers is below `threshold * (1 + epsilon_below)`."""
+        """Every substream that `below` returns is below `threshold * (1 + epsilon_below)`."""
 
     def update(self, codes: Int64Array, times: Int64Array, values: Int64Array | None = None) -> None:
         """Take in elements in the order of time, also across calls. On an error none of them is taken."""
@@ -83,7 +83,7 @@ class Filter(ABC):
         return self._many(now, length, threshold, below=True)
 
     def forget(self, before: int) -> None:
-        """Promise that no window will reach back to an element at `before` or earlier, so that these may go."""
+        """Declare that no window will reach back to an element at `before` or earlier, so that these may be dropped."""
         self.before = max(self.before, before)
 
     @property
@@ -93,11 +93,11 @@ class Filter(ABC):
 
     @abstractmethod
     def take(self, codes: Int64Array, times: Int64Array, values: Int64Array | None) -> None:
-        """The part of `update` after all checks, for filters around filters."""
+        """The part of `update` after all checks, for filters that contain other filters."""
 
     @abstractmethod
     def lookup(self, cuts: Int64Array, limits: Int64Array, below: bool) -> LookupAnswers:
-        """The part of lookups after all checks: what has `limit` or more after the cut, or what has `limit` or less."""
+        """The part of lookups after all checks: substreams with `limit` or more after the cut, or `limit` or less."""
 
     def check_values(self, values: Int64Array) -> None:
         """Refuse values that the filter cannot take; by default there are none."""
@@ -127,7 +127,7 @@ class Filter(ABC):
             self.check_values(values)
 
     def _cuts(self, now: Int64Array, length: Int64Array) -> Int64Array:
-        """The instant that each window begins after."""
+        """The instant after which each window begins."""
         if len(length) and length.min() < 1:
             raise TimeProblem(f"a window over the last {length.min()} is empty", fix="use a length of at least 1")
         if len(now) and now.min() < self.newest:

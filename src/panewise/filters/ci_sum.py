@@ -35,7 +35,7 @@ class CISum(LevelIndex):
             raise AggregateProblem(
                 f"{self.name} cannot take the value {values.min()}", fix="use it for values that are never negative"
             )
-        # Doubles lose little of a sum, and half of the room is left for that.
+        # A double holds the sum nearly exactly, and the limit leaves room for the difference.
         if self._total + float(values.sum(dtype=np.float64)) >= MAX_TOTAL / 2:
             raise AggregateProblem(f"all sums of {self.name} together exceed 2**61", fix="use a coarser unit")
 

@@ -28,7 +28,7 @@ class MaxIndex(Filter):
     name = "MAX index"
     valued = True
 
-    #: The times of slots, and how many are used; then as `kernels.max_index` describes trees.
+    #: The times of slots, how many slots are used, and the trees as `kernels.max_index` describes them.
     _slots: Int64Array
     _used: int
     _links: Int64Array
@@ -67,7 +67,7 @@ class MaxIndex(Filter):
 
     @property
     def work(self) -> tuple[int, int]:
-        """Entries looked at so far while trees changed, and while they were asked."""
+        """The numbers of entries read so far by updates, and by lookups."""
         changed, visited = self._work.tolist()
         return changed, visited
 
@@ -102,7 +102,7 @@ class MaxIndex(Filter):
             self._rebuild()
 
     def _as_maxima(self, values: Int64Array | None) -> Int64Array:
-        """Values so that the greatest is looked for."""
+        """The values in a form in which the greatest is the one to find."""
         return np.zeros(0, np.int64) if values is None else values
 
     @property
@@ -119,7 +119,7 @@ class MaxIndex(Filter):
         return 2 * len(self._slots).bit_length()
 
     def _more_points(self) -> None:
-        """Twice the room for points; the new ones are spare."""
+        """Double the room for points; the new places are spare."""
         have = len(self._place)
         more = np.zeros(max(have, _ROOM), np.int64)
         self._place, self._value = np.append(self._place, more), np.append(self._value, more)
@@ -128,7 +128,7 @@ class MaxIndex(Filter):
         self._unused_points[0] = len(more)
 
     def _more_entries(self, more: int) -> None:
-        """Room for more entries beside those there are."""
+        """Make room for more entries."""
         have, unused = len(self._values), int(self._unused_entries[0])
         blank = np.zeros(more, np.int64)
         self._links = np.append(self._links, np.full(2 * more, -1, np.int64))
@@ -139,7 +139,7 @@ class MaxIndex(Filter):
         self._unused_entries[0] = unused + more
 
     def _clear_trees(self, room: int) -> None:
-        """So many slots, none of them used, and no tree."""
+        """Begin again with a number of unused slots and no tree."""
         self._slots, self._used = np.zeros(room, np.int64), 0
         self._links = np.full(2 * room, -1, np.int64)
         self._values, self._codes, self._ranks, self._free = np.zeros((4, 0), np.int64)
@@ -147,7 +147,7 @@ class MaxIndex(Filter):
         self._more_entries(4 * self._entries_per_point)
 
     def _rebuild(self) -> None:
-        """Slots for the points there are only, without those that are forgotten, and as many again."""
+        """Drop the slots of forgotten points, and make as many spare slots as there are points."""
         times, used = self._slots, self._used
         points = self._keep_points_from(int(np.searchsorted(times[:used], self.before, side="right")))
         slots = np.unique(self._place[points])
@@ -162,7 +162,7 @@ class MaxIndex(Filter):
                 self._more_entries(len(self._values))
 
     def _keep_points_from(self, first: int) -> Int64Array:
-        """The points that lie in slots from `first` on; all others become spare."""
+        """The points in slots from `first` on; the places of all others become spare."""
         used = np.ones(len(self._place), bool)
         used[self._spare[: int(self._unused_points[0])]] = False
         gone = used & (self._place < first)
@@ -178,7 +178,7 @@ class MaxIndex(Filter):
 
 
 class MinIndex(MaxIndex):
-    """The same for minima: the greatest of all values with their bits turned over, which sort the other way round."""
+    """The same for minima: the greatest of all values with inverted bits, which sort in the opposite order."""
 
     name = "MIN index"
 

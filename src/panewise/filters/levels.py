@@ -20,7 +20,7 @@ from panewise import kernels
 from panewise.core.errors import PlanProblem
 from panewise.filters.base import NO_TIME, Filter, Int64Array, LookupAnswers
 
-#: For each lookup where its codes begin and end and where its doubts do, all codes, and the places of doubtful ones.
+#: For each lookup where its codes, and its doubtful codes, begin and end; all codes; the places of doubtful codes.
 Candidates: TypeAlias = tuple[Int64Array, npt.NDArray[np.int32], npt.NDArray[np.int32]]
 
 _LARGEST_P = 1024
@@ -35,12 +35,12 @@ def epsilon_of(p: int) -> float:
 
 
 def epsilon_below_of(p: int) -> float:
-    """The same for what is below a threshold, of which answers may be further away: 1 / (1 - epsilon) times."""
+    """The same for answers below a threshold, which may be further away from it: by a factor of 1 / (1 - epsilon)."""
     return max(2 / p, 3 / (2 * p - 1))
 
 
 def levels_for(p: int | None, epsilon: float | None, default: int) -> int:
-    """How many levels of each size are meant."""
+    """The number of levels of each size, from `p` or from `epsilon`."""
     if p is not None and epsilon is not None:
         raise PlanProblem(f"p={p} and epsilon={epsilon} say the same twice", fix="give one of them")
     if epsilon is not None:
@@ -56,14 +56,14 @@ def levels_for(p: int | None, epsilon: float | None, default: int) -> int:
 
 
 def least_of(limits: Int64Array, below: bool) -> Int64Array:
-    """The least that is more than a limit, below of which answers are, or the limit that answers reach."""
+    """The least total above a limit, where answers are at most the limit; otherwise the limit itself."""
     least: Int64Array = np.minimum(limits, MAX_TOTAL) + below
     return least
 
 
 @dataclass(frozen=True)
 class IndexWork:
-    """What an index has done so far, in steps: for those who count instead of measuring time."""
+    """The steps that an index has done so far, for tests that count steps instead of measuring time."""
 
     stamps_set: int
     heap_steps: int
@@ -121,7 +121,7 @@ class LevelIndex(Filter):
         return offsets, codes[places].astype(np.int64)
 
     def candidates(self, cuts: Int64Array, least: Int64Array, below: bool) -> Candidates:
-        """What may have `least` or more after the cut, or less, and which of them are not certain."""
+        """The substreams that may have `least` or more after the cut, or less, and which of them are not certain."""
         # Row 0 finds everything that came after the cut: each has an element at least, or a sum of at least zero.
         given = least <= 1 - self._first
         low = np.where(given, 0, np.searchsorted(self._ends, least, side="right") - 1 + self._first)
@@ -135,7 +135,7 @@ class LevelIndex(Filter):
 
     def forget(self, before: int) -> None:
         super().forget(before)
-        # One size that nothing has reached may stay, so that none has to come back at once.
+        # One size that no substream has reached is kept, so that it need not be made again at once.
         while self._sizes > 2 and self._stamps[:, self.rows - 2 * self.p].max() <= self.before:
             self._resize(self._keys, self._sizes - 1)
 
@@ -150,7 +150,7 @@ class LevelIndex(Filter):
 
     @abstractmethod
     def _enter(self, codes: Int64Array, times: Int64Array, values: Int64Array | None, start: int) -> int:
-        """Take elements in until there are too few levels; the place of the first that is not."""
+        """Take elements in until there are too few levels; returns the place of the first that was not taken in."""
 
     def _resize(self, keys: int, sizes: int) -> None:
         """Make room for substreams and for sizes of levels. The column after the last level is always empty."""

@@ -1,4 +1,4 @@
-"""R-INT for every substream: what it takes to check a candidate ("Resource sharing" sections 3.2 and 4.1)."""
+"""R-INT for every substream, with which candidates are checked ("Resource sharing" sections 3.2 and 4.1)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RunningTotals:
         return sum(array.nbytes for array in self.rings)
 
     def update(self, codes: Int64Array, times: Int64Array, values: Int64Array | None, before: int) -> None:
-        """Add elements in the order of time; those at `before` or earlier may go."""
+        """Add elements in the order of time; those at `before` or earlier may be dropped."""
         if not len(codes):
             return
         self._make_room(int(codes.max()) + 1)
@@ -42,7 +42,7 @@ class RunningTotals:
             start = kernels.running_append(codes, times, amounts, start, self.rings, before)
 
     def confirm(self, candidates: Candidates, cuts: Int64Array, least: Int64Array, below: bool) -> LookupAnswers:
-        """Of the candidates of each lookup those that have `least` or more after the cut, or less."""
+        """The candidates of each lookup that have `least` or more after the cut, or less."""
         offsets, codes = kernels.running_confirm(self.rings, *candidates, cuts, least, below)
         return offsets, codes
 
@@ -58,7 +58,7 @@ class RunningTotals:
             self._known = np.concatenate([self._known, np.zeros((max(keys, 2 * have) - have, FIELDS), np.int64)])
 
     def _grow(self, code: int, before: int) -> None:
-        """A larger ring for a substream whose ring is full."""
+        """Give a substream whose ring is full a larger one."""
         room = max(2 * int(self._known[code, ROOM]), _LEAST_ROOM)
         if self._used + room > len(self._pool):
             self._pack(code, room, before)
@@ -67,7 +67,7 @@ class RunningTotals:
         self._used += room
 
     def _pack(self, code: int, room: int, before: int) -> None:
-        """All rings without what is forgotten, in a pool that is half full then; one of them with more room."""
+        """Copy all rings without forgotten elements to a pool that is then half full; one of them gets more room."""
         codes = np.arange(len(self._known))
         owner, places = self._places(codes, self._known[:, START], self._known[:, ROOM])
         gone = owner[self._pool[places] <= before] if before > NO_TIME else owner[:0]
@@ -85,7 +85,7 @@ class RunningTotals:
     def _move(
         self, codes: Int64Array, starts: Int64Array, rooms: Int64Array, pool: Int64Array, sums: Int64Array
     ) -> None:
-        """The elements of some substreams to other rings, all others being there already."""
+        """Copy the elements of some substreams to other rings of a pool, in which the others are already."""
         _, source = self._places(codes, self._known[codes, START], self._known[codes, ROOM])
         _, target = self._places(codes, starts, rooms)
         pool[target] = self._pool[source]
@@ -95,7 +95,7 @@ class RunningTotals:
         self._known[codes, START], self._known[codes, ROOM] = starts, rooms
 
     def _places(self, codes: Int64Array, starts: Int64Array, rooms: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """Each kept element of some substreams: its code, and its place in a pool where their rings lie like that."""
+        """Each kept element of some substreams: its code, and its place in a pool in which rings have these starts and rooms."""
         oldest = self._known[codes, OLDEST]
         kept = self._known[codes, NEXT] - oldest
         which = np.repeat(np.arange(len(codes)), kept)

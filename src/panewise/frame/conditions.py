@@ -44,7 +44,7 @@ class FrameLength:
 
 
 class Span(Enum):
-    """Which stretches count: those that hold no other one, those that no other one holds, or the longest of all."""
+    """Which stretches count: those that contain no other, those that no other contains, or the longest of all."""
 
     MINIMAL = "MINIMAL"
     MAXIMAL = "MAXIMAL"
@@ -63,7 +63,7 @@ class Scheme(Enum):
 
 
 class Saturation(Enum):
-    """Of sets of frames that satisfy all conditions: one to which nothing can be added, or nothing taken from."""
+    """Of the sets of frames that satisfy all conditions: one that cannot be enlarged, or one that cannot be reduced."""
 
     SATURATED = "SATURATED"
     DRAINED = "DRAINED"

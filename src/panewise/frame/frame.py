@@ -77,13 +77,13 @@ class Frame:
     choice: Saturation | None = None
     #: For ADJACENT: how many ticks before the end of a frame the next one begins.
     overlap: int = 0
-    #: Whether a frame reaches to the items beside it, where the truth may have changed earlier or later.
+    #: Whether a frame reaches to the items beside it, since its condition may have changed at any time between them.
     liberal: bool = False
     #: Whether an item holds for all time until the next one, instead of for an instant.
     lasting: bool = False
     schedule: Schedule | None = None
     duplicates: Duplicates = Duplicates.KEEP
-    #: Long frames are reported again whenever they have grown by so much.
+    #: Long frames are reported again whenever they have grown by this length.
     fragments: FrameLength | None = None
 
     def __post_init__(self) -> None:
@@ -114,12 +114,12 @@ class Frame:
 
     @property
     def effective_span(self) -> Span:
-        """The span that was asked for, or the one that suits the kind."""
+        """The span that was written, or the one that suits the kind."""
         return self.span or (Span.MINIMAL if self.kind.grows else Span.MAXIMAL)
 
     @property
     def effective_scheme(self) -> Scheme:
-        """The scheme that was asked for, or the one that suits the kind and the conditions."""
+        """The scheme that was written, or the one that suits the kind and the conditions."""
         return self.scheme or (Scheme.PARTITION if self.kind.dividing and not self.selective else Scheme.DISJOINT)
 
     @property

@@ -10,7 +10,7 @@ from panewise.core.errors import BindProblem, did_you_mean
 
 
 class FramingFunction(Protocol):
-    """A framing function. It must be pure: after a restart it is asked again about the items of an open frame."""
+    """A framing function. It must be pure: after a restart it is called again with the items of an open frame."""
 
     def open(self, time: int, value: Any) -> Any:
         """The state of a frame that begins with an item, or None where none does."""
@@ -45,7 +45,7 @@ def framing_function(name: str) -> FramingFunction:
 
 
 def _create_function(name: str, maker: Callable[[], FramingFunction]) -> FramingFunction:
-    """A function that can be asked, or a clear refusal."""
+    """The function, if it has the methods that it must have; otherwise it is refused."""
     made: FramingFunction | None = maker() if isinstance(maker, type) else None
     if not all(callable(getattr(made, method, None)) for method in ("open", "update")):
         raise BindProblem(f"the framing function {name!r} has no open and update", fix="name a class that has both")

@@ -25,9 +25,9 @@ class FrameKind(ABC):
     dividing: ClassVar[bool] = False
     #: How many items a frame has at least.
     fewest_items: ClassVar[int] = 1
-    #: Whether it can be judged what a report that did not come counts as.
+    #: Whether missing reports can be counted as part of a frame.
     takes_schedule: ClassVar[bool] = False
-    #: Whether a frame may end, and an item become useless, because time passes without items.
+    #: Whether a frame may end, and an item may be dropped, because time passes without items.
     ends_in_silence: ClassVar[bool] = False
 
     @property
@@ -77,7 +77,7 @@ class FrameKind(ABC):
 
 @dataclass(frozen=True)
 class WhileFrames(FrameKind):
-    """Threshold frames: a predicate holds for every item; unknown does not hold."""
+    """Threshold frames: a predicate is true for every item; NULL is not true."""
 
     takes_schedule = True
 
@@ -318,5 +318,5 @@ def plain_sql(scalar: Scalar) -> str:
 
 
 def _number_text(value: float) -> str:
-    """The shortest way to write a number that loses nothing of it."""
+    """The shortest text of a number that gives the same number when it is read."""
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)

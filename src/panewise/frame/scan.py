@@ -22,11 +22,11 @@ def scan_chance(count: int, mean: float, windows: float) -> float:
     if count < 1:
         return 1.0
     if mean > 1e6 * count:
-        return 1.0  # there is always a crowd, and the terms below are no numbers any more
+        return 1.0  # there is always such a stretch, and the terms below would overflow
     poisson = _Poisson(mean, 2 * count)
     two, three = _quiet_chance_two(count, poisson), _quiet_chance_three(count, poisson)
     if two <= 0 or three <= 0:
-        # Where crowds are all but certain, what is left for quiet is below the rounding of its terms.
+        # If such a stretch is almost certain, the probability of none is smaller than the rounding errors of its terms.
         return 1.0
     quiet: float = two * (three / two) ** (windows - 2)
     return min(1.0, max(0.0, 1 - quiet))

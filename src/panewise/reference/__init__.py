@@ -142,7 +142,7 @@ class _Run:
         return replace(query, root=replace_windows(query.root, anchor))
 
     def _revisions(self, moment: Moment, patience: int) -> list[Moment]:
-        """The moment, and again after each arrival that was late for it but came within the patience."""
+        """The moment, and again after each arrival that was late for it by no more than LATE REVISE admits."""
         admitted: set[tuple[int, int]] = set()
         for history in self.sources.values():
             c = history.contents

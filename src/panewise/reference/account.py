@@ -1,4 +1,4 @@
-"""The account of a stream: which rows were used, which came too late, which could not be placed in time."""
+"""The account of a stream: which rows were used, which came too late, which had no usable time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def account_stream(
     boundary: Boundary,
     late_for_frames: set[int] | None = None,
 ) -> tuple[Accounting, pa.Table]:
-    """The account of one stream over all queries that looked at it, and its late rows in arrival order."""
+    """The account of one stream over all queries that read it, and its late rows in arrival order."""
     table = arrival.stream.arrow
     used: set[int] = set()
     wanted: set[int] = set(late_for_frames or ())
@@ -54,13 +54,13 @@ def account_stream(
 
 
 def _windowed_partitions(name: str, arrival: Arrival, answered: AnsweredQuery) -> Iterator[tuple[History, Windowed]]:
-    """Every partition of the stream under every window that looks at it."""
+    """Every partition of the stream under every window over it."""
     for windowed in answered.query.windows:
         sources = [node for node in windowed.walk() if isinstance(node, Source)]
         if [s.stream for s in sources] == [name]:
             yield from ((part, windowed) for part in answered.evaluation.parts(windowed).values())
         elif any(s.stream == name for s in sources):
-            # Below a union arrivals of several streams meet; each is accounted for as if it were alone.
+            # Below a union there are arrivals of several streams; each stream has an account of its own.
             yield arrival.history, windowed
 
 

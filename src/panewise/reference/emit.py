@@ -16,10 +16,10 @@ from panewise.reference.evaluate import Bag, Evaluation
 from panewise.reference.history import Row
 from panewise.reference.moments import Moment
 
-#: Moments evaluated together: enough to spare the host many small calls, few enough to keep memory flat.
+#: Moments evaluated together: enough to avoid many small calls of the host, few enough to bound memory.
 BLOCK = 128
 
-#: Called with how many of how many moments are done.
+#: Called with the number of moments that are done, and of all moments.
 Progress = Callable[[int, int], None]
 #: The relation at each moment, in order.
 States = Iterator[tuple[Moment, Bag]]
@@ -68,7 +68,7 @@ def _whole_states(query: Query, states: States) -> Iterator[Result]:
 
 
 def _changes(query: Query, states: States) -> Iterator[Result]:
-    """What differs between one moment and the next, as multisets: first what came, then what went."""
+    """The difference between one moment and the next, as multisets: first rows that appeared, then those that left."""
     before: Counter[tuple[Any, ...]] = Counter()
     for moment, bag in states:
         now = Counter(row.values for row in bag)
@@ -82,7 +82,7 @@ def _changes(query: Query, states: States) -> Iterator[Result]:
 
 
 def _newest(bag: Bag, wanted: Counter[tuple[Any, ...]]) -> Bag:
-    """Of equal rows the youngest are the ones that came."""
+    """Of equal rows, the youngest count as those that appeared."""
     found: Bag = []
     for row in sorted(bag, key=lambda r: r.time)[::-1]:
         if wanted[row.values] > 0:

@@ -88,7 +88,7 @@ class Evaluation:
         )
 
     def parts(self, node: Windowed) -> dict[tuple[Any, ...], History]:
-        """The partitions of a windowed stream, each row knowing when it will leave."""
+        """The partitions of a windowed stream, each row with the time at which it will leave."""
         if id(node) not in self._parts:
             child = Select(node.child, node.window.condition) if node.window.condition else node.child
             names = [c.name for c in node.child.columns]
@@ -280,6 +280,6 @@ def _unique_rows(bags: Sequence[Bag]) -> Bag:
 
 
 def view_function(query: Query, level: int, boundary: Boundary) -> ViewFunction | None:
-    """How a level of the query's only window is looked at."""
+    """The view of a level of the query's only window at an instant."""
     found = views(query.windows[0].window, query.domain, boundary.shift) if len(query.windows) == 1 else None
     return None if found is None else lambda instant: found.at(instant, level)

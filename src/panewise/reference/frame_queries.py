@@ -28,7 +28,7 @@ class FrameBag:
 
 
 def framing_table(query: Query, evaluation: Evaluation, last: int | None, instants: pa.DataType) -> pa.Table:
-    """All frames of a query over items up to a time, with the columns that were asked for."""
+    """All frames of a query over items up to a time, with the selected columns."""
     node = query.framed_node
     assert node is not None
     filled = list(_all_frames(node, evaluation, last))
@@ -57,7 +57,7 @@ _ADDED_VALUES: dict[str, Callable[[FrameResult], Any]] = {
 
 
 def late_arrivals(query: Query, stream: str, evaluation: Evaluation) -> set[int]:
-    """Which rows of a stream came when their place in time had been passed, wherever it is read."""
+    """Which rows of a stream came too late, at any place at which the query reads the stream."""
     streams = [node.child if isinstance(node, Framed) else node.right for node in query.root.walk() if _reads(node)]
     contents = [evaluation.history(node).contents for node in streams if node.streams == {stream}]
     return {int(a) for each in contents for a in each.arrivals[each.marks > NO_MARK]}
@@ -165,7 +165,7 @@ def _new_rows(bags: list[Bag], frames: list[FrameBag]) -> list[Bag]:
 
 
 def _group_rows(node: Group, filled: FrameBag, bag: Bag) -> Bag:
-    """The groups inside a frame; one that has no keys of its own is there even if it holds nothing."""
+    """The groups inside a frame; a group without keys of its own exists even if it is empty."""
     names = [column.name for column in node.child.columns]
     inner = [names.index(key) for key in node.keys[len(filled.key) :]]
     groups: dict[tuple[Any, ...], Bag] = {} if inner else {(): []}

@@ -112,7 +112,7 @@ class History:
         return self._sessions[window, boundary]
 
     def with_expiry(self, window: Window, boundary: Boundary) -> History:
-        """The same rows, each knowing when it leaves this window."""
+        """The same rows, each with the time at which it leaves this window."""
         times = window.expires_at(self.contents.times, boundary)
         orders = window.expires_order(np.arange(1, len(self.rows) + 1))
         if isinstance(window, Session):
@@ -136,7 +136,7 @@ def merge_histories(parts: Iterable[History]) -> History:
 
 @dataclass(eq=False)
 class Arrival:
-    """A stream as it arrived: its history, and the rows that never made it."""
+    """A stream as it arrived: its history, and the rows that were rejected."""
 
     stream: Stream
     history: History
@@ -144,7 +144,7 @@ class Arrival:
 
 
 def read_arrivals(stream: Stream) -> Arrival:
-    """Read a stream row by row: reject poison times, note the watermark each row meets, then order by time."""
+    """Read a stream row by row: reject unusable times, note the watermark that each row meets, then order by time."""
     ticks, usable = ticks_of(stream.arrow.column(stream.time))
     usable = np.ones(len(ticks), bool) if usable is None else usable
     if stream.horizon is not None:
@@ -158,6 +158,6 @@ def read_arrivals(stream: Stream) -> Arrival:
     order = np.argsort(times, kind="stable")
     columns = [to_python(c.take(pa.array(places[order]))) for c in stream.arrow.columns]
     rows = [Row(values, int(t)) for values, t in zip(zip(*columns, strict=True), times[order], strict=True)]
-    # A mark that no instant of the item's own could have passed is as good as none: the item is on time.
+    # If the watermark had passed none of the item's own instants, the item is on time, as if there were no watermark.
     contents = Contents(times[order], places[order], np.where(marks > times, marks, NO_MARK)[order])
     return Arrival(stream, History(rows, contents), np.flatnonzero(~usable))

@@ -1,4 +1,4 @@
-"""The items that frames are made of: one group's, in the order of time, each time once where that was asked for."""
+"""The items of frames: those of one group in the order of time, each time only once if duplicates are merged."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _merge_values(duplicates: Duplicates, values: Sequence[Any]) -> Any:
 
 
 def _merge_conditions(duplicates: Duplicates, known: list[bool]) -> bool:
-    """Conditions have no mean: most of them decide."""
+    """The mean of conditions is the value that most of them have."""
     match duplicates:
         case Duplicates.MIN:
             return all(known)
@@ -76,5 +76,5 @@ def _without_nan(item: GroupItem) -> GroupItem:
 
 
 def _nan_as_none(value: Any) -> Any:
-    """The value, or None for what is no number: that alone differs from itself."""
+    """The value, or None for NaN, which is the only value that differs from itself."""
     return value if value == value else None

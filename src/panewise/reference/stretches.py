@@ -1,4 +1,4 @@
-"""Which stretches of items are frames of a kind, before lengths are judged ("Data-driven windows", section 4).
+"""Which stretches of items are frames of a kind, before lengths are checked ("Data-driven windows", section 4).
 
 Kinds that choose among all stretches are written as the definitions are: the possible ones (definition 2), the
 candidates among them (3) and the final ones (4). Kinds that divide the stream go from start to start (definition 5).
@@ -56,7 +56,7 @@ def stretches(frame: Frame, items: Sequence[GroupItem]) -> list[Stretch]:
 
 
 def maximal(size: int, holds: Holds) -> list[Stretch]:
-    """The candidates that no other one contains, where all that is inside of a candidate is one, too."""
+    """The candidates that no other one contains, if every stretch inside of a candidate is a candidate, too."""
     possible = combinations_with_replacement(range(size), 2)
     candidates = {(first, last) for first, last in possible if holds(first, last)}
     return [
@@ -177,7 +177,7 @@ def divide(frame: Frame, items: Sequence[GroupItem], holds: Holds) -> Iterator[S
 
 
 def _end(frame: Frame, items: Sequence[GroupItem], holds: Holds, start: int) -> int | None:
-    """Where the frame that begins at an item ends, if there is one: as soon as it qualifies, or when it stops to."""
+    """Where the frame that begins at an item ends, if there is one: once it qualifies, or when it no longer does."""
     ends = range(start, len(items))
     if frame.kind.grows:
         return next((last for last in ends if holds(start, last)), None)
@@ -258,7 +258,7 @@ def _reach_stretches(frame: Frame, kind: ReachFrames, items: Sequence[GroupItem]
 
 
 def _label(kind: BoundaryFrames, value: float) -> float:
-    """Between which boundaries a value lies: the same number for values between the same two."""
+    """A number that is equal for values between the same two boundaries."""
     if kind.step is None:
         return len([mark for mark in kind.marks if mark <= value])
     steps = value / kind.step
@@ -266,7 +266,7 @@ def _label(kind: BoundaryFrames, value: float) -> float:
 
 
 def _compares(kind: ReachFrames, value: Any) -> bool:
-    """Whether an aggregate is where it shall be; without a value it has not got there, nor has it left."""
+    """Whether an aggregate satisfies its comparison; without a value it has neither reached the limit nor left it."""
     if value is None or value != value:
         return not kind.grows
     compare = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}[kind.operator]
@@ -274,11 +274,11 @@ def _compares(kind: ReachFrames, value: Any) -> bool:
 
 
 def _distance(one: Any, other: Any) -> Any:
-    """How far two values are from each other; infinities are not apart from themselves."""
+    """How far two values are from each other; equal infinities have distance zero."""
     return 0 if one == other else abs(other - one)
 
 
-#: The meaning of each kind. Frame and kind are given apart, so that a function names the kind that it is about.
+#: The meaning of each kind. A function takes frame and kind separately, so that its signature names its kind.
 STRETCHES: dict[type[FrameKind], Callable[[Frame, Any, Sequence[GroupItem]], Iterable[Stretch]]] = {
     WhileFrames: _while_stretches,
     BoundaryFrames: _boundary_stretches,

@@ -1,4 +1,4 @@
-"""Cumulating windows: a tumbling window that reports how far it has come at every step."""
+"""Cumulating windows: a tumbling window that also reports its contents so far at every step."""
 
 from __future__ import annotations
 
@@ -106,5 +106,5 @@ class Cumulate(LogicalWindow):
         return f"CUMULATE {duration_text(self.size, domain)} STEP {duration_text(self.step, domain)}{origin}"
 
     def _period(self, instants: Ticks) -> Ticks:
-        """Start of the period an instant closes or lies in; a period owns its end, not its start."""
+        """Start of the period an instant closes or lies in; a period includes its end, not its start."""
         return floor_to_grid(instants - 1, self.start, self.size)

@@ -63,7 +63,7 @@ class MultiGranular(Window):
         return True
 
     def members(self, contents: Contents, at: int, boundary: Boundary) -> Ticks:
-        """The overall state, the union of all levels, is what the widest one holds or a finer one has just taken."""
+        """The union of all levels: the items of the widest one, and newer items of finer ones."""
         return unique_instants(*(level.members(contents, at, boundary) for level in self.levels))
 
     def instants(self, contents: Contents, boundary: Boundary) -> Ticks:

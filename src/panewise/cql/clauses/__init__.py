@@ -1,4 +1,4 @@
-"""What stands between brackets after a stream, and FILL WITH: each clause is one class that reads, binds and prints it.
+"""The clauses in brackets after a stream, and FILL WITH: each is one class that reads, binds and prints it.
 
 Importing a module registers its clauses by the words with which they begin.
 """

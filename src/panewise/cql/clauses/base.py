@@ -17,7 +17,7 @@ from panewise.cql.tokens import Cursor, word
 from panewise.frame.frame import Frame
 from panewise.window import Window
 
-#: How the clause that begins with a word is read; the cursor stands after that word.
+#: How the clause that begins with a word is read; the cursor is after that word.
 READERS: dict[str, Callable[[Cursor, str], WindowClause]] = {}
 
 

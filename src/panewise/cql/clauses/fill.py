@@ -34,7 +34,7 @@ class FillClause:
 
     @classmethod
     def read(cls, cursor: Cursor, place: Place) -> FillClause:
-        """The clause after FILL WITH, which stands at a place."""
+        """The clause after FILL WITH, which is at a place."""
         source = cursor.name("the name of a stream")
         alias = cursor.name("an alias") if cursor.take("AS") else None
         on = _read_condition(cursor) if cursor.take("ON") else None

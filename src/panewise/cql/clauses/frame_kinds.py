@@ -34,7 +34,7 @@ from panewise.frame.frame import (
 )
 from panewise.frame.functions import framing_function
 
-#: How the kind that begins with a word is read; the cursor stands after that word.
+#: How the kind that begins with a word is read; the cursor is after that word.
 KIND_READERS: dict[str, Callable[[Cursor, str], KindSyntax]] = {}
 
 
@@ -59,7 +59,7 @@ class KindSyntax(ABC):
 
 
 def read_kind(cursor: Cursor) -> KindSyntax:
-    """The kind of frames at which the cursor stands; without a word of its own, it is a comparison of an aggregate."""
+    """The kind of frames at the cursor; without a word of its own, it is a comparison of an aggregate."""
     opening = word(cursor.token) if cursor.token else ""
     cursor.places.setdefault("#kind", cursor.place())
     reader = KIND_READERS.get(opening)

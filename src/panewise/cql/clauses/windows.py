@@ -340,7 +340,7 @@ def _partition_text(columns: tuple[str, ...]) -> str:
 
 
 def _read_parentheses(cursor: Cursor) -> Expr:
-    """The expression between parentheses, at the first of which the cursor stands."""
+    """The expression between parentheses, at the first of which the cursor is."""
     depth, first = 0, cursor.at
     while cursor.token:
         depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(cursor.token.token_type, 0)
