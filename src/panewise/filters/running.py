@@ -95,7 +95,7 @@ class RunningTotals:
         self._known[codes, START], self._known[codes, ROOM] = starts, rooms
 
     def _places(self, codes: Int64Array, starts: Int64Array, rooms: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """Each kept element of some substreams: its code, and its place in a pool in which rings have these starts and rooms."""
+        """The code of each kept element of some substreams, and its place where rings have these starts and rooms."""
         oldest = self._known[codes, OLDEST]
         kept = self._known[codes, NEXT] - oldest
         which = np.repeat(np.arange(len(codes)), kept)
