@@ -250,3 +250,17 @@ def test_one_key_among_many_costs_no_arrays_of_all() -> None:
     text = running.explain_lookups()
     assert "R-INT" not in text
     assert "arrays" not in text
+
+
+@pytest.mark.parametrize("call", ["AGED_SUM(v)", "SUM(v)"])
+@pytest.mark.parametrize("window", ["RANGES 10 SLIDES 5", "RANGES 10, 5 SLIDES 5, 5", "RANGE 10 SLIDE 5"])
+def test_levels_are_named_where_a_window_has_them(call: str, window: str) -> None:
+    """Aggregates that depend on where items lie left w_level out if the window had one level only."""
+    query = f"SELECT {call} AS a FROM S [{window}]"
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, time="t", delay=0)})
+    pool.register("q", query)
+    running = pw.Engine(pool, keep=100)
+    running.feed("S", batch(ROWS))
+    wanted = pw.reference.lookup(query, {"S": pw.Stream(batch(ROWS), time="t")}, 10)
+    assert running.lookup("q", at=10).schema == wanted.schema
+    assert running.lookup("q", at=10).to_pylist() == wanted.to_pylist()

@@ -22,14 +22,16 @@ class TierLookupSource(PaneLookupSource):
     def answer_at(self, plan: PanePlan, instants: Ticks, keys: KeyValues | None) -> list[GroupAnswers]:
         codes = self._group_codes(plan, keys)
         drafts = []
+        # A window of several ranges reports the level of each, also where it has only one.
+        numbers = [level for level, _ in plan.levels]
         for number, window in enumerate(plan.views.levels):
             seen = floor_to_grid(instants, window.start, window.step)
             every = [self._states(plan, number, int(at), window) for at in seen]
             found = [column.identity(0) for column in self.groups.columns]
             if every:
                 found = [concat_states([states_at(states[n], codes) for states in every]) for n in range(len(found))]
-            level = number if len(plan.views.levels) > 1 else None
-            drafts.append(self._group_answers(plan, found, codes, bounds_of(window, instants, self.instants), level))
+            bounds = bounds_of(window, instants, self.instants)
+            drafts.append(self._group_answers(plan, found, codes, bounds, numbers[number]))
         return drafts
 
     def answer_between(self, plan: PanePlan, starts: Ticks, ends: Ticks, keys: KeyValues | None) -> list[GroupAnswers]:
