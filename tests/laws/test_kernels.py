@@ -31,6 +31,7 @@ FAMILIES = {
     "peak": "test_filters.py",
     "line": "test_regression.py",
     "power": "test_regression.py",
+    "variance": "test_variance.py",
 }
 
 
