@@ -72,7 +72,7 @@ class VarSamp(Invertible[State]):
     def state_arrays(self) -> StateArrays:
         kind = self.types[0]
         if pa.types.is_integer(kind):
-            return IntegerVarianceStates(self.freedom, self.root)
+            return IntegerVarianceStates(self.freedom, self.root, kind.bit_width)
         return FloatVarianceStates(self.freedom, self.root) if pa.types.is_floating(kind) else super().state_arrays()
 
     def _answer_from(self, variance: Fraction) -> float:
@@ -122,26 +122,34 @@ class VarianceStates(StateArrays):
 
 
 class IntegerVarianceStates(VarianceStates):
-    """How many values, two digits of their sum, and four digits of the sum of their squares, to the base of 2**32.
+    """How many values, and digits to the base of 2**32 of their sum and of the sum of their squares.
 
     Words are only added, so that panes can be subtracted; wrapping around 2**64 cancels out in differences. A group may
     have 2**29 values in a window before a digit could overflow. The variance is rounded once, and so is its root.
+    Values of 32 bits or less need four words, others seven.
     """
 
     exact = True
     fused = FusedOperation.ADDED
 
+    def __init__(self, freedom: int, root: bool, bits: int) -> None:
+        super().__init__(freedom, root)
+        self.short = bits <= 32
+
     def identity(self, size: int) -> StateWords:
-        return tuple(np.zeros(size, np.int64) for _ in range(7))
+        return tuple(np.zeros(size, np.int64) for _ in range(4 if self.short else 7))
 
     def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
         values = items.arguments[0].to_numpy(zero_copy_only=False)
-        if values.dtype == np.uint64:
-            # Less 2**63 they are int64, and their variance is the same.
-            values = (values ^ np.uint64(1 << 63)).view(np.int64)
+        if values.dtype in (np.uint32, np.uint64):
+            # Less half of their range they are signed numbers of as many bits, and have the same variance.
+            bits = 8 * values.itemsize
+            values = (values ^ values.dtype.type(1 << (bits - 1))).view(f"int{bits}")
         values = values.astype(np.int64, copy=False)
-        near = not len(values) or (values.max() < 2**31 and values.min() > -(2**31))
-        (kernels.variance_add_near if near else kernels.variance_add_integers)(slots, values, into)
+        if self.short or not len(values) or (values.max() <= 2**31 and values.min() >= -(2**31)):
+            kernels.variance_add_near(slots, values, into[:4])
+        else:
+            kernels.variance_add_integers(slots, values, into)
 
     def combine(self, left: StateWords, right: StateWords) -> StateWords:
         return tuple(a + b for a, b in zip(left, right, strict=True))
@@ -150,7 +158,8 @@ class IntegerVarianceStates(VarianceStates):
         return tuple(a - b for a, b in zip(whole, part, strict=True))
 
     def _answers(self, words: StateWords) -> npt.NDArray[np.float64]:
-        found: npt.NDArray[np.float64] = kernels.variance_answers_integers(words, self.freedom, self.root)
+        missing = (np.zeros(len(words[0]), np.int64),) * (7 - len(words))
+        found: npt.NDArray[np.float64] = kernels.variance_answers_integers((*words, *missing), self.freedom, self.root)
         return found
 
 

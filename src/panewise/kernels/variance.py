@@ -18,8 +18,11 @@ from panewise.kernels.regression_float import Pair, around, minus, over, plus, t
 FloatWords: TypeAlias = tuple[
     Int64Array, UInt8Array, Float64Array, Float64Array, Float64Array, Float64Array, Float64Array
 ]
-#: Of each group: how many values, two digits of their sum and four of the sum of their squares, the least one first.
+#: Of each group: how many values, the lower digit of their sum, the two lower digits of the sum of their squares, then
+#: the upper digit of the sum and the two upper ones of the squares.
 IntegerWords: TypeAlias = tuple[Int64Array, Int64Array, Int64Array, Int64Array, Int64Array, Int64Array, Int64Array]
+#: The first four of these: all that is needed for values of 32 bits.
+NearWords: TypeAlias = tuple[Int64Array, Int64Array, Int64Array, Int64Array]
 
 #: The bands: no differences, the largest is tiny, it is an ordinary number, it is huge, some value was not finite.
 SAME, TINY, PLAIN, HUGE, ODD = range(5)
@@ -184,9 +187,9 @@ def variance_answers_floats(words: FloatWords, freedom: int, root: bool) -> Floa
 
 
 @kernel
-def variance_add_near(slots: Int64Array, values: Int64Array, words: IntegerWords) -> None:
-    """Add values to the groups they belong to, where all are less than 2**31 from zero."""
-    counts, low, first, second = words[0], words[1], words[3], words[4]
+def variance_add_near(slots: Int64Array, values: Int64Array, words: NearWords) -> None:
+    """Add values to the groups they belong to, where none is further than 2**31 from zero."""
+    counts, low, first, second = words
     for i in range(len(slots)):
         slot, value = slots[i], values[i]
         square = value * value
@@ -199,7 +202,7 @@ def variance_add_near(slots: Int64Array, values: Int64Array, words: IntegerWords
 @kernel
 def variance_add_integers(slots: Int64Array, values: Int64Array, words: IntegerWords) -> None:
     """The same for any int64."""
-    counts, low, high, first, second, third, fourth = words
+    counts, low, first, second, high, third, fourth = words
     for i in range(len(slots)):
         slot, value = slots[i], values[i]
         top, rest = value >> 32, value & _LOW
@@ -249,7 +252,7 @@ def _around_center(total: Pair, wrapped: Any, squares: Pair, wrapped_squares: An
 @kernel
 def variance_answers_integers(words: IntegerWords, freedom: int, root: bool) -> Float64Array:
     """The same for integers."""
-    counts, low, high, first, second, third, fourth = words
+    counts, low, first, second, high, third, fourth = words
     out = np.zeros(len(counts))
     for i in range(len(counts)):
         count = counts[i]
