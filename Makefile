@@ -17,9 +17,6 @@ COPY := mvn -q -f tools/connectors.xml dependency:copy-dependencies
 # As root on Debian, installs a package; elsewhere it fails, and the line that called it says what is missing.
 apt = { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install --yes --no-install-recommends $(1); } >/dev/null 2>&1
 
-# The files of which tests reach least, and the total.
-SHOW_COVERAGE := $(BIN)/coverage report --sort=cover | sed -n '1,12p;$$p'
-
 .DEFAULT_GOAL := help
 .PHONY: help setup java connectors delta-spark demo test test-fast coverage soak bench lint format lock clean
 
@@ -76,8 +73,7 @@ test test-fast: export PYTHONDONTWRITEBYTECODE =
 test: export CI = true # the same cases each time; test-fast draws new ones
 test: setup java connectors delta-spark ## Run everything CI runs
 	@$(MAKE) --no-print-directory --jobs=2 lint $(ARCHIVE)
-	$(JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=
-	@$(SHOW_COVERAGE)
+	$(JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-fast: setup java ## Run the tests for daily work
 	$(JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not soak"
@@ -85,7 +81,7 @@ test-fast: setup java ## Run the tests for daily work
 coverage: setup java ## Run the tests for daily work, and show the files of which they reach least, and the total
 	$(JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not soak and not timed" \
 		--cov --cov-report=
-	@$(SHOW_COVERAGE)
+	@$(BIN)/coverage report --sort=cover | sed -n '1,12p;$$p'
 
 soak: setup java connectors $(ARCHIVE) ## Run what takes up to an hour: kills, attacks, every case of every scalar function
 	$(JAVA) $(BIN)/python -m pytest -m soak

@@ -25,20 +25,10 @@ settings.load_profile("panewise")
 #: What `make connectors` fetched, if it did.
 JARS = sorted((Path(__file__).parents[1] / ".venv" / "connectors" / "spark").glob("*.jar"))
 
-LAWS = Path(__file__).parent / "laws"
-
 #: As the Makefile says, with the classes it archived if it did.
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 ARCHIVE = Path(__file__).parents[1] / ".venv" / "spark-classes.jsa"
 ARCHIVED = f" -XX:SharedArchiveFile={ARCHIVE} -Xlog:cds=off -Xlog:cds+dynamic=off" if ARCHIVE.exists() else ""
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where coverage is measured, the tests that take long are not traced: tracing takes nearly twice the time."""
-    if config.getoption("cov_source", None):
-        for item in items:
-            if any(item.get_closest_marker(name) for name in ("slow", "timed")) or LAWS in item.path.parents:
-                item.add_marker("no_cover")
 
 
 @pytest.fixture(scope="session", autouse=True)
