@@ -100,7 +100,8 @@ def test_a_rate(spark: SparkSession, tmp_path: Path) -> None:
     while pipeline.metrics.rows_out < 3:
         assert not pipeline.await_end(timeout=0.5)
     pipeline.stop()
-    assert max(pipeline.results("q").toArrow()["n"].to_pylist()) == 200
+    # The pipeline may be stopped a few rows before its first whole second is over.
+    assert 190 <= max(pipeline.results("q").toArrow()["n"].to_pylist()) <= 200
 
 
 @pytest.mark.parametrize(
