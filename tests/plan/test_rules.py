@@ -70,3 +70,8 @@ def test_a_rule_is_a_module_of_its_name() -> None:
 def test_a_rule_that_does_not_exist_is_refused_by_name() -> None:
     with pytest.raises(PlanProblem, match=r"there is no rule 'share_pane'; did you mean 'share_panes'\?"):
         pw.Pool({"S": pw.StreamSchema(SCHEMA, "t")}, rules_off=["share_pane"])
+
+
+def test_a_bare_name_instead_of_a_list_of_rules_is_refused() -> None:
+    with pytest.raises(PlanProblem, match=r"a text, not a list of names; write \['share_panes'\]"):
+        pw.Pool({"S": pw.StreamSchema(SCHEMA, "t")}, rules_off="share_panes")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -35,7 +36,7 @@ class Node:
     def columns(self) -> tuple[Column, ...]:
         raise TypeError(f"{type(self).__name__} has no columns")
 
-    @property
+    @cached_property
     def children(self) -> tuple[Node, ...]:
         return tuple(value for f in fields(self) if isinstance(value := getattr(self, f.name), Node))
 
@@ -140,7 +141,7 @@ class Filled(Binary):
     upper: int = 0
     offset: int = 0
 
-    @property
+    @cached_property
     def framed_node(self) -> Framed:
         return self.fillings[0]._frames
 
@@ -268,17 +269,17 @@ class Query:
     #: Its place in a text, which is no part of its meaning.
     place: Place | None = field(default=None, compare=False, repr=False)
 
-    @property
+    @cached_property
     def windows(self) -> tuple[Windowed, ...]:
         """The windows this query reports by; those inside derived streams are not among them."""
         return tuple(node for node in self.root.walk() if isinstance(node, Windowed))
 
-    @property
+    @cached_property
     def framed_node(self) -> Framed | None:
         """The frames this query reports, if it does."""
         return next((node for node in self.root.walk() if isinstance(node, Framed)), None)
 
-    @property
+    @cached_property
     def periodic(self) -> bool:
         """Whether some window has instants of its own, at which the query then reports."""
         return any(w.window.periodic for w in self.windows)

@@ -12,6 +12,7 @@ from bisect import insort
 from collections import deque
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -38,9 +39,14 @@ class Subscription:
     #: Items up to this position do not count: a query that starts now does not look back.
     since: int = MIN_POSITION
 
-    @property
+    # Asked of every subscription at every feed and instant.
+    @cached_property
     def periodic(self) -> bool:
         return self.window.periodic
+
+    @cached_property
+    def needs_newest(self) -> bool:
+        return self.window.needs_newest
 
 
 @dataclass(frozen=True, eq=False)

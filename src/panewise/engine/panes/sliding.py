@@ -138,10 +138,11 @@ class ChainEvaluator(Evaluator):
         """Move the chain, and note for subscriptions that report changes which groups lost items."""
         self.chain.grow(self.size)
         shifted = self.chain.advance(at - self.lag, fresh)
-        for stair, servings in self._by_stair.items():
-            for served in servings:
-                if served.subscription.changes:
-                    self._touch({0: self._touched[served.subscription.number]}, shifted[stair])
+        if self._touched:
+            for stair, servings in self._by_stair.items():
+                for served in servings:
+                    if served.subscription.changes:
+                        self._touch({0: self._touched[served.subscription.number]}, shifted[stair])
         return shifted
 
     def admit(self, pane: Pane) -> None:

@@ -207,7 +207,7 @@ class TimeFamily(Family):
         if late is not None and rows.marks is not None:
             late_until = int(rows.marks[late].max()) + shift
             self.record_late(rows.order[late], rows.times[late] + shift, rows.marks[late] + shift, ledger)
-        if any(subscription.window.needs_newest for subscription in self.subscriptions.values()):
+        if any(subscription.needs_newest for subscription in self.subscriptions.values()):
             self.entry_bounds.note(int(rows.times.min()) + shift, int(rows.times.max()) + shift, late_until)
         for subscription in [subscription for subscription in self.subscriptions.values() if subscription.empty]:
             if len(seen := self._instants_seeing(subscription.window, rows)):

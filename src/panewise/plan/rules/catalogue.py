@@ -37,6 +37,8 @@ RULES: tuple[Rule, ...] = (
 
 def rules_named(names: Iterable[str]) -> RulesOff:
     """The rules of these names."""
+    if isinstance(names, str):
+        raise PlanProblem("the rules to switch off are a text, not a list of names", fix=f"write [{names!r}]")
     known = {rule.name: rule for rule in RULES}
     for name in names:
         if name not in known:
