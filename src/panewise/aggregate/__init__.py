@@ -6,6 +6,7 @@ from panewise.aggregate.count import Count, CountAll, CountStates
 from panewise.aggregate.count_distinct import CountDistinct
 from panewise.aggregate.first_last import First, Last
 from panewise.aggregate.min_max import Max, Min
+from panewise.aggregate.moving import MovingRanges, moving_states
 from panewise.aggregate.positional import LevelView, Positional, PositionalStates
 from panewise.aggregate.quantile import Median, Quantile
 from panewise.aggregate.recurring import Recurring, RecurringCounts
@@ -51,6 +52,7 @@ __all__ = [
     "Max",
     "Median",
     "Min",
+    "MovingRanges",
     "ObjectStates",
     "Positional",
     "PositionalStates",
@@ -72,6 +74,7 @@ __all__ = [
     "VarSamp",
     "bytes_of",
     "concat_states",
+    "moving_states",
     "put",
     "runs",
     "states_at",

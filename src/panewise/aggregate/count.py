@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from panewise import kernels
 from panewise.aggregate.base import Fold, Invertible, Laws
+from panewise.aggregate.moving import MovingRanges
 from panewise.aggregate.states import FusedOperation, Int64Array, Items, StateArrays, StateWords
 
 
@@ -75,6 +76,9 @@ class CountStates(StateArrays):
 
     def invert(self, whole: StateWords, part: StateWords) -> StateWords:
         return (whole[0] - part[0],)
+
+    def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
+        return (self, (ranges.high - ranges.low,)) if items.present() is None else None
 
     def lower(self, words: StateWords) -> pa.Array:
         return pa.array(words[0])

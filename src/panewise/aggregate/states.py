@@ -11,12 +11,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from sys import getsizeof
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from panewise import kernels
+
+if TYPE_CHECKING:
+    from panewise.aggregate.moving import MovingRanges
 
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 StateWords: TypeAlias = tuple[npt.NDArray[Any], ...]
@@ -122,6 +127,34 @@ class StateArrays(ABC):
             slots, items = slots[present], items.take(present)
         self._gather(slots, items, words)
         return words
+
+    def scan(self, words: StateWords, cuts: npt.NDArray[np.bool_], backward: bool) -> StateWords:
+        """The states of all rows from the beginning of a block up to each row, or `backward` from its end.
+
+        `cuts` is where blocks begin. Each pass combines stretches of twice the length.
+        """
+        found = tuple(word.copy() for word in words)
+        if self.fused is FusedOperation.GREATEST:
+            kernels.range_greatest(*found, cuts, backward)
+            return found
+        size = len(words[0])
+        numbers = np.arange(size)
+        if backward:
+            ends = np.append(np.flatnonzero(cuts[1:size]) + 1, size)
+            left = ends[np.searchsorted(ends, numbers, side="right")] - 1 - numbers
+        else:
+            begins = np.flatnonzero(cuts[:size])
+            left = numbers - begins[np.searchsorted(begins, numbers, side="right") - 1]
+        distance = 1
+        while len(places := np.flatnonzero(left >= distance)):
+            others = places + distance if backward else places - distance
+            put(found, places, self.combine(states_at(found, places), states_at(found, others)))
+            distance *= 2
+        return found
+
+    def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
+        """The states over ranges that move, and how they are lowered, where there is a better way than combining."""
+        return None
 
     def spark_sql(self, value: str) -> list[str] | None:
         """The aggregates of Spark SQL over a value from which `from_spark` makes states; None if there are none."""

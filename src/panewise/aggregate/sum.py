@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from panewise import kernels
@@ -238,6 +239,12 @@ class FloatSumStates(StateArrays):
     def combine(self, left: StateWords, right: StateWords) -> StateWords:
         high, low = kernels.add_pairs(left[1], left[2], right[1], right[2])
         return left[0] + right[0], high, low, left[3] | right[3]
+
+    def scan(self, words: StateWords, cuts: npt.NDArray[np.bool_], backward: bool) -> StateWords:
+        count, high, low, odd = (word.copy() for word in words)
+        kernels.range_sums(count, cuts, backward)
+        kernels.range_pairs(high, low, odd, cuts, backward)
+        return count, high, low, odd
 
     def lower(self, words: StateWords) -> pa.Array:
         count = words[0]

@@ -23,6 +23,7 @@ from panewise.engine.outputs import Emission, QueryOutput
 from panewise.engine.panes.choose_family import create_family
 from panewise.engine.panes.family import Family
 from panewise.engine.panes.grouping import FamilyKey, family_key
+from panewise.engine.panes.session_family import SessionFamily
 from panewise.engine.panes.slicer import read_parcel
 from panewise.engine.panes.time_family import TimeFamily
 from panewise.engine.pool import Pool, RegisteredQuery
@@ -186,7 +187,7 @@ class Engine:
 
     def family(self, name: str) -> Family | None:
         """The family of a query; None where it has none, or none yet."""
-        return self._families.get(self._family_keys.get(name, (None, None)))
+        return self._families.get(self._family_keys.get(name, (None, False)))
 
     def lookup(
         self,
@@ -334,12 +335,10 @@ class Engine:
 
     def _prepare_retention(self, family: Family) -> None:
         """Note from where on a new family has rows, and keep its panes for lookups if its stream is kept."""
-        if not isinstance(family, TimeFamily):
-            return
         stream = family.plan.source.stream
         newest = self._intakes[stream].newest
         family.created_at = MIN_POSITION if newest == NO_MARK else newest + self.pool.boundary.shift
-        if stream in self.retention.keep:
+        if stream in self.retention.keep and not isinstance(family, SessionFamily):
             family.start_archive(self.retention.keep[stream], self.retention.grain.get(stream))
 
     def _anchor(self, stream: str, first: int) -> None:

@@ -6,21 +6,26 @@ Queries of a family that differ only in their windows have one report format, so
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from panewise.aggregate import Int64Array
-from panewise.algebra import Emit
+from panewise.aggregate.dictionary import IntegerCodes
+from panewise.algebra import Emit, Project
 from panewise.algebra.result_columns import AddedValues
 from panewise.core.errors import Failure, PanewiseError, QueryProblem
 from panewise.core.values import to_arrow, to_python
 from panewise.engine.blame import find_failures
-from panewise.engine.panes.evaluators import Chunk
+from panewise.engine.group_changes import CODE_BITS, PresentRows, report_order, slots_of, without_cancelled
+from panewise.engine.panes.evaluators import ChangeRun, Chunk
 from panewise.engine.panes.family import Family, Member
+from panewise.engine.panes.grouping import expiry_column
 from panewise.engine.panes.lowering import GroupRows, locate_overflow, lower_chunks
 from panewise.engine.row_steps import apply_steps
 from panewise.engine.state.snapshot import Tree
@@ -67,7 +72,7 @@ class Reporter:
         if not report_format.subscriptions:
             del self.formats[_format_key(member.plan)]
 
-    def report(self, chunks: list[Chunk]) -> dict[int, ReportedRows]:
+    def report(self, chunks: Sequence[Chunk | ChangeRun]) -> dict[int, ReportedRows]:
         """The new result rows of each report format, by its identity."""
         if not chunks:
             return {}
@@ -83,7 +88,7 @@ class Reporter:
             raise QueryProblem(failures)
         return {id(report_format): report_format.new_rows(*draft) for report_format, *draft in drafts}
 
-    def _lower_chunks(self, chunks: list[Chunk]) -> GroupRows:
+    def _lower_chunks(self, chunks: Sequence[Chunk | ChangeRun]) -> GroupRows:
         """Chunks as rows. If that fails, the error names the queries that report the failing groups."""
         try:
             return lower_chunks(self.family, chunks)
@@ -118,21 +123,18 @@ class Reporter:
             report_format.recode(codes)
 
 
-def _chunks_of(chunks: list[Chunk], member: Member) -> list[Chunk]:
+def _chunks_of(chunks: Sequence[Chunk | ChangeRun], member: Member) -> list[Chunk | ChangeRun]:
     """The chunks of one query."""
     own = {number for number, _ in member.subscriptions}
-    return [
-        replace(chunk, subscriptions=mine)
-        for chunk in chunks
-        if (mine := tuple(n for n in chunk.subscriptions if n in own))
-    ]
+    return [mine for chunk in chunks if (mine := chunk.part_of(own)) is not None]
 
 
 def _format_key(plan: PanePlan) -> object:
     """The value that is equal for queries with the same report format."""
     after = tuple(replace(step, child=plan.source) for step in plan.after)
     query = plan.query
-    return after, tuple(query.root.columns), query.emit, plan.empty, query.revise is not None
+    revises, expiry = query.revise is not None, expiry_column(plan)
+    return after, tuple(query.root.columns), query.emit, plan.empty, revises, expiry
 
 
 @dataclass
@@ -142,10 +144,14 @@ class ReportFormat:
     family: Family
     plan: PanePlan
     subscriptions: Counter[int] = field(default_factory=Counter)
-    #: For changes: the rows that are present, by subscription and group.
-    present_rows: dict[int, dict[int, tuple[Any, ...]]] = field(default_factory=dict)
     #: For revisions: the last report of each instant of a subscription, and how many there were.
     last_reports: dict[tuple[int, int], tuple[int, Counter[Any]]] = field(default_factory=dict)
+
+    @cached_property
+    def present_rows(self) -> PresentRows:
+        """For changes: the rows that are present, by subscription and group."""
+        schema = pa.schema([(column.name, column.type) for column in self.plan.query.root.columns])
+        return PresentRows(schema, self._fixed_columns)
 
     def select(self, rows: GroupRows) -> tuple[GroupRows, pa.Table, Int64Array]:
         """The rows of its subscriptions, the selected table, and the places of the rows from which that comes."""
@@ -174,26 +180,23 @@ class ReportFormat:
     def forget(self, number: int) -> None:
         """Drop the state of a subscription that no query uses any more."""
         del self.subscriptions[number]
-        self.present_rows.pop(number, None)
+        self.present_rows.forget(number)
         self.last_reports = {key: last for key, last in self.last_reports.items() if key[0] != number}
 
     def state(self) -> Tree:
-        present = [(number, code, row) for number, rows in self.present_rows.items() for code, row in rows.items()]
         last = [
             (*key, revision, count, row)
             for key, (revision, rows) in self.last_reports.items()
             for row, count in rows.items()
         ]
         return {
-            "standing": [[number, code] for number, code, _ in present],
-            "standing_rows": self._table([row for _, _, row in present]),
+            "present": self.present_rows.state(),
             "told": [list(entry[:4]) for entry in last],
             "told_rows": self._table([entry[4] for entry in last]),
         }
 
     def restore(self, state: Tree) -> None:
-        for (number, code), row in zip(state["standing"], _tuples(state["standing_rows"]), strict=True):
-            self.present_rows.setdefault(number, {})[code] = row
+        self.present_rows.restore(state["present"])
         for (number, at, revision, count), row in zip(state["told"], _tuples(state["told_rows"]), strict=True):
             self.last_reports.setdefault((number, at), (revision, Counter()))[1][row] = count
 
@@ -204,50 +207,46 @@ class ReportFormat:
         return pa.table([to_arrow(list(c), f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
 
     def recode(self, codes: Int64Array) -> None:
-        self.present_rows = {
-            number: {int(codes[code]): row for code, row in rows.items()} for number, rows in self.present_rows.items()
-        }
+        self.present_rows.recode(codes)
 
     def _changes(self, rows: GroupRows, selected: pa.Table, places: Int64Array) -> ReportedRows:
-        """The differences between one instant and the next, as multisets: first insertions, then deletions."""
-        now = dict(zip(places.tolist(), _tuples(selected), strict=True))
-        emit, found = self.plan.query.emit, _ChangeRows()
-        for turn in rows.by_turn():
-            before = self.present_rows.setdefault(int(rows.subscriptions[turn.start]), {})
-            gone, came = self._diff_turn(before, rows, turn, now)
-            if emit is not Emit.DSTREAM:
-                for place in turn:
-                    if place in now and came[now[place]] > 0:
-                        came[now[place]] -= 1
-                        found.add(now[place], place, 1)
-            if emit is not Emit.ISTREAM:
-                for row in gone.elements():
-                    found.add(row, turn.start, -1)
-        origin, signs = np.array(found.places, np.int64), np.array(found.signs, np.int64)
-        added = {"sign": signs, **self._expiry(rows, origin, signs)}
-        table, subscriptions = self._table(found.rows), rows.subscriptions[origin]
-        return ReportedRows(table, subscriptions, rows.at[origin], self._windows(), added)
+        """The differences between one state of a group and the next, as multisets: insertions before deletions."""
+        slots = slots_of(rows.subscriptions, rows.codes)
+        found = self.present_rows.changes(slots, rows.at, selected, places)
+        if not self._identifies_groups:
+            turns = IntegerCodes().encode((rows.subscriptions << CODE_BITS) ^ IntegerCodes().encode(rows.at))
+            found = without_cancelled(found, turns[found.origin], -rows.codes[found.origin])
+        emit = self.plan.query.emit
+        if emit is not Emit.CHANGES:
+            found = found.with_sign(1 if emit is Emit.ISTREAM else -1)
+        order = report_order(rows.subscriptions[found.origin], rows.at[found.origin], found.signs)
+        origin, signs = found.origin[order], found.signs[order]
+        added: dict[str, AddedValues] = {"sign": signs, **self._expiry(rows, origin, signs)}
+        table = found.table.take(pa.array(found.rows[order]))
+        return ReportedRows(table, rows.subscriptions[origin], rows.at[origin], self._windows(), added)
 
-    def _diff_turn(
-        self, present: dict[int, tuple[Any, ...]], rows: GroupRows, turn: range, now: dict[int, tuple[Any, ...]]
-    ) -> tuple[Counter[Any], Counter[Any]]:
-        """The rows that a turn deletes and those that it inserts; `present`, the row of each group, is updated."""
-        before: Counter[Any] = Counter()
-        after: Counter[Any] = Counter()
-        for place in turn:
-            code = int(rows.codes[place])
-            if code in present:
-                before[present.pop(code)] += 1
-            if place in now:
-                present[code] = now[place]
-                after[now[place]] += 1
-        return before - after, after - before
+    @cached_property
+    def _fixed_columns(self) -> dict[str, str]:
+        """The selected columns that are keys of groups, and which."""
+        found = {key: key for key in self.plan.group.keys}
+        for step in self.plan.after:
+            if isinstance(step, Project):
+                found = {name: found[s.column] for name, s in step.items if s.column in found}
+        return found
+
+    @property
+    def _identifies_groups(self) -> bool:
+        """Whether rows of different groups always differ."""
+        return set(self._fixed_columns.values()) == set(self.plan.group.keys)
 
     def _expiry(self, rows: GroupRows, origin: Int64Array, signs: Int64Array) -> dict[str, pa.Array]:
         """The column with the expiry of results, if it is known beforehand; NULL in rows that leave."""
-        column = self.family.expiry_column
+        column = expiry_column(self.plan)
         if rows.oldest is None or column is None or self.plan.query.emit is Emit.DSTREAM:
             return {}
+        if rows.expires:
+            expires = rows.oldest.take(pa.array(origin))
+            return {column: pc.if_else(pa.array(signs > 0), expires, pa.scalar(None, expires.type))}
         if self.plan.window.retention is WindowRetention.FOLLOWS_SESSIONS:
             return {column: pa.array(rows.at[origin] + 1, mask=signs < 0)}
         oldest = rows.oldest.take(pa.array(origin))
@@ -293,18 +292,6 @@ class ReportFormat:
         patience = self.plan.query.revise or 0
         since = self.family.answered_until - patience
         self.last_reports = {key: last for key, last in self.last_reports.items() if key[1] >= since}
-
-
-@dataclass
-class _ChangeRows:
-    rows: list[tuple[Any, ...]] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)
-    signs: list[int] = field(default_factory=list)
-
-    def add(self, row: tuple[Any, ...], place: int, sign: int) -> None:
-        self.rows.append(row)
-        self.places.append(place)
-        self.signs.append(sign)
 
 
 def _tuples(table: pa.Table) -> list[tuple[Any, ...]]:

@@ -53,6 +53,12 @@ class PanePlan:
         return not self.reports_changes and not self.window.periodic
 
     @property
+    def keeps_rows(self) -> bool:
+        """Whether its window changes with every row, so that rows are kept and not panes."""
+        slides = self.window.retention is WindowRetention.SLIDES and not self.window.periodic
+        return slides or self.window.retention is WindowRetention.COUNTS_ROWS
+
+    @property
     def positional(self) -> bool:
         """Whether some aggregate looks at where in the window items lie."""
         return bool(positional_calls(self.group))

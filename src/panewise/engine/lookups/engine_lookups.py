@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from panewise.core.time import Ticks
-from panewise.engine.lookups.archive import Archive
 from panewise.engine.lookups.lookups import PoolLookups
 from panewise.engine.lookups.pane_source import LookupSource
 from panewise.engine.lookups.row_source import RowLookupSource
-from panewise.engine.panes.counted_family import CountedFamily
-from panewise.engine.panes.evaluators import Evaluator
+from panewise.engine.panes.family import Family
+from panewise.engine.panes.row_family import RowFamily
 from panewise.engine.panes.time_family import TimeFamily
 from panewise.plan import PanePlan
 from panewise.plan.rules.cover_lookups import cover_refusal
@@ -39,7 +38,7 @@ class EngineLookups(PoolLookups):
             if name is None and (reason := cover_refusal(family.plan, plan)):
                 yield f"query {next(iter(family.members))!r}: {reason}", []
             else:
-                yield None, self._sources_of(family, name)
+                yield None, self._sources_of(family, name, plan)
 
     def final_instant(self, name: str | None, plan: PanePlan) -> Ticks:
         shift, stream = self.pool.boundary.shift, plan.source.stream
@@ -51,7 +50,7 @@ class EngineLookups(PoolLookups):
     def explain(self) -> str:
         """One line for each family and aggregate."""
         lines: list[str] = []
-        for family in (f for f in self.engine.families() if isinstance(f, TimeFamily)):
+        for family in (f for f in self.engine.families() if f.plan.window.logical):
             queries = ", ".join(family.members)
             if family.archive is None:
                 lines.append(f"{queries}: answered from the panes of registered windows")
@@ -62,36 +61,25 @@ class EngineLookups(PoolLookups):
                 lines.append(f"  {names[number] if number < len(names) else 'expiry'}: {choice.reason}")
         return "\n".join(lines)
 
-    def _families(self, name: str | None, plan: PanePlan) -> list[TimeFamily | CountedFamily]:
-        """The families that may answer: those of the stream with the same kind of counting, or the one of the query."""
-        stream, counted = plan.source.stream, plan.window.retention is WindowRetention.COUNTS_ROWS
-        every = [f for f in self.engine.families() if f.plan.source.stream == stream]
-        fitting = [f for f in every if isinstance(f, CountedFamily if counted else TimeFamily)]
-        return [f for f in fitting if name in f.members] if name is not None else fitting
+    def _families(self, name: str | None, plan: PanePlan) -> list[Family]:
+        """The families that may answer: those of the stream that keep what is asked for, or the one of the query."""
+        counted = plan.window.retention is WindowRetention.COUNTS_ROWS
+        every = [f for f in self.engine.families() if f.plan.source.stream == plan.source.stream]
+        kinds = (RowFamily,) if counted else (RowFamily, TimeFamily)
+        return [f for f in every if isinstance(f, kinds) and (name is None or name in f.members)]
 
-    def _sources_of(self, family: TimeFamily | CountedFamily, name: str | None) -> list[LookupSource]:
+    def _sources_of(self, family: Family, name: str | None, plan: PanePlan) -> list[LookupSource]:
         """The archive first; without one, what some window holds may be enough."""
         stream, boundary = family.plan.source.stream, self.pool.boundary
-        if isinstance(family, CountedFamily):
+        if isinstance(family, RowFamily) and not plan.window.logical:
             return [RowLookupSource(family, boundary, self.pool.streams[stream].instants)]
         since = (
             max(family.subscriptions[n].since for n, _ in family.members[name].subscriptions)
             if name is not None
             else MIN_POSITION
         )
-        archives = (
-            [family.archive] if family.archive else [_archive_of(family, evaluator) for evaluator in family.evaluators]
-        )
-        archives = archives or [Archive(family.columns, None, family.created_at)]
         newest = (self.engine.newest(stream) or 0) + boundary.shift
         # Nothing is newer than the newest row: a window that reaches up to it cuts no pane that is still open.
         pending = [replace(pane, end=max(min(pane.end, newest), pane.start)) for pane in family.pending_panes]
+        archives = [family.archive] if family.archive else family.window_archives()
         return [self._pane_source(family.plan, family, archive, pending, since) for archive in archives]
-
-
-def _archive_of(family: TimeFamily, evaluator: Evaluator) -> Archive:
-    """The panes of an evaluator as an archive."""
-    archive = Archive(family.columns, None, max(evaluator.forgotten_until, family.created_at))
-    for pane in (*evaluator.panes(), *evaluator.waiting):
-        archive.take(pane)
-    return archive

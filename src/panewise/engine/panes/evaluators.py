@@ -18,6 +18,7 @@ import numpy as np
 
 from panewise.aggregate import Int64Array, StateArrays, StateWords, states_at
 from panewise.core.time import Boundary
+from panewise.engine.group_steps import GroupSteps
 from panewise.engine.state.snapshot import Tree, pane_tree, panes_from
 from panewise.stores.chain import MIN_POSITION
 from panewise.stores.pane import Pane, index_of
@@ -66,6 +67,23 @@ class Chunk:
     start: int | None = None
     #: Later instants at which the same states are reported.
     again: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def part_of(self, subscriptions: Container[int]) -> Chunk | None:
+        """The same for some subscriptions only; None if it is for none of them."""
+        mine = tuple(number for number in self.subscriptions if number in subscriptions)
+        return replace(self, subscriptions=mine) if mine else None
+
+
+@dataclass(frozen=True, eq=False)
+class ChangeRun:
+    """The states that one subscription reports at many instants, group by group."""
+
+    subscription: int
+    steps: GroupSteps
+
+    def part_of(self, subscriptions: Container[int]) -> ChangeRun | None:
+        """The same, or None if it is for none of some subscriptions."""
+        return self if self.subscription in subscriptions else None
 
 
 @dataclass

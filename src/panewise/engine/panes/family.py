@@ -15,7 +15,8 @@ from panewise.core.time import MAX_TICK, MIN_TICK, Boundary
 from panewise.engine.blame import blame_queries
 from panewise.engine.intake import Arrivals
 from panewise.engine.lateness import Ledger
-from panewise.engine.panes.evaluators import Chunk, EntryBounds, Subscription
+from panewise.engine.lookups.archive import Archive
+from panewise.engine.panes.evaluators import ChangeRun, Chunk, EntryBounds, Subscription
 from panewise.engine.panes.grouping import GroupEncoder
 from panewise.engine.row_steps import apply_steps
 from panewise.engine.state.snapshot import Tree
@@ -60,9 +61,13 @@ class Family(GroupEncoder, ABC):
         self.entry_bounds = EntryBounds()
         #: Every instant up to this one has been answered.
         self.answered_until = MIN_POSITION
-        self.pending_chunks: list[Chunk] = []
+        self.pending_chunks: list[Chunk | ChangeRun] = []
         #: Finished panes that have not been collected yet; None if they are not collected.
         self.finished_panes: list[Pane] | None = None
+        #: Rows up to this position came before the family was created.
+        self.created_at = MIN_POSITION
+        #: Panes kept for lookups.
+        self.archive: Archive | None = None
         #: Called with the new codes of groups when codes change.
         self.on_recode: Callable[[Int64Array], None] = lambda codes: None
 
@@ -137,6 +142,30 @@ class Family(GroupEncoder, ABC):
     def finish(self, until: int | None) -> None:
         """Produce the remaining chunks, until no window holds anything or until an instant; no more rows will come."""
 
+    # ---- panes for lookups -------------------------------------------------------------------------------------
+
+    def start_archive(self, length: int, grain: int | None) -> None:
+        """Keep panes for lookups from now on, cut to a grain at least."""
+        self.archive = Archive(self.columns, length, self.created_at, self.plan.rules_off)
+
+    def _keep_pane(self, pane: Pane) -> None:
+        """Give a finished pane, or a late part of one, to the archive and to the pane log."""
+        if self.archive is not None:
+            self.archive.take(pane)
+        if self.finished_panes is not None:
+            self.finished_panes.append(pane)
+
+    @property
+    def pending_panes(self) -> list[Pane]:
+        """Panes that are not in the archive yet: open ones, and late ones that wait for their instants."""
+        return []
+
+    def window_archives(self) -> list[Archive]:
+        """The panes that windows hold, as archives; each may answer lookups."""
+        return []
+
+    # ---- forgetting and restarts -------------------------------------------------------------------------------
+
     def tidy(self) -> None:
         """Drop groups that no window can hold any more, once they are more than half; called after all reports."""
         if kept := self.keys.shrink_to_live(self.live_groups):
@@ -165,12 +194,17 @@ class Family(GroupEncoder, ABC):
             ],
             "passed": self.answered_until,
             "keys": self.keys.state(),
+            "founded": self.created_at,
+            "archive": self.archive.state() if self.archive else None,
         }
 
     def restore(self, state: Tree) -> None:
         """Restore what `state` returned; the members have rejoined before."""
         self._next_subscription, self.answered_until = state["next_feed"], state["passed"]
         self.keys.restore(state["keys"])
+        self.created_at = state["founded"]
+        if self.archive is not None and state["archive"] is not None:
+            self.archive.restore(state["archive"])
 
     def rejoin(self, name: str, plan: PanePlan, numbers: Sequence[int], since: Mapping[int, int]) -> None:
         """Add a query again after a restart, with the subscriptions that it had."""

@@ -67,13 +67,13 @@ def expiry_column(plan: PanePlan) -> str | None:
     return "expires_at" if by_time else "expires_order" if orders else None
 
 
-#: The family of a query, and the column with the expiry of its results.
-FamilyKey = tuple[object, str | None]
+#: The family of a query, and whether its results have an expiry.
+FamilyKey = tuple[object, bool]
 
 
 def family_key(plan: PanePlan) -> FamilyKey:
     """The family key of a query: queries with equal keys share panes."""
-    return share_panes.family_key(plan), expiry_column(plan)
+    return share_panes.family_key(plan), expiry_column(plan) is not None
 
 
 def arrays_of(table: pa.Table) -> dict[str, pa.Array]:

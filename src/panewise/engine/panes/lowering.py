@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from panewise.aggregate import Int64Array, concat_states, runs, states_at
+from panewise.aggregate import Int64Array, concat_states, runs
 from panewise.core.errors import PanewiseError
 from panewise.engine.blame import first_failing
-from panewise.engine.panes.evaluators import Chunk
+from panewise.engine.group_steps import GroupSteps
+from panewise.engine.panes.evaluators import ChangeRun, Chunk
 from panewise.engine.panes.family import Family
 
 
@@ -22,7 +23,7 @@ class GroupRows:
 
     Each belongs to a *turn*: one subscription at one instant, or at one revision of it. `present` is whether a group
     has items, `starts` the start of the window, if its items decide it, `oldest` the time of the oldest item, if
-    results have an expiry.
+    results have an expiry; with `expires` it is the instant or the order at which that item leaves.
     """
 
     table: pa.Table
@@ -34,6 +35,7 @@ class GroupRows:
     revised: npt.NDArray[np.bool_]
     starts: Int64Array | None
     oldest: pa.Array | None
+    expires: bool = False
 
     def __len__(self) -> int:
         return len(self.subscriptions)
@@ -50,6 +52,7 @@ class GroupRows:
             self.revised[places],
             None if self.starts is None else self.starts[places],
             None if self.oldest is None else self.oldest.take(index),
+            self.expires,
         )
 
     def by_turn(self) -> Iterator[range]:
@@ -58,8 +61,11 @@ class GroupRows:
         return (range(a, b) for a, b in zip(starts.tolist(), stops.tolist(), strict=True))
 
 
-def lower_chunks(family: Family, chunks: Sequence[Chunk]) -> GroupRows:
+def lower_chunks(family: Family, pending: Sequence[Chunk | ChangeRun]) -> GroupRows:
     """All chunks as rows. States that several subscriptions share are lowered once."""
+    if runs_of_changes := [each for each in pending if isinstance(each, ChangeRun)]:
+        return _lower_runs(family, runs_of_changes)
+    chunks = [each for each in pending if isinstance(each, Chunk)]
     subscriptions, at, origin = _turns(chunks)
     once = len(subscriptions) == len(chunks)
     if once:
@@ -67,7 +73,8 @@ def lower_chunks(family: Family, chunks: Sequence[Chunk]) -> GroupRows:
         chunks, origin = [chunks[number] for number in origin], np.arange(len(chunks))
     sizes = np.array([len(chunk.codes) for chunk in chunks], np.int64)
     codes = np.concatenate([chunk.codes for chunk in chunks])
-    table, present, oldest = _answers(family, chunks, codes)
+    states = [concat_states([chunk.states[n] for chunk in chunks]) for n in range(len(family.columns))]
+    table, present, oldest = _answers(family, GroupSteps(codes, codes, family.columns, states))
     counts = sizes[origin]
     revised = np.array([chunk.revised for chunk in chunks], bool)
     decided = any(chunk.start is not None for chunk in chunks)
@@ -97,23 +104,42 @@ def lower_chunks(family: Family, chunks: Sequence[Chunk]) -> GroupRows:
     )
 
 
-def locate_overflow(family: Family, chunks: Sequence[Chunk]) -> None:
+def _lower_runs(family: Family, several: Sequence[ChangeRun]) -> GroupRows:
+    """The same for runs of changes; the order of groups stays, and instants are ordered where states are whole."""
+    found = [_answers(family, run.steps) for run in several]
+    at, codes = (np.concatenate([getattr(run.steps, name) for run in several]) for name in ("at", "codes"))
+    subscriptions = np.repeat([run.subscription for run in several], [len(run.steps) for run in several])
+    oldest = [old for _, _, old in found if old is not None]
+    rows = GroupRows(
+        pa.concat_tables([table for table, _, _ in found]).combine_chunks(),
+        subscriptions,
+        at,
+        codes,
+        np.zeros(len(at), np.int64),
+        np.concatenate([present for _, present, _ in found]),
+        np.zeros(len(at), bool),
+        None,
+        pa.concat_arrays(oldest) if oldest else None,
+        expires=True,
+    )
+    return rows.take(np.lexsort((at, subscriptions))) if family.plan.repeats_on_change else rows
+
+
+def locate_overflow(family: Family, pending: Sequence[Chunk | ChangeRun]) -> None:
     """Lower chunks, and name the group for which that fails."""
     try:
-        for chunk in chunks:
-            _answers(family, [chunk], chunk.codes)
+        for each in pending:
+            steps = each.steps if isinstance(each, ChangeRun) else _chunk_steps(family, each)
+            _answers(family, steps)
     except PanewiseError as problem:
-        place = first_failing(len(chunk.codes), lambda low, high: _lower_slice(family, chunk, low, high))
-        keys = family.keys.take(chunk.codes[place : place + 1])
+        place = first_failing(len(steps), lambda low, high: _answers(family, steps.between(low, high)))
+        keys = family.keys.take(steps.codes[place : place + 1])
         problem.row = {name: key[0].as_py() for name, key in zip(family.plan.group.keys, keys, strict=True)}
         raise
 
 
-def _lower_slice(family: Family, chunk: Chunk, low: int, high: int) -> None:
-    """Lower some groups of a chunk."""
-    places = np.arange(low, high)
-    states = [states_at(words, places) for words in chunk.states]
-    _answers(family, [replace(chunk, states=states)], chunk.codes[low:high])
+def _chunk_steps(family: Family, chunk: Chunk) -> GroupSteps:
+    return GroupSteps(chunk.codes, np.full(len(chunk.codes), chunk.at), family.columns, chunk.states)
 
 
 def _turns(chunks: Sequence[Chunk]) -> tuple[Int64Array, Int64Array, Int64Array]:
@@ -129,17 +155,14 @@ def _turns(chunks: Sequence[Chunk]) -> tuple[Int64Array, Int64Array, Int64Array]
     return subscriptions[order], at[order], origin[order]
 
 
-def _answers(
-    family: Family, chunks: Sequence[Chunk], codes: Int64Array
-) -> tuple[pa.Table, npt.NDArray[np.bool_], pa.Array | None]:
-    """Keys and answers of all chunks, whether groups have items, and the oldest item of each."""
-    states = [concat_states([chunk.states[n] for chunk in chunks]) for n in range(len(family.columns))]
-    lower = [column.lower(words) for column, words in zip(family.columns, states, strict=True)]
+def _answers(family: Family, steps: GroupSteps) -> tuple[pa.Table, npt.NDArray[np.bool_], pa.Array | None]:
+    """Keys and answers of some states, whether groups have items, and the oldest item of each."""
+    lower = [column.lower(words) for column, words in zip(steps.columns, steps.states, strict=True)]
     oldest = lower.pop() if family.expiry_column else None
     group = family.plan.group
     answers = [
         lower[1 + family.stored_calls.index(call)] if call in family.stored_calls else lower[0] for call in group.calls
     ]
     names = [*group.keys, *(call.name for call in group.calls), "#code"]
-    table = pa.table([*family.keys.take(codes), *answers, pa.array(codes)], names=names)
-    return table, states[0][0] > 0, oldest
+    table = pa.table([*family.keys.take(steps.codes), *answers, pa.array(steps.codes)], names=names)
+    return table, steps.states[0][0] > 0, oldest

@@ -61,10 +61,7 @@ class TimeFamily(Family):
         #: For windows that report empty states, the first and last instant at which they held items.
         self.reach: dict[int, tuple[int, int]] = {}
         self.begun = False
-        #: Rows up to this position came before the family was created.
-        self.created_at = MIN_POSITION
-        #: Panes kept for lookups, and the width they are cut to at least.
-        self.archive: Archive | None = None
+        #: The width to which panes kept for lookups are cut at least.
         self.grain: int | None = None
         #: The widest reach and the shortest step of all windows; valid while the windows stay the same.
         self._widest: tuple[int, int] | None = None
@@ -87,12 +84,21 @@ class TimeFamily(Family):
 
     @property
     def pending_panes(self) -> list[Pane]:
-        """Panes that are not in the archive yet: open ones, and late ones that wait for their instants."""
         return [*self.open.panes(), *(pane for late in self.late for pane in late.panes)]
 
     def start_archive(self, length: int, grain: int | None) -> None:
-        """Keep panes for lookups from now on."""
-        self.archive, self.grain = Archive(self.columns, length, self.created_at, self.plan.rules_off), grain
+        super().start_archive(length, grain)
+        self.grain = grain
+
+    def window_archives(self) -> list[Archive]:
+        found = [self._archive_of(evaluator) for evaluator in self.evaluators]
+        return found or [Archive(self.columns, None, self.created_at)]
+
+    def _archive_of(self, evaluator: Evaluator) -> Archive:
+        archive = Archive(self.columns, None, max(evaluator.forgotten_until, self.created_at))
+        for pane in (*evaluator.panes(), *evaluator.waiting):
+            archive.take(pane)
+        return archive
 
     # ---- windows come and go -----------------------------------------------------------------------------------
 
@@ -268,13 +274,6 @@ class TimeFamily(Family):
             for evaluator in self.evaluators:
                 evaluator.take(pane)
 
-    def _keep_pane(self, pane: Pane) -> None:
-        """Give a finished pane, or a late part of one, to the archive and to the pane log."""
-        if self.archive is not None:
-            self.archive.take(pane)
-        if self.finished_panes is not None:
-            self.finished_panes.append(pane)
-
     def _refuse_endless(self, limit: int | None) -> None:
         """Refuse to report at billions of instants, which wrong times would cause; nothing has changed before."""
         closed = [self.closed] if self.closed > MIN_POSITION else []
@@ -368,8 +367,6 @@ class TimeFamily(Family):
     def state(self) -> Tree:
         return super().state() | {
             "begun": self.begun,
-            "founded": self.created_at,
-            "archive": self.archive.state() if self.archive else None,
             "closed": self.closed,
             "reach": [[number, *span] for number, span in self.reach.items()],
             "entered": list(astuple(self.entry_bounds)),
@@ -382,10 +379,8 @@ class TimeFamily(Family):
 
     def restore(self, state: Tree) -> None:
         super().restore(state)
-        self.begun, self.closed, self.created_at = state["begun"], state["closed"], state["founded"]
+        self.begun, self.closed = state["begun"], state["closed"]
         self.entry_bounds = EntryBounds(*state["entered"])
-        if self.archive is not None and state["archive"] is not None:
-            self.archive.restore(state["archive"])
         self.reach = {number: (first, last) for number, first, last in state["reach"]}
         self.open.restore(state["open"])
         self.late = [LatePanes(visible, panes_from(self.columns, panes)) for visible, panes in state["late"]]

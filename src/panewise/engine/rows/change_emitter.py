@@ -6,20 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from panewise.aggregate import Int64Array
-from panewise.aggregate.dictionary import IntegerCodes
 from panewise.algebra import Emit, Query
 from panewise.core.time import ceil_to_grid
-from panewise.engine.keys import Keys
+from panewise.engine.multisets import uncancelled_rows
 from panewise.engine.rows.emitter import EmittedRows, Emitter
 from panewise.engine.rows.inputs.timed import WindowView
 from panewise.engine.rows.operators.base import OperatorVariant, order_count, schema_of
-from panewise.engine.rows.spans import NO_EXPIRY, OPEN, RelationDelta, Spans, empty_spans, end_instants, with_ends
+from panewise.engine.rows.spans import NO_EXPIRY, RelationDelta, Spans, empty_spans, end_instants, with_ends
 from panewise.engine.state.snapshot import Tree
-
-Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
+from panewise.kernels.ranges import OPEN
 
 
 class ChangeEmitter(Emitter):
@@ -56,7 +53,8 @@ class ChangeEmitter(Emitter):
 
     def _emit(self, up: Spans, came: Int64Array, down: Spans, went: Int64Array) -> EmittedRows:
         rows, at = Spans.concat([up, down]), np.concatenate((came, went))
-        ups, downs = self._cancel_equal_rows(rows, np.arange(len(up)), came, np.arange(len(up), len(at)), went)
+        ups, downs = map(np.flatnonzero, uncancelled_rows(rows.table, came, went, rows.time))
+        downs += len(up)
         if self.query.emit is Emit.ISTREAM:
             downs = downs[:0]
         if self.query.emit is Emit.DSTREAM:
@@ -83,38 +81,6 @@ class ChangeEmitter(Emitter):
             )
             found = np.minimum(found, np.where(soon, next_, OPEN))
         return np.where(found <= limit, found, OPEN)
-
-    def _cancel_equal_rows(
-        self, rows: Spans, ups: Int64Array, came: Int64Array, downs: Int64Array, went: Int64Array
-    ) -> tuple[Int64Array, Int64Array]:
-        """Remove equal rows that enter and leave at the same instant; of those that enter, the youngest stay."""
-        if not len(ups) or not len(downs):
-            return ups, downs
-        places = np.concatenate((ups, downs))
-        rising, falling = np.split(self._labels(rows, places, np.concatenate((came, went))), [len(ups)])
-        # Few rows are equal, and finding those that may be costs less than numbering all.
-        up, down = _may_meet(rising, falling)
-        if not up.any():
-            return ups, downs
-        slots = IntegerCodes().encode(np.concatenate((rising[up], falling[down])))
-        risen, fallen = (np.bincount(some, minlength=slots.max() + 1) for some in np.split(slots, [up.sum()]))
-        meets, net = (risen > 0) & (fallen > 0), risen - fallen
-        more = _without_cancelled(ups[up], slots[: up.sum()], meets, np.maximum(net, 0), rows.time)
-        less = _without_cancelled(downs[down], slots[up.sum() :], meets, np.maximum(-net, 0), rows.time)
-        # The order stays as it was, so that readers need not sort.
-        up[more - ups[0]], down[less - downs[0]] = False, False
-        return ups[~up], downs[~down]
-
-    def _labels(self, rows: Spans, places: Int64Array, at: Int64Array) -> Int64Array:
-        """Equal numbers for equal rows at one instant."""
-        arrays = [column.combine_chunks() for column in rows.table.columns]
-        keys = Keys([array.type for array in arrays])
-        codes = keys.encode(arrays, len(rows))[places]
-        since = at - at.min()
-        if int(since.max()) * len(keys) < OPEN:
-            labels: Int64Array = since * len(keys) + codes
-            return labels
-        return IntegerCodes().encode(since) * len(keys) + codes
 
     def state(self) -> Tree:
         return {
@@ -199,38 +165,3 @@ def _sort_by_leave(rows: Spans) -> Spans:
 
 def _slice_rows(rows: Spans, where: slice) -> Spans:
     return Spans.of(rows.table.slice(where.start, where.stop - where.start), [word[where] for word in rows.words])
-
-
-#: So many bits distinguish most labels; a table for all of them stays in the cache.
-LABEL_BITS = 21
-
-
-def _may_meet(one: Int64Array, other: Int64Array) -> tuple[Flags, Flags]:
-    """Which labels of each side may be among those of the other: all that are, and a few that are not."""
-    spread = np.uint64(0x9E3779B97F4A7C15)
-    first, second = ((side.view(np.uint64) * spread) >> np.uint64(64 - LABEL_BITS) for side in (one, other))
-    return _mark_places(second)[first], _mark_places(first)[second]
-
-
-def _mark_places(places: npt.NDArray[np.uint64]) -> Flags:
-    marks = np.zeros(1 << LABEL_BITS, bool)
-    marks[places] = True
-    return marks
-
-
-def _without_cancelled(
-    places: Int64Array, slots: Int64Array, meets: Flags, wanted: Int64Array, time: Int64Array
-) -> Int64Array:
-    """Places without those of rows that entered and left at once; only some of each slot are kept."""
-    mine = meets[slots]
-    some, theirs = places[mine], slots[mine]
-    return np.concatenate((places[~mine], some[_youngest_rows(theirs, wanted, time[some])]))
-
-
-def _youngest_rows(slots: Int64Array, wanted: Int64Array, time: Int64Array) -> Int64Array:
-    """Of every slot, the places of its youngest rows; `wanted` is how many."""
-    order = np.lexsort((time, slots))
-    mine = slots[order]
-    stops = np.searchsorted(mine, mine, side="right")
-    kept = stops - np.arange(len(mine)) <= wanted[mine]
-    return np.sort(order[kept])

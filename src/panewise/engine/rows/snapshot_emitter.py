@@ -12,8 +12,9 @@ from panewise.core.time import ceil_to_grid, grid_between
 from panewise.engine.rows.emitter import EmittedRows, Emitter
 from panewise.engine.rows.inputs.timed import WindowView
 from panewise.engine.rows.operators.base import OperatorVariant, order_count, schema_of
-from panewise.engine.rows.spans import EMPTY, NO_EXPIRY, OPEN, RelationDelta, Spans, empty_spans, with_ends
+from panewise.engine.rows.spans import EMPTY, NO_EXPIRY, RelationDelta, Spans, empty_spans, with_ends
 from panewise.engine.state.snapshot import Tree
+from panewise.kernels.ranges import OPEN
 
 
 class SnapshotEmitter(Emitter):

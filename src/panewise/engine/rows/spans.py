@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.aggregate import Int64Array
+from panewise.kernels.ranges import OPEN
 
-#: A row leaves at an instant that will be reported. A row that never leaves has a later value, `window.FOREVER`.
-OPEN = 2**62
 #: No expiry is known: the row may stay for ever, or it may leave at any time.
 NO_EXPIRY, UNKNOWN_EXPIRY = 2**62, -(2**62)
 

@@ -21,8 +21,8 @@ from panewise.algebra.result_columns import free_name
 from panewise.core.errors import BindProblem
 from panewise.engine.engine import Engine
 from panewise.engine.keys import Keys
+from panewise.engine.panes.family import Family
 from panewise.engine.panes.grouping import GroupEncoder, arrays_of
-from panewise.engine.panes.time_family import TimeFamily
 from panewise.engine.pool import RegisteredQuery
 from panewise.engine.state.codec import from_text, to_text
 from panewise.plan import PanePlan
@@ -69,9 +69,9 @@ class PaneCollector:
         plan = self._engine.pool.queries[name].aggregation
         return PaneLogFormat(plan, self._engine.pool.streams[plan.source.stream].instants)
 
-    def _families(self) -> Iterator[tuple[str, TimeFamily]]:
+    def _families(self) -> Iterator[tuple[str, Family]]:
         for name in self._names:
-            if isinstance(family := self._engine.family(name), TimeFamily):
+            if (family := self._engine.family(name)) is not None:
                 yield name, family
 
 

@@ -75,7 +75,7 @@ def family_key(plan: PanePlan) -> tuple[object, ...]:
         return (plan.query,)
     bare = replace(plan.group, child=plan.source)
     before, between = (tuple(replace(s, child=plan.source) for s in steps) for steps in (plan.before, plan.between))
-    kind: object = None if plan.window.logical else plan.window.retention
+    kind: object = "rows" if plan.keeps_rows else None if plan.window.logical else plan.window.retention
     if plan.positional:
         kind = plan.window
     return (

@@ -18,8 +18,9 @@ from panewise.core.time import Boundary
 from panewise.engine.keys import Keys
 from panewise.engine.lateness import Ledger, Verdict
 from panewise.engine.rows.inputs.timed import Readers, WaitingItems, WindowInput, columns_of, concat_waiting
-from panewise.engine.rows.spans import EMPTY, NO_EXPIRY, OPEN, RelationDelta, Spans, empty_spans
+from panewise.engine.rows.spans import EMPTY, NO_EXPIRY, RelationDelta, Spans, empty_spans
 from panewise.engine.state.snapshot import Tree
+from panewise.kernels.ranges import OPEN
 from panewise.window import Rows
 
 

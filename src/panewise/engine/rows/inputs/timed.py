@@ -16,8 +16,9 @@ from panewise.engine.intake import Arrivals
 from panewise.engine.lateness import Ledger, late_verdict
 from panewise.engine.row_steps import apply_steps
 from panewise.engine.rows.departures import Departures
-from panewise.engine.rows.spans import EMPTY, NO_EXPIRY, OPEN, RelationDelta, Spans
+from panewise.engine.rows.spans import EMPTY, NO_EXPIRY, RelationDelta, Spans
 from panewise.engine.state.snapshot import Tree
+from panewise.kernels.ranges import OPEN
 from panewise.plan.pane_plan import RowStep
 from panewise.plan.row_plan import StreamInput, stream_inputs
 from panewise.window import FOREVER, LogicalWindow, Window

@@ -12,16 +12,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from panewise import kernels
 from panewise.aggregate import Int64Array, runs
 from panewise.algebra import Distinct, Except, Node, Windowed
+from panewise.engine.group_steps import order_by_code
 from panewise.engine.keys import Keys
 from panewise.engine.rows.departures import Departures
 from panewise.engine.rows.operators.base import Operator, is_crowded, order_count, schema_of
 from panewise.engine.rows.spans import (
     EMPTY,
     NO_EXPIRY,
-    OPEN,
     UNKNOWN_EXPIRY,
     RelationDelta,
     Spans,
@@ -29,7 +28,7 @@ from panewise.engine.rows.spans import (
     end_instants,
 )
 from panewise.engine.state.snapshot import Tree
-from panewise.kernels.joins import bucket_order
+from panewise.kernels.ranges import OPEN
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +75,7 @@ def _order_by_code(codes: Int64Array, at: Int64Array) -> Int64Array:
     if not len(codes):
         return EMPTY
     order: Int64Array = np.argsort(at, kind="stable")
-    size = int(codes.max()) + 1
-    # Where few of many codes change, counting all of them would take longer than sorting.
-    sort = kernels.bucket_order if size < 16 * len(codes) else bucket_order
-    return order[sort(codes[order], size)]
+    return order[order_by_code(codes[order])]
 
 
 def _order_by_age(rows: Spans) -> Int64Array:

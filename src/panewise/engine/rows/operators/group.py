@@ -1,8 +1,4 @@
-"""Grouped aggregation over any relation: a row of the result for each group and each stretch between its changes.
-
-Groups that change are computed again: every row covers a stretch of its group's changes, and is added to the few
-nodes of a tree that make up this stretch.
-"""
+"""Grouped aggregation over any relation: a row of the result for each group and each stretch between its changes."""
 
 from __future__ import annotations
 
@@ -11,15 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import CountStates, Int64Array, Items, Min, StateArrays, StateWords, runs, states_at
+from panewise.aggregate import CountStates, Int64Array, Items, Min, StateArrays, states_at
 from panewise.algebra import Group
+from panewise.engine.group_steps import GroupSteps, Lifetimes, group_steps
 from panewise.engine.keys import Keys
 from panewise.engine.purge import Purge
 from panewise.engine.rows.inputs.timed import columns_of
 from panewise.engine.rows.operators.base import Operator, is_crowded, order_count, schema_of
-from panewise.engine.rows.operators.distinct import ChangeSteps
-from panewise.engine.rows.spans import EMPTY, NO_EXPIRY, OPEN, RelationDelta, Spans, empty_spans, with_ends
+from panewise.engine.rows.spans import EMPTY, NO_EXPIRY, RelationDelta, Spans, empty_spans, with_ends
 from panewise.engine.state.snapshot import Tree
+from panewise.kernels.ranges import OPEN
 
 
 class GroupOperator(Operator):
@@ -43,14 +40,18 @@ class GroupOperator(Operator):
     def advance(self, limit: int, inputs: Sequence[RelationDelta]) -> RelationDelta:
         (given,) = inputs
         self._take(given)
-        steps, before = self._steps(limit), self.advanced_until
-        self.advanced_until = limit
-        if not len(steps):
-            return RelationDelta(empty_spans(self.schema, self.orders))
-        states = self._states(steps, before)
-        turn = self._delta(steps, states)
+        assert self.rows is not None
+        rows, before, self.advanced_until = self.rows, self.advanced_until, limit
+        lifetimes = Lifetimes(self.codes, rows.enter, rows.leave)
+        steps = group_steps([*self.columns, *self.earliest], lifetimes, self._items, before, limit)
+        turns = [self._delta(each) for each in steps]
         self._forget(limit)
-        return turn
+        opened = Spans.concat([empty_spans(self.schema, self.orders), *(turn.opened for turn in turns)])
+        closed, closed_at = (
+            np.concatenate([EMPTY, *words])
+            for words in ([turn.closed for turn in turns], [turn.closed_at for turn in turns])
+        )
+        return RelationDelta(opened, closed, closed_at)
 
     def _take(self, given: RelationDelta) -> None:
         rows = given.opened
@@ -60,33 +61,10 @@ class GroupOperator(Operator):
         if len(self.keys) > len(self.result_ids):
             self.result_ids = np.concatenate((self.result_ids, np.full(len(self.keys) - len(self.result_ids), -1)))
 
-    def _steps(self, limit: int) -> ChangeSteps:
-        """Where groups change in this turn."""
+    def _items(self, places: Int64Array) -> list[Items]:
         assert self.rows is not None
-        enters = self.rows.enter > self.advanced_until
-        leaves = (self.rows.leave > self.advanced_until) & (self.rows.leave <= limit)
-        return ChangeSteps.of(
-            np.concatenate((self.codes[enters], self.codes[leaves])),
-            np.concatenate((self.rows.enter[enters], self.rows.leave[leaves])),
-        )
+        rows = self.rows.at(places)
 
-    def _states(self, steps: ChangeSteps, before: int) -> list[StateWords]:
-        """The state of each group from each step until the next one."""
-        assert self.rows is not None
-        mine = np.flatnonzero(np.isin(self.codes, steps.codes) & (self.rows.leave > before + 1))
-        rows, codes = self.rows.at(mine), self.codes[mine]
-        starts, stops = runs(steps.codes)
-        group = np.searchsorted(steps.codes[starts], codes)
-        low, high = (
-            _first_step_from(steps, starts[group], stops[group], instants) for instants in (rows.enter, rows.leave)
-        )
-        nodes, places = _covering_nodes(low, high, len(steps))
-        return [
-            _push_down(column, column.gather(nodes, items.at(places), 2 * _width(len(steps))), len(steps))
-            for column, items in zip((*self.columns, *self.earliest), self._items(rows), strict=True)
-        ]
-
-    def _items(self, rows: Spans) -> list[Items]:
         def items(*arguments: pa.Array) -> Items:
             return Items(arguments, rows.time, rows.order)
 
@@ -94,8 +72,8 @@ class GroupOperator(Operator):
         found += [items(*columns_of(rows.table, call.arguments)) for call in self.calls]
         return found + [items(pa.array(word, mask=word == NO_EXPIRY)) for word in (rows.expires, *rows.orders)]
 
-    def _delta(self, steps: ChangeSteps, states: Sequence[StateWords]) -> RelationDelta:
-        there = states[0][0] > 0
+    def _delta(self, steps: GroupSteps) -> RelationDelta:
+        there = steps.states[0][0] > 0
         last = np.ones(len(steps), bool)
         last[:-1] = np.diff(steps.codes) != 0
         until = np.where(last, OPEN, np.concatenate((steps.at[1:], [OPEN])))
@@ -109,19 +87,17 @@ class GroupOperator(Operator):
         self.result_ids[steps.codes[stood]] = -1
         staying = until[shown] == OPEN
         self.result_ids[steps.codes[shown[staying]]] = ids[staying]
-        return RelationDelta(self._rows(steps, states, shown, until[shown], ids), closed, closed_at)
+        return RelationDelta(self._rows(steps, shown, until[shown], ids), closed, closed_at)
 
-    def _rows(
-        self, steps: ChangeSteps, states: Sequence[StateWords], shown: Int64Array, until: Int64Array, ids: Int64Array
-    ) -> Spans:
-        answers = [column.lower(states_at(words, shown)) for column, words in zip(self.columns, states, strict=False)]
+    def _rows(self, steps: GroupSteps, shown: Int64Array, until: Int64Array, ids: Int64Array) -> Spans:
+        answers = [
+            column.lower(states_at(words, shown)) for column, words in zip(steps.columns, steps.states, strict=True)
+        ]
+        answers, earliest = answers[: len(self.columns)], answers[len(self.columns) :]
         named = dict(zip((call.name for call in self.calls), answers[1:], strict=True))
         calls = [answers[0] if call.aggregate.counts_rows else named[call.name] for call in self.node.calls]
         table = pa.table([*self.keys.take(steps.codes[shown]), *calls], names=self.schema.names).cast(self.schema)
-        leaving = [
-            column.lower(states_at(words, shown)).fill_null(NO_EXPIRY).to_numpy(zero_copy_only=False)
-            for column, words in zip(self.earliest, states[len(self.columns) :], strict=True)
-        ]
+        leaving = [array.fill_null(NO_EXPIRY).to_numpy(zero_copy_only=False) for array in earliest]
         at = steps.at[shown]
         return Spans(table, at, until, ids, at, ids, leaving[0], tuple(leaving[1:]))
 
@@ -154,48 +130,3 @@ class GroupOperator(Operator):
             rows = Spans.from_state(state["rows"])
             self.rows = rows
             self.codes = self.keys.encode(columns_of(rows.table, self.node.keys), len(rows))
-
-
-def _first_step_from(steps: ChangeSteps, first: Int64Array, stop: Int64Array, instants: Int64Array) -> Int64Array:
-    """For each instant, the first step of a group that is not before it."""
-    low, high = first.copy(), stop.copy()
-    while (open_ := low < high).any():
-        middle = (low + high) // 2
-        before = open_ & (steps.at[np.minimum(middle, len(steps) - 1)] < instants)
-        low = np.where(before, middle + 1, low)
-        high = np.where(open_ & ~before, middle, high)
-    return low
-
-
-def _width(count: int) -> int:
-    return 1 << max(count - 1, 0).bit_length()
-
-
-def _covering_nodes(low: Int64Array, high: Int64Array, count: int) -> tuple[Int64Array, Int64Array]:
-    """The nodes of a tree over all steps that make up each stretch, and which stretch each is for."""
-    left, right = low + _width(count), high + _width(count)
-    nodes, places = [EMPTY], [EMPTY]
-    mine = np.flatnonzero(left < right)
-    left, right = left[mine], right[mine]
-    while len(mine):
-        for odd, node in ((left % 2 == 1, left), (right % 2 == 1, right - 1)):
-            nodes.append(node[odd])
-            places.append(mine[odd])
-        left, right = (left + 1) // 2, right // 2
-        keep = left < right
-        mine, left, right = mine[keep], left[keep], right[keep]
-    return np.concatenate(nodes), np.concatenate(places)
-
-
-def _push_down(column: StateArrays, words: StateWords, count: int) -> StateWords:
-    """The state at each step: that of its leaf and of all nodes above."""
-    width = _width(count)
-    level = 1
-    while level < width:
-        above = states_at(words, np.repeat(np.arange(level, 2 * level), 2))
-        below = slice(2 * level, 4 * level)
-        both = column.combine(states_at(words, below), above)
-        for word, value in zip(words, both, strict=True):
-            word[below] = value
-        level *= 2
-    return states_at(words, slice(width, width + count))

@@ -20,9 +20,10 @@ from panewise.engine.purge import Purge
 from panewise.engine.row_steps import apply_steps
 from panewise.engine.rows.inputs.timed import columns_of
 from panewise.engine.rows.operators.base import Operator, is_crowded, order_count, schema_of
-from panewise.engine.rows.spans import EMPTY, OPEN, RelationDelta, Spans, empty_spans, end_instants, with_ends
+from panewise.engine.rows.spans import EMPTY, RelationDelta, Spans, empty_spans, end_instants, with_ends
 from panewise.engine.state.snapshot import Tree
 from panewise.kernels.joins import Chain
+from panewise.kernels.ranges import OPEN
 
 
 class JoinSide:

@@ -18,8 +18,9 @@ from panewise.engine.rows.inputs.timed import WindowInput, expiry_instants
 from panewise.engine.rows.operators.base import OperatorKey, RowwiseOperator
 from panewise.engine.rows.operators.distinct import DistinctOperator
 from panewise.engine.rows.shared_items import shared_input
-from panewise.engine.rows.spans import OPEN, RelationDelta, Spans
+from panewise.engine.rows.spans import RelationDelta, Spans
 from panewise.engine.state.snapshot import Tree
+from panewise.kernels.ranges import OPEN
 from panewise.window import Sliding
 
 

@@ -1,0 +1,74 @@
+"""States over ranges of rows that move: each range begins and ends where the one before it does, or later.
+
+Nothing is subtracted: see `kernels.ranges` for how ranges are put together from two scans.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from panewise import kernels
+from panewise.aggregate.states import (
+    FusedOperation,
+    Int64Array,
+    Items,
+    StateArrays,
+    StateWords,
+    concat_states,
+    states_at,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class MovingRanges:
+    """The ranges of rows that windows over groups hold, one for each change of a group.
+
+    The rows of group `g` begin at `starts[g]`. A range goes from `low` to before `high`, and at `middle` from one block
+    of rows into the next; `cuts` is where blocks begin.
+    """
+
+    starts: Int64Array
+    groups: Int64Array
+    at: Int64Array
+    low: Int64Array
+    high: Int64Array
+    middle: Int64Array
+    cuts: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls, starts: Int64Array, enter: Int64Array, leave: Int64Array, since: int, limit: int, opening: bool
+    ) -> MovingRanges:
+        """The ranges of groups whose rows enter and leave in their order; see `kernels.range_steps`."""
+        return cls(starts, *kernels.range_steps(starts, enter, leave, since, limit, opening))
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+
+def moving_states(column: StateArrays, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords]:
+    """The states of all ranges over some items, and how they are lowered."""
+    found = column.moving_answers(items, ranges)
+    return found if found is not None else (column, _combined_scans(column, items, ranges))
+
+
+def _combined_scans(column: StateArrays, items: Items, ranges: MovingRanges) -> StateWords:
+    """For each range the end of its first block and the beginning of its second, combined.
+
+    Integers that are only added, and may wrap around, are differences of one running sum.
+    """
+    size = len(items)
+    words = column.gather(np.arange(size, dtype=np.int64), items, size)
+    if column.fused is FusedOperation.ADDED:
+        totals = [np.concatenate((np.zeros(1, np.int64), np.cumsum(word))) for word in words]
+        return tuple(total[ranges.high] - total[ranges.low] for total in totals)
+    nothing = column.identity(1)
+    ends = concat_states([column.scan(words, ranges.cuts, backward=True), nothing])
+    beginnings = concat_states([column.scan(words, ranges.cuts, backward=False), nothing])
+    return column.combine(
+        states_at(ends, np.where(ranges.low < ranges.middle, ranges.low, size)),
+        states_at(beginnings, np.where(ranges.middle < ranges.high, ranges.high - 1, size)),
+    )

@@ -1,0 +1,178 @@
+"""The changes of grouped results: what enters and leaves from one state of a group to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from panewise.aggregate import Int64Array
+from panewise.engine.group_steps import order_by_code
+from panewise.engine.keys import Keys
+from panewise.engine.multisets import uncancelled_rows
+
+Flags = npt.NDArray[np.bool_]
+#: A slot is a subscription and the code of a group, which has so many bits.
+CODE_BITS = 32
+
+
+@dataclass(frozen=True, eq=False)
+class GroupChanges:
+    """Rows that enter (sign 1) and leave (sign -1), by slot and instant; `origin` is the state of which each is part.
+
+    `rows` are the places of the rows in `table`.
+    """
+
+    table: pa.Table
+    rows: Int64Array
+    origin: Int64Array
+    signs: Int64Array
+
+    def where(self, which: Flags) -> GroupChanges:
+        return GroupChanges(self.table, self.rows[which], self.origin[which], self.signs[which])
+
+    def with_sign(self, sign: int) -> GroupChanges:
+        """Those of one sign."""
+        return self.where(self.signs == sign)
+
+
+class PresentRows:
+    """The rows that have been reported as present, one for each slot that has one.
+
+    Columns that are `fixed` are equal in all rows of a slot.
+    """
+
+    def __init__(self, schema: pa.Schema, fixed: Collection[str] = ()) -> None:
+        self.fixed = fixed
+        #: Ascending.
+        self.slots = np.zeros(0, np.int64)
+        self.table = schema.empty_table()
+
+    def changes(self, slots: Int64Array, at: Int64Array, selected: pa.Table, shown: Int64Array) -> GroupChanges:
+        """The changes from each state of a slot to the next; `shown` are the states that have a row in `selected`.
+
+        Afterwards the last state of each slot is the one that is present.
+        """
+        order = _slot_order(slots, at)
+        now = np.full(len(slots), -1)
+        now[shown] = np.arange(self.table.num_rows, self.table.num_rows + len(shown))
+        slots, now = slots[order], now[order]
+        first = np.ones(len(slots), bool)
+        first[1:] = slots[1:] != slots[:-1]
+        before = np.empty(len(slots), np.int64)
+        before[1:] = now[:-1]
+        before[first] = self._places_of(slots[first])
+        table = pa.concat_tables([self.table, selected]).combine_chunks()
+        changed = before != now
+        both = np.flatnonzero(changed & (before >= 0) & (now >= 0))
+        changed[both] = ~self._equal_rows(table, before[both], now[both])
+        ups, downs = np.flatnonzero(changed & (now >= 0)), np.flatnonzero(changed & (before >= 0))
+        self._replace(table, slots[first], slots, now, np.append(first[1:], True)[: len(first)])
+        rows, places = np.concatenate((now[ups], before[downs])), np.concatenate((ups, downs))
+        return GroupChanges(table, rows, order[places], np.repeat([1, -1], [len(ups), len(downs)]))
+
+    def _places_of(self, slots: Int64Array) -> Int64Array:
+        """The place of the present row of each slot; -1 where there is none."""
+        if not len(self.slots):
+            return np.full(len(slots), -1)
+        places = np.minimum(np.searchsorted(self.slots, slots), len(self.slots) - 1)
+        return np.where(self.slots[places] == slots, places, -1)
+
+    def _replace(self, table: pa.Table, touched: Int64Array, slots: Int64Array, now: Int64Array, last: Flags) -> None:
+        """Drop the rows of touched slots, and keep those of their last states."""
+        kept = self._places_of(touched)
+        staying = np.ones(len(self.slots), bool)
+        staying[kept[kept >= 0]] = False
+        places = np.flatnonzero(last & (now >= 0))
+        new = np.concatenate((self.slots[staying], slots[places]))
+        rows = np.concatenate((np.flatnonzero(staying), now[places]))
+        order = np.argsort(new, kind="stable")
+        self.slots, self.table = new[order], table.take(pa.array(rows[order]))
+
+    def _equal_rows(self, table: pa.Table, one: Int64Array, other: Int64Array) -> Flags:
+        equal = np.ones(len(one), bool)
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            if name not in self.fixed:
+                equal &= _equal_values(column.combine_chunks(), one, other)
+        return equal
+
+    def forget(self, subscription: int) -> None:
+        """Drop the rows of a subscription that no query uses any more."""
+        self._keep(self.slots >> CODE_BITS != subscription)
+
+    def recode(self, codes: Int64Array) -> None:
+        """Replace the codes of groups."""
+        subscriptions, mine = self.slots >> CODE_BITS, codes[self.slots & ((1 << CODE_BITS) - 1)]
+        slots = slots_of(subscriptions, mine)
+        order = np.argsort(slots, kind="stable")
+        self.slots, self.table = slots[order], self.table.take(pa.array(order))
+
+    def _keep(self, which: Flags) -> None:
+        places = np.flatnonzero(which)
+        self.slots, self.table = self.slots[places], self.table.take(pa.array(places))
+
+    def state(self) -> pa.Table:
+        names = [*self.table.column_names, "#slot"]
+        return pa.table([*self.table.columns, pa.array(self.slots)], names=names)
+
+    def restore(self, table: pa.Table) -> None:
+        last = table.num_columns - 1
+        self.slots = np.array(table.column(last).to_numpy(), np.int64)
+        self.table = table.select(range(last)).rename_columns(self.table.column_names).cast(self.table.schema)
+
+
+def slots_of(subscriptions: Int64Array, codes: Int64Array) -> Int64Array:
+    return (subscriptions << CODE_BITS) | codes
+
+
+def _slot_order(slots: Int64Array, at: Int64Array) -> Int64Array:
+    """The order by slot, then by instant; often they are in it."""
+    later = np.diff(slots)
+    if ((later > 0) | ((later == 0) & (np.diff(at) >= 0))).all():
+        return np.arange(len(slots))
+    return np.lexsort((at, slots))
+
+
+def _equal_values(values: pa.Array, one: Int64Array, other: Int64Array) -> Flags:
+    """Whether pairs of values are equal, NULL to NULL and NaN to NaN."""
+    if pa.types.is_nested(values.type):
+        codes = Keys([values.type]).encode([values], len(values))
+        return np.asarray(codes[one] == codes[other])
+    if values.null_count == 0 and pa.types.is_primitive(values.type) and not pa.types.is_boolean(values.type):
+        numbers = values.to_numpy(zero_copy_only=False)
+        left, right = numbers[one], numbers[other]
+        equal: Flags = left == right
+        return equal | ((left != left) & (right != right)) if numbers.dtype.kind == "f" else equal
+    left, right = values.take(pa.array(one)), values.take(pa.array(other))
+    same = pc.fill_null(pc.equal(left, right), False).to_numpy(zero_copy_only=False)
+    missing = (pc.is_null(side, nan_is_null=True).to_numpy(zero_copy_only=False) for side in (left, right))
+    return np.asarray(same | np.logical_and(*missing) & _both_null_or_nan(left, right))
+
+
+def _both_null_or_nan(left: pa.Array, right: pa.Array) -> Flags:
+    """Whether both are NULL, or neither is."""
+    nulls = [pc.is_null(side).to_numpy(zero_copy_only=False) for side in (left, right)]
+    return np.asarray(nulls[0] == nulls[1])
+
+
+def without_cancelled(changes: GroupChanges, turns: Int64Array, age: Int64Array) -> GroupChanges:
+    """The same changes without equal rows of different groups that enter and leave in the same turn."""
+    count = int(np.count_nonzero(changes.signs > 0))
+    came, went = turns[:count], turns[count:]
+    left = np.concatenate(uncancelled_rows(changes.table.take(pa.array(changes.rows)), came, went, age))
+    return changes.where(left)
+
+
+def report_order(subscriptions: Int64Array, at: Int64Array, signs: Int64Array) -> Int64Array:
+    """The order by subscription, instant, and insertions before deletions."""
+    instants = at - at.min(initial=0) if len(at) else at
+    if len(at) and int(instants.max()) < 8 * len(at):
+        order = order_by_code(2 * instants + (signs < 0))
+    else:
+        order = np.lexsort((signs < 0, at))
+    later = np.diff(subscriptions[order])
+    return order if (later >= 0).all() else order[np.argsort(subscriptions[order], kind="stable")]

@@ -1,0 +1,317 @@
+"""A family of queries over windows without a SLIDE, counted ones among them: they report whenever they change.
+
+All windows share the rows that the widest of them needs. At every turn each window gives these rows lifetimes, and the
+groups that change are evaluated by `engine.group_steps`; nothing but the rows is kept from turn to turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from panewise import kernels
+from panewise.aggregate import Int64Array, Items, StateWords, concat_states, states_at
+from panewise.algebra import Host
+from panewise.core.time import Boundary
+from panewise.engine.group_steps import GroupSteps, Lifetimes, group_steps
+from panewise.engine.keys import Keys
+from panewise.engine.lateness import Ledger, Verdict, late_verdict
+from panewise.engine.lookups.archive import Archive
+from panewise.engine.panes.evaluators import ChangeRun, Subscription
+from panewise.engine.panes.family import EnteringRows, Family
+from panewise.engine.panes.held_rows import Flags, HeldRows, PartitionOrder, timed_lifetimes
+from panewise.engine.panes.open_panes import gather_panes
+from panewise.engine.state.snapshot import Tree
+from panewise.kernels.ranges import OPEN
+from panewise.plan import PanePlan
+from panewise.stores.pane import Pane
+from panewise.window import LogicalWindow, Rows
+
+#: No column of aggregates' arguments: rows are only counted.
+NOTHING = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Expiry:
+    """When rows expire, by time or by the order of rows: places of rows, their lifetimes with an expiry, and that.
+
+    Orders vary while late rows come before others; otherwise each row is there once.
+    """
+
+    places: Int64Array
+    lifetimes: Lifetimes
+    values: Int64Array
+
+    @property
+    def vary(self) -> bool:
+        return len(self.places) > 0 and len(self.places) > int(self.places[-1]) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class _WindowView:
+    """When the rows of a family are in one window, and when they expire there."""
+
+    lifetimes: Lifetimes
+    expiry: _Expiry
+
+
+class RowFamily(Family):
+    """Rows are held until no window needs them any more."""
+
+    def __init__(self, plan: PanePlan, boundary: Boundary, host: Host) -> None:
+        super().__init__(plan, boundary, host)
+        window = plan.window
+        types = {c.name: c.type for c in (plan.before[-1] if plan.before else plan.source).columns}
+        self.partition_keys = Keys([types[name] for name in window.partition_by])
+        #: How many rows of each partition have been dropped.
+        self.dropped = NOTHING
+        read = dict.fromkeys(name for call in self.stored_calls for name in call.arguments)
+        columns = {column.name: column.type for column in plan.group.child.columns}
+        self.arguments = pa.schema([(name, columns[name]) for name in read])
+        self.held = HeldRows(self.arguments.empty_table(), *[NOTHING] * 5)
+        self.incoming: list[HeldRows] = []
+
+    @property
+    def nbytes(self) -> int:
+        return sum(rows.nbytes for rows in (self.held, *self.incoming))
+
+    def _on_subscribe(self, subscription: Subscription) -> None:
+        """Do nothing: a window finds the rows that others hold."""
+
+    def _on_unsubscribe(self, subscription: Subscription) -> None:
+        """Do nothing: rows that no window needs are dropped at the next turn."""
+
+    # ---- rows --------------------------------------------------------------------------------------------------
+
+    def take(self, entering: EnteringRows, ledger: Ledger) -> None:
+        rows, late = entering.rows, entering.rows.late_flags()
+        visible = rows.times + self.boundary.shift
+        if late is not None and rows.marks is not None:
+            visible = np.where(late, rows.marks + self.boundary.shift, visible)
+        columns = [entering.windowed.column(name).combine_chunks() for name in self.plan.window.partition_by]
+        partitions = self.partition_keys.encode(columns, len(rows))
+        codes, arguments = self._grouped_columns(entering)
+        fresh = HeldRows(arguments, rows.times, rows.order, visible, partitions, codes)
+        self.incoming.append(fresh)
+        if late is not None:
+            self._record_late(fresh, np.flatnonzero(late), ledger)
+
+    def _grouped_columns(self, entering: EnteringRows) -> tuple[Int64Array, pa.Table]:
+        """The group of each row and the arguments of aggregates, which are NULL for rows without a group."""
+        table, kept, count = entering.grouped, entering.kept, len(entering.rows)
+        keys = [table.column(key).combine_chunks() for key in self.plan.group.keys]
+        found, arguments = self.keys.encode(keys, table.num_rows), table.select(self.arguments.names)
+        if kept is None:
+            return found, arguments
+        codes, places = np.full(count, -1, np.int64), np.zeros(count, np.int64)
+        codes[kept], places[kept] = found, np.arange(len(kept))
+        return codes, arguments.take(pa.array(places, mask=codes < 0))
+
+    def _record_late(self, fresh: HeldRows, late: Int64Array, ledger: Ledger) -> None:
+        order, times, visible = fresh.order[late], fresh.times[late], fresh.visible[late]
+        audience = self.queries_by_subscription()
+        for number, subscription in self.subscriptions.items():
+            if subscription.window.logical:
+                window = LogicalWindow.of(subscription.window)
+                verdict = late_verdict(window, self.boundary, order, times, visible)
+            else:
+                yes = np.ones(len(late), bool)
+                verdict = Verdict(order, yes, self._newer_rows(order) < self.rows_needed, yes)
+            ledger.add(verdict, audience[number])
+
+    def _newer_rows(self, order: Int64Array) -> Int64Array:
+        """How many newer rows of its partition were there when each of some late rows became visible."""
+        self._merge_incoming()
+        rows = self.held
+        partitions = PartitionOrder.of(rows)
+        by_place = rows.at(partitions.places)
+        places = np.flatnonzero(np.isin(by_place.order, order))
+        places = places[np.argsort(by_place.order[places])]
+        found: Int64Array = kernels.range_newer(partitions.edges, by_place.visible, places, self.rows_needed)
+        return found
+
+    @property
+    def rows_needed(self) -> int:
+        """How many rows of a partition counted windows look back over."""
+        windows = [Rows.of(s.window) for s in self.subscriptions.values() if not s.window.logical]
+        return max((window.count + window.lag for window in windows), default=0)
+
+    def _merge_incoming(self) -> None:
+        if self.incoming:
+            self.held = HeldRows.concat([self.held, *self.incoming])
+            self.incoming = []
+        if len(self.partition_keys) > len(self.dropped):
+            self.dropped = np.append(self.dropped, np.zeros(len(self.partition_keys) - len(self.dropped), np.int64))
+
+    def all_rows(self) -> HeldRows:
+        """All rows that have come and may be needed."""
+        self._merge_incoming()
+        return self.held
+
+    def rows_behind_dropped(self) -> Flags:
+        """Which late rows still wait although newer rows of their partition have been dropped."""
+        rows, first = self.held, np.zeros(len(self.dropped), np.int64)
+        answered = np.flatnonzero(rows.visible <= self.answered_until)[::-1]
+        first[rows.partitions[answered]] = answered
+        return (self.dropped[rows.partitions] > 0) & (np.arange(len(rows)) < first[rows.partitions])
+
+    # ---- time --------------------------------------------------------------------------------------------------
+
+    def advance(self, limit: int) -> None:
+        if limit > self.answered_until:
+            self._turn(limit)
+
+    def finish(self, until: int | None) -> None:
+        self._turn(OPEN - 1 if until is None else until)
+
+    def _turn(self, limit: int) -> None:
+        """Report the changes up to an instant, and drop the rows that no window needs after it."""
+        self._merge_incoming()
+        self._keep_fresh_panes(limit)
+        needed = np.zeros(len(self.held), bool)
+        partitions = PartitionOrder.of(self.held) if self.rows_needed else None
+        for subscription in self.subscriptions.values():
+            view = self._view(subscription, partitions, limit)
+            needed |= view.lifetimes.leave > limit
+            self.pending_chunks += self._change_runs(subscription, view, limit)
+        self.dropped += np.bincount(self.held.partitions[~needed], minlength=len(self.dropped))
+        self.held = self.held.where(needed)
+        self.answered_until = max(self.answered_until, limit)
+
+    def _view(self, subscription: Subscription, partitions: PartitionOrder | None, limit: int) -> _WindowView:
+        """The held rows as a window sees them."""
+        rows, since = self.held, self.answered_until
+        if partitions is None or subscription.window.logical:
+            window = LogicalWindow.of(subscription.window)
+            lifetimes = timed_lifetimes(rows, window, self.boundary, subscription.since)
+            return _WindowView(lifetimes, _Expiry(np.arange(len(rows)), lifetimes, lifetimes.leave))
+        counted = Rows.of(subscription.window)
+        lifetimes = partitions.lifetimes(rows, counted, since, limit)
+        places, pieces, numbers = partitions.numbered(rows, lifetimes, since, limit)
+        numbers += self.dropped[rows.partitions[places]] + 1
+        return _WindowView(lifetimes, _Expiry(places, pieces, numbers + counted.count + counted.lag))
+
+    def _change_runs(self, subscription: Subscription, view: _WindowView, limit: int) -> Iterator[ChangeRun]:
+        since, whole = self.answered_until, not subscription.changes
+        for steps in group_steps(
+            self.columns, view.lifetimes, partial(self.held_items, view.expiry.values), since, limit, whole
+        ):
+            if whole:
+                steps = _at_instants(steps, self._change_instants(subscription, view.lifetimes, limit))
+            elif self.expiry_column and view.expiry.vary:
+                steps = replace(steps, states=[*steps.states[:-1], self._first_expiry(view.expiry, limit, steps)])
+            yield ChangeRun(subscription.number, steps)
+
+    def held_items(self, ages: Int64Array, places: Int64Array) -> list[Items]:
+        """What each column of states looks at, of the held rows at some places; `ages` is for the expiry of results."""
+        items = self.held.items(self.stored_calls, places)
+        if self.expiry_column:
+            items.append(Items((pa.array(ages[places]),), items[0].times, items[0].order))
+        return items
+
+    def _change_instants(self, subscription: Subscription, lifetimes: Lifetimes, limit: int) -> Int64Array:
+        """The instants at which the window changes, also by rows without a group."""
+        found = [self.held.visible]
+        if subscription.window.logical:
+            inside = lifetimes.enter < lifetimes.leave
+            found = [lifetimes.enter[inside], lifetimes.leave[inside]]
+        instants = np.unique(np.concatenate(found))
+        return instants[(instants > self.answered_until) & (instants <= limit)]
+
+    def _first_expiry(self, expiry: _Expiry, limit: int, steps: GroupSteps) -> StateWords:
+        """When the first item of each group that changes expires, where that varies."""
+        rows = self.held
+
+        def items(some: Int64Array) -> list[Items]:
+            where = expiry.places[some]
+            return [Items((pa.array(expiry.values[some]),), rows.times[where], rows.order[where])]
+
+        parts = list(group_steps(self.columns[-1:], expiry.lifetimes, items, self.answered_until, limit))
+        codes, at = np.concatenate([p.codes for p in parts]), np.concatenate([p.at for p in parts])
+        words = concat_states([p.states[0] for p in parts])
+        return states_at(words, _last_before(codes, at, steps))
+
+    # ---- panes for lookups -------------------------------------------------------------------------------------
+
+    def _keep_fresh_panes(self, limit: int) -> None:
+        """Give the rows that have become visible to the archive and to the pane log, as panes of one tick."""
+        if self.archive is not None or self.finished_panes is not None:
+            visible = self.held.visible
+            for pane in self._tick_panes((visible > self.answered_until) & (visible <= limit)):
+                self._keep_pane(pane)
+
+    def _tick_panes(self, chosen: Flags) -> Iterator[Pane]:
+        """Some of the held rows as panes of one tick."""
+        self._merge_incoming()
+        places = np.flatnonzero(chosen & (self.held.codes >= 0))
+        if not len(places):
+            return
+        rows = self.held.at(places)
+        positions, items = rows.times + self.boundary.shift, self.held_items(self.held.times, places)
+        for position, codes, states in gather_panes(self.columns, positions, rows.codes, items, len(self.keys)):
+            yield Pane(position - 1, position, codes, states)
+
+    @property
+    def pending_panes(self) -> list[Pane]:
+        self._merge_incoming()
+        return list(self._tick_panes(self.held.visible > self.answered_until))
+
+    def window_archives(self) -> list[Archive]:
+        self._merge_incoming()
+        windows = [s.window for s in self.subscriptions.values() if s.window.logical]
+        widest = max((window.lag + (window.longest or 0) for window in windows), default=0)
+        archive = Archive(self.columns, None, max(self.created_at, self.answered_until - widest))
+        for pane in self._tick_panes(self.held.visible <= self.answered_until):
+            archive.take(pane)
+        return [archive]
+
+    # ---- forgetting and restarts -------------------------------------------------------------------------------
+
+    def live_groups(self) -> Iterable[Int64Array]:
+        for rows in (self.held, *self.incoming):
+            yield rows.codes[rows.codes >= 0]
+
+    def recode(self, codes: Int64Array) -> None:
+        self.held = self.held.with_codes(codes)
+        self.incoming = [rows.with_codes(codes) for rows in self.incoming]
+
+    def state(self) -> Tree:
+        self._merge_incoming()
+        return super().state() | {
+            "partitions": self.partition_keys.state(),
+            "dropped": pa.table({"rows": self.dropped}),
+            "held": self.held.state(),
+        }
+
+    def restore(self, state: Tree) -> None:
+        super().restore(state)
+        self.partition_keys.restore(state["partitions"])
+        self.dropped = np.array(state["dropped"].column(0).to_numpy(), np.int64)
+        self.held = HeldRows.from_state(state["held"])
+
+
+def _at_instants(steps: GroupSteps, instants: Int64Array) -> GroupSteps:
+    """The states of all groups that have items, at each of some instants."""
+    last = np.append(np.diff(steps.codes) != 0, True)
+    until = np.where(last, OPEN, np.append(steps.at[1:], OPEN))
+    low, high = np.searchsorted(instants, steps.at), np.searchsorted(instants, until)
+    counts = np.where(steps.states[0][0] > 0, high - low, 0)
+    places = np.repeat(np.arange(len(steps)), counts)
+    offsets = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
+    states = [tuple(word[places] for word in words) for words in steps.states]
+    return GroupSteps(steps.codes[places], instants[low[places] + offsets], steps.columns, states)
+
+
+def _last_before(codes: Int64Array, at: Int64Array, steps: GroupSteps) -> Int64Array:
+    """For each step, the place of the last of some other steps of its group that is not after it; there is one."""
+    every_code, every_at = np.concatenate((codes, steps.codes)), np.concatenate((at, steps.at))
+    order = np.lexsort((every_at, every_code))
+    mine = order >= len(codes)
+    known = np.maximum.accumulate(np.where(mine, 0, np.arange(len(order))))
+    found = np.empty(len(steps), np.int64)
+    found[order[mine] - len(codes)] = order[known[mine]]
+    return found
