@@ -148,6 +148,7 @@ def test_a_damaged_snapshot_is_refused() -> None:
 def test_a_snapshot_of_another_format_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     e = engine(stream(10), 0, {"sliding": QUERIES["sliding"]})
     data = e.snapshot()
-    monkeypatch.setattr(snapshot, "FORMAT", snapshot.FORMAT + 1)
-    with pytest.raises(StateProblem, match="has format 4, this version reads format 5"):
+    known = snapshot.FORMAT
+    monkeypatch.setattr(snapshot, "FORMAT", known + 1)
+    with pytest.raises(StateProblem, match=f"has format {known}, this version reads format {known + 1}"):
         pw.Engine.restore(data)

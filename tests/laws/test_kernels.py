@@ -32,6 +32,7 @@ FAMILIES = {
     "line": "test_regression.py",
     "power": "test_regression.py",
     "variance": "test_variance.py",
+    "range": "test_moving.py",
 }
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from panewise import kernels
 from panewise.aggregate.base import Fold, Laws, PickAggregate, orderable_type
+from panewise.aggregate.moving import MovingRanges
 from panewise.aggregate.ordering import fits_int64, from_longs, order_key, to_longs
 from panewise.aggregate.states import FusedOperation, Int64Array, Items, StateArrays, StateWords
 
@@ -73,6 +74,14 @@ class MinMaxStates(StateArrays):
 
     def combine(self, left: StateWords, right: StateWords) -> StateWords:
         return np.maximum(left[0], right[0]), left[1] | right[1]
+
+    def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
+        words = self.gather(np.arange(len(items), dtype=np.int64), items, len(items))
+        if words[1].all() and ranges.is_rising(words[0] ^ self.flip):
+            best = ranges.low if self.flip else ranges.high - 1
+            there = ranges.low < ranges.high
+            return self, (np.where(there, words[0][np.where(there, best, 0)], _LEAST), there)
+        return self, kernels.range_greatest(*words, ranges.low, ranges.high, ranges.middle)
 
     def lower(self, words: StateWords) -> pa.Array:
         return from_longs(words[0] ^ self.flip, ~words[1], self.kind)

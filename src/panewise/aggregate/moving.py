@@ -48,6 +48,12 @@ class MovingRanges:
     def __len__(self) -> int:
         return len(self.at)
 
+    def is_rising(self, values: Int64Array) -> bool:
+        """Whether the values of all groups rise or stay equal from row to row."""
+        rising = values[1:] >= values[:-1]
+        rising[self.starts[1:-1] - 1] = True
+        return bool(rising.all())
+
 
 def moving_states(column: StateArrays, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords]:
     """The states of all ranges over some items, and how they are lowered."""

@@ -18,8 +18,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from panewise import kernels
-
 if TYPE_CHECKING:
     from panewise.aggregate.moving import MovingRanges
 
@@ -134,9 +132,6 @@ class StateArrays(ABC):
         `cuts` is where blocks begin. Each pass combines stretches of twice the length.
         """
         found = tuple(word.copy() for word in words)
-        if self.fused is FusedOperation.GREATEST:
-            kernels.range_greatest(*found, cuts, backward)
-            return found
         size = len(words[0])
         numbers = np.arange(size)
         if backward:

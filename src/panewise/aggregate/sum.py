@@ -12,11 +12,11 @@ from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from panewise import kernels
 from panewise.aggregate.base import Fold, Invertible, Laws, ObjectStates, numeric_type
+from panewise.aggregate.moving import MovingRanges
 from panewise.aggregate.states import FusedOperation, Int64Array, Items, StateArrays, StateWords
 from panewise.core.errors import AggregateProblem
 
@@ -240,11 +240,14 @@ class FloatSumStates(StateArrays):
         high, low = kernels.add_pairs(left[1], left[2], right[1], right[2])
         return left[0] + right[0], high, low, left[3] | right[3]
 
-    def scan(self, words: StateWords, cuts: npt.NDArray[np.bool_], backward: bool) -> StateWords:
-        count, high, low, odd = (word.copy() for word in words)
-        kernels.range_sums(count, cuts, backward)
-        kernels.range_pairs(high, low, odd, cuts, backward)
-        return count, high, low, odd
+    def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
+        values, present = items.arguments[0], items.present()
+        counts = ranges.high - ranges.low
+        if present is not None:
+            known: Int64Array = np.concatenate((np.zeros(1, np.int64), np.cumsum(present)))
+            values, counts = values.fill_null(0.0), known[ranges.high] - known[ranges.low]
+        floats = values.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+        return self, (counts, *kernels.range_float_sums(floats, ranges.low, ranges.high, ranges.middle))
 
     def lower(self, words: StateWords) -> pa.Array:
         count = words[0]

@@ -10,10 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from panewise import kernels
 from panewise.aggregate import Int64Array
 from panewise.engine.group_steps import order_by_code
 from panewise.engine.keys import Keys
 from panewise.engine.multisets import uncancelled_rows
+from panewise.kernels import Int8Array
 
 Flags = npt.NDArray[np.bool_]
 #: A slot is a subscription and the code of a group, which has so many bits.
@@ -22,7 +24,7 @@ CODE_BITS = 32
 
 @dataclass(frozen=True, eq=False)
 class GroupChanges:
-    """Rows that enter (sign 1) and leave (sign -1), by slot and instant; `origin` is the state of which each is part.
+    """Rows that enter (sign 1) and leave (sign -1), in the order of reports; `origin` is the state of each.
 
     `rows` are the places of the rows in `table`.
     """
@@ -30,7 +32,7 @@ class GroupChanges:
     table: pa.Table
     rows: Int64Array
     origin: Int64Array
-    signs: Int64Array
+    signs: Int8Array
 
     def where(self, which: Flags) -> GroupChanges:
         return GroupChanges(self.table, self.rows[which], self.origin[which], self.signs[which])
@@ -57,10 +59,11 @@ class PresentRows:
 
         Afterwards the last state of each slot is the one that is present.
         """
-        order = _slot_order(slots, at)
         now = np.full(len(slots), -1)
         now[shown] = np.arange(self.table.num_rows, self.table.num_rows + len(shown))
-        slots, now = slots[order], now[order]
+        order = _slot_order(slots, at)
+        if order is not None:
+            slots, at, now = slots[order], at[order], now[order]
         first = np.ones(len(slots), bool)
         first[1:] = slots[1:] != slots[:-1]
         before = np.empty(len(slots), np.int64)
@@ -70,10 +73,10 @@ class PresentRows:
         changed = before != now
         both = np.flatnonzero(changed & (before >= 0) & (now >= 0))
         changed[both] = ~self._equal_rows(table, before[both], now[both])
-        ups, downs = np.flatnonzero(changed & (now >= 0)), np.flatnonzero(changed & (before >= 0))
         self._replace(table, slots[first], slots, now, np.append(first[1:], True)[: len(first)])
-        rows, places = np.concatenate((now[ups], before[downs])), np.concatenate((ups, downs))
-        return GroupChanges(table, rows, order[places], np.repeat([1, -1], [len(ups), len(downs)]))
+        words = (at, np.where(changed, before, -1), np.where(changed, now, -1))
+        rows, places, signs = kernels.range_report(_report_order(slots, at), np.stack(words, axis=1))
+        return GroupChanges(table, rows, places if order is None else order[places], signs)
 
     def _places_of(self, slots: Int64Array) -> Int64Array:
         """The place of the present row of each slot; -1 where there is none."""
@@ -129,12 +132,19 @@ def slots_of(subscriptions: Int64Array, codes: Int64Array) -> Int64Array:
     return (subscriptions << CODE_BITS) | codes
 
 
-def _slot_order(slots: Int64Array, at: Int64Array) -> Int64Array:
-    """The order by slot, then by instant; often they are in it."""
-    later = np.diff(slots)
-    if ((later > 0) | ((later == 0) & (np.diff(at) >= 0))).all():
-        return np.arange(len(slots))
-    return np.lexsort((at, slots))
+def _slot_order(slots: Int64Array, at: Int64Array) -> Int64Array | None:
+    """The order by slot, then by instant; None if they are in it."""
+    in_order = (slots[1:] > slots[:-1]) | ((slots[1:] == slots[:-1]) & (at[1:] >= at[:-1]))
+    return None if in_order.all() else np.lexsort((at, slots))
+
+
+def _report_order(slots: Int64Array, at: Int64Array) -> Int64Array:
+    """The order by subscription, then by instant, of states that are ordered by slot."""
+    order = order_by_instant(at)
+    subscriptions = slots >> CODE_BITS
+    if not len(slots) or subscriptions[0] == subscriptions[-1]:
+        return order
+    return order[order_by_code(subscriptions[order])]
 
 
 def _equal_values(values: pa.Array, one: Int64Array, other: Int64Array) -> Flags:
@@ -160,19 +170,32 @@ def _both_null_or_nan(left: pa.Array, right: pa.Array) -> Flags:
 
 
 def without_cancelled(changes: GroupChanges, turns: Int64Array, age: Int64Array) -> GroupChanges:
-    """The same changes without equal rows of different groups that enter and leave in the same turn."""
+    """The same changes without equal rows of different groups that enter and leave in the same turn.
+
+    Of equal rows, those of the greatest age are left.
+    """
+    order = np.argsort(-changes.signs, kind="stable")
     count = int(np.count_nonzero(changes.signs > 0))
-    came, went = turns[:count], turns[count:]
-    left = np.concatenate(uncancelled_rows(changes.table.take(pa.array(changes.rows)), came, went, age))
+    rows = changes.table.take(pa.array(changes.rows[order]))
+    left = np.empty(len(order), bool)
+    left[order] = np.concatenate(uncancelled_rows(rows, turns[order[:count]], turns[order[count:]], age[order]))
     return changes.where(left)
 
 
-def report_order(subscriptions: Int64Array, at: Int64Array, signs: Int64Array) -> Int64Array:
-    """The order by subscription, instant, and insertions before deletions."""
-    instants = at - at.min(initial=0) if len(at) else at
-    if len(at) and int(instants.max()) < 8 * len(at):
-        order = order_by_code(2 * instants + (signs < 0))
-    else:
-        order = np.lexsort((signs < 0, at))
-    later = np.diff(subscriptions[order])
-    return order if (later >= 0).all() else order[np.argsort(subscriptions[order], kind="stable")]
+def order_by_instant(at: Int64Array) -> Int64Array:
+    """The order by instant; equal instants stay as they are."""
+    if not len(at):
+        return np.zeros(0, np.int64)
+    since = at - at.min()
+    # Digit by digit, from the last one on, so that a table for a digit stays in the cache.
+    order = order_by_code(since & DIGIT)
+    since = since >> DIGIT_BITS
+    while since.any():
+        order = order[order_by_code((since & DIGIT)[order])]
+        since = since >> DIGIT_BITS
+    return order
+
+
+#: The digits by which instants are ordered.
+DIGIT_BITS = 20
+DIGIT = (1 << DIGIT_BITS) - 1

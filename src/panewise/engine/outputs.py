@@ -142,11 +142,21 @@ def _columns_of(table: pa.Table) -> dict[str, pa.ChunkedArray]:
 
 
 def _take_values(values: AddedValues, places: Int64Array) -> AddedValues:
+    """Some values; a run of them is not copied."""
+    if (run := _run_of(places)) is not None:
+        return values[run]
     return values.take(pa.array(places)) if isinstance(values, pa.Array) else values[places]
 
 
 def _take_rows(table: pa.Table, places: Int64Array) -> pa.Table:
     """Some rows; a run of them is not copied."""
-    if len(places) and places[-1] - places[0] == len(places) - 1 and (np.diff(places) == 1).all():
-        return table.slice(int(places[0]), len(places))
+    if (run := _run_of(places)) is not None:
+        return table.slice(run.start, len(places))
     return table.take(pa.array(places, pa.int64()))
+
+
+def _run_of(places: Int64Array) -> slice | None:
+    """Places that follow each other as a slice; None if they do not."""
+    if len(places) and places[-1] - places[0] == len(places) - 1 and (places[1:] > places[:-1]).all():
+        return slice(int(places[0]), int(places[-1]) + 1)
+    return None

@@ -22,13 +22,14 @@ from panewise.algebra.result_columns import AddedValues
 from panewise.core.errors import Failure, PanewiseError, QueryProblem
 from panewise.core.values import to_arrow, to_python
 from panewise.engine.blame import find_failures
-from panewise.engine.group_changes import CODE_BITS, PresentRows, report_order, slots_of, without_cancelled
+from panewise.engine.group_changes import CODE_BITS, PresentRows, slots_of, without_cancelled
 from panewise.engine.panes.evaluators import ChangeRun, Chunk
 from panewise.engine.panes.family import Family, Member
 from panewise.engine.panes.grouping import expiry_column
 from panewise.engine.panes.lowering import GroupRows, locate_overflow, lower_chunks
 from panewise.engine.row_steps import apply_steps
 from panewise.engine.state.snapshot import Tree
+from panewise.kernels import Int8Array
 from panewise.plan import PanePlan
 from panewise.plan.explain.query import call_text
 from panewise.window import Window, WindowRetention
@@ -219,10 +220,9 @@ class ReportFormat:
         emit = self.plan.query.emit
         if emit is not Emit.CHANGES:
             found = found.with_sign(1 if emit is Emit.ISTREAM else -1)
-        order = report_order(rows.subscriptions[found.origin], rows.at[found.origin], found.signs)
-        origin, signs = found.origin[order], found.signs[order]
+        origin, signs = found.origin, found.signs
         added: dict[str, AddedValues] = {"sign": signs, **self._expiry(rows, origin, signs)}
-        table = found.table.take(pa.array(found.rows[order]))
+        table = found.table.take(pa.array(found.rows))
         return ReportedRows(table, rows.subscriptions[origin], rows.at[origin], self._windows(), added)
 
     @cached_property
@@ -239,7 +239,7 @@ class ReportFormat:
         """Whether rows of different groups always differ."""
         return set(self._fixed_columns.values()) == set(self.plan.group.keys)
 
-    def _expiry(self, rows: GroupRows, origin: Int64Array, signs: Int64Array) -> dict[str, pa.Array]:
+    def _expiry(self, rows: GroupRows, origin: Int64Array, signs: Int8Array) -> dict[str, pa.Array]:
         """The column with the expiry of results, if it is known beforehand; NULL in rows that leave."""
         column = expiry_column(self.plan)
         if rows.oldest is None or column is None or self.plan.query.emit is Emit.DSTREAM:

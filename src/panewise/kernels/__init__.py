@@ -18,6 +18,7 @@ import numpy.typing as npt
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 Int32Array: TypeAlias = npt.NDArray[np.int32]
 Float64Array: TypeAlias = npt.NDArray[np.float64]
+Int8Array: TypeAlias = npt.NDArray[np.int8]
 UInt8Array: TypeAlias = npt.NDArray[np.uint8]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from panewise.kernels import Flags, Float64Array, Int64Array, UInt8Array, helper, kernel
+from panewise.kernels import Flags, Float64Array, Int8Array, Int64Array, UInt8Array, helper, kernel
 from panewise.kernels.sums import _two_sum
 
+_LEAST = np.int64(np.iinfo(np.int64).min)
 #: A row leaves at an instant that will be reported. A row that never leaves has a later value, `window.FOREVER`.
 OPEN = 2**62
 
@@ -65,50 +66,101 @@ def range_steps(
     return groups[:count], at[:count], low[:count], high[:count], middle[:count], cuts
 
 
+@kernel
+def range_greatest(
+    word: Int64Array, seen: Flags, low: Int64Array, high: Int64Array, middle: Int64Array
+) -> tuple[Int64Array, Flags]:
+    """The greatest value of each range, and whether it has any; `word` is the least of all where there is none.
+
+    Up to `middle` the values of a block are replaced by the greatest from each one on; what follows is added as the
+    range grows.
+    """
+    best, found = word.copy(), seen.copy()
+    out, there = np.empty(len(low), np.int64), np.empty(len(low), np.bool_)
+    border = filled = np.int64(-1)
+    greatest, any_ = np.int64(0), False
+    for step in range(len(low)):
+        if middle[step] != border:
+            border = filled = middle[step]
+            for place in range(border - 2, low[step] - 1, -1):
+                best[place] = max(best[place], best[place + 1])
+                found[place] |= found[place + 1]
+            greatest, any_ = _LEAST, False
+        while filled < high[step]:
+            greatest, any_ = max(greatest, word[filled]), any_ or seen[filled]
+            filled += 1
+        out[step], there[step] = greatest, any_
+        if low[step] < border:
+            out[step], there[step] = max(greatest, best[low[step]]), any_ or found[low[step]]
+    return out, there
+
+
+@kernel
+def range_float_sums(
+    values: Float64Array, low: Int64Array, high: Int64Array, middle: Int64Array
+) -> tuple[Float64Array, Float64Array, UInt8Array]:
+    """The same for compensated sums of values, and for what is odd about these; see `add_floats` and `add_pairs`."""
+    size, steps = len(values), len(low)
+    total, error, odd = np.zeros(size), np.zeros(size), np.zeros(size, np.uint8)
+    for place in range(size):
+        value = values[place]
+        if np.isfinite(value):
+            total[place] = value
+        else:
+            odd[place] = 1 if np.isnan(value) else 2 if value > 0 else 4
+    highs, lows, odds = np.empty(steps), np.empty(steps), np.empty(steps, np.uint8)
+    border = filled = np.int64(-1)
+    sum_, lost, strange = 0.0, 0.0, np.uint8(0)
+    for step in range(steps):
+        if middle[step] != border:
+            border = filled = middle[step]
+            for place in range(border - 2, low[step] - 1, -1):
+                total[place], error[place] = _add_pair(total[place], error[place], total[place + 1], error[place + 1])
+                odd[place] |= odd[place + 1]
+            sum_, lost, strange = 0.0, 0.0, np.uint8(0)
+        while filled < high[step]:
+            sum_, lost = _add_pair(sum_, lost, total[filled], 0.0)
+            strange |= odd[filled]
+            filled += 1
+        highs[step], lows[step], odds[step] = sum_, lost, strange
+        if low[step] < border:
+            highs[step], lows[step] = _add_pair(sum_, lost, total[low[step]], error[low[step]])
+            odds[step] = strange | odd[low[step]]
+    return highs, lows, odds
+
+
 @helper
-def _neighbour(place: int, size: int, cuts: Flags, backward: bool) -> int:
-    """The row of the same block that a scan has passed just before a row; -1 where the block begins."""
-    if backward:
-        return place + 1 if place + 1 < size and not cuts[place + 1] else -1
-    return place - 1 if not cuts[place] else -1
+def _add_pair(high: float, low: float, more: float, rest: float) -> tuple[float, float]:
+    """The sum of two compensated pairs."""
+    total, error = _two_sum(high, more)
+    small, lost = _two_sum(low, rest)
+    total, error = _two_sum(total, error + small)
+    return _two_sum(total, error + lost)
 
 
 @kernel
-def range_sums(word: Int64Array, cuts: Flags, backward: bool) -> None:
-    """Running sums inside of blocks, in place, from their beginning or `backward` from their end."""
-    size = len(word)
-    for number in range(size):
-        place = size - 1 - number if backward else number
-        before = _neighbour(place, size, cuts, backward)
-        if before >= 0:
-            word[place] += word[before]
+def range_report(order: Int64Array, states: Int64Array) -> tuple[Int64Array, Int64Array, Int8Array]:
+    """The rows that enter and leave, in an order of states whose instants ascend; at each of them rows enter first.
 
-
-@kernel
-def range_greatest(word: Int64Array, seen: Flags, cuts: Flags, backward: bool) -> None:
-    """The same for the greatest value, and whether there is any."""
-    size = len(word)
-    for number in range(size):
-        place = size - 1 - number if backward else number
-        before = _neighbour(place, size, cuts, backward)
-        if before >= 0:
-            word[place] = max(word[place], word[before])
-            seen[place] |= seen[before]
-
-
-@kernel
-def range_pairs(high: Float64Array, low: Float64Array, odd: UInt8Array, cuts: Flags, backward: bool) -> None:
-    """The same for compensated sums, and for what is odd about their values."""
-    size = len(high)
-    for number in range(size):
-        place = size - 1 - number if backward else number
-        before = _neighbour(place, size, cuts, backward)
-        if before >= 0:
-            total, error = _two_sum(high[before], high[place])
-            small, lost = _two_sum(low[before], low[place])
-            total, error = _two_sum(total, error + small)
-            high[place], low[place] = _two_sum(total, error + lost)
-            odd[place] |= odd[before]
+    A state is its instant, the row that leaves and the row that enters, -1 where there is none: words that lie
+    together, since the order is not that of memory. Returned are the rows, their states and their signs.
+    """
+    size = 2 * len(order)
+    rows, found, signs = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int8)
+    count = begin = 0
+    while begin < len(order):
+        end, at = begin, states[order[begin], 0]
+        while end < len(order) and states[order[end], 0] == at:
+            if states[order[end], 2] >= 0:
+                rows[count], found[count], signs[count] = states[order[end], 2], order[end], 1
+                count += 1
+            end += 1
+        for place in range(begin, end):
+            if states[order[place], 1] >= 0:
+                rows[count], found[count], signs[count] = states[order[place], 1], order[place], -1
+                count += 1
+        begin = end
+    return rows[:count], found[:count], signs[:count]
 
 
 @kernel
