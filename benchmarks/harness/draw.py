@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib as mpl
 from matplotlib.figure import Figure as Canvas
 
 from benchmarks.harness.figure import Points, Row
+from benchmarks.harness.heat_map import heat_map
 from benchmarks.harness.record import Record
 
 
@@ -44,20 +46,29 @@ def as_table(record: Record) -> str:
 
 
 def as_plot(record: Record, path: Path) -> None:
-    """One line a series. The same record gives the same bytes."""
-    points = _points(record)
+    """The same record gives the same bytes."""
     with mpl.rc_context({"svg.hashsalt": "panewise", "svg.fonttype": "none"}):
-        canvas = Canvas(figsize=(7, 4.5), layout="constrained")
-        axes = canvas.subplots()
-        for name, marker in zip(points.series, "osD^vP*X<>" * len(points.series), strict=False):
-            held = [row for row in points.rows if row.series == name]
-            axes.plot([row.x for row in held], [row.y for row in held], marker=marker, label=name)
-        for axis in record["log"]:
-            getattr(axes, f"set_{axis}scale")("log")
-        axes.set(title=record["title"], xlabel=record["x"], ylabel=record["y"])
-        axes.grid(alpha=0.3)
-        canvas.legend(loc="outside lower center", ncols=3)
+        canvas = PLOTS[record.get("plot", "lines")](record)  # records from before there was a choice have lines
         canvas.savefig(path, format="svg", metadata={"Date": None, "Creator": "panewise"})
+
+
+def lines(record: Record) -> Canvas:
+    """One line a series."""
+    points = _points(record)
+    canvas = Canvas(figsize=(7, 4.5), layout="constrained")
+    axes = canvas.subplots()
+    for name, marker in zip(points.series, "osD^vP*X<>" * len(points.series), strict=False):
+        held = [row for row in points.rows if row.series == name]
+        axes.plot([row.x for row in held], [row.y for row in held], marker=marker, label=name)
+    for axis in record["log"]:
+        getattr(axes, f"set_{axis}scale")("log")
+    axes.set(title=record["title"], xlabel=record["x"], ylabel=record["y"])
+    axes.grid(alpha=0.3)
+    canvas.legend(loc="outside lower center", ncols=3)
+    return canvas
+
+
+PLOTS: dict[str, Callable[[Record], Canvas]] = {"lines": lines, "heat map": heat_map}
 
 
 def number(value: float | str) -> str:

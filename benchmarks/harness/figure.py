@@ -87,6 +87,8 @@ class Figure(Generic[P]):
     measure: Callable[[P], Iterator[Row]]
     findings: Callable[[Points], Iterable[Finding]]
     log: frozenset[str] = field(default=frozenset())  # of "x" and "y"
+    #: How it is drawn: one of `draw.PLOTS`.
+    plot: str = "lines"
 
     def __post_init__(self) -> None:
         missing = [size for size in SIZES if size not in self.sizes]

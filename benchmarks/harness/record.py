@@ -36,6 +36,7 @@ def run(name: str, figure: Figure[Any], size: str) -> Record:
         "x": figure.x,
         "y": figure.y,
         "log": sorted(figure.log),
+        "plot": figure.plot,
         "baseline": figure.baseline,
         "findings": [asdict(finding) for finding in figure.findings(points)],
         "rows": [_with_ratio(row.series, row.x, row.y, points.get(figure.baseline, row.x)) for row in points.rows],

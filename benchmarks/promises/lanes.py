@@ -1,0 +1,204 @@
+"""What Panewise promises about every kind of window with every aggregate, beside DuckDB, pandas and Polars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+
+import panewise as pw
+from benchmarks.harness.draw import number
+from benchmarks.harness.figure import Figure, Finding, Points, Row
+from benchmarks.harness.timing import rate_of_first
+from benchmarks.promises.lanes_cases import AGGREGATES, CASES, Case, Scale, Streams, answers, engine_of
+from benchmarks.promises.lanes_duckdb import connect, duckdb_text
+from benchmarks.promises.lanes_frames import pandas_work, polars_work
+
+OURS, DUCKDB, PANDAS, POLARS, REFUSED = "Panewise", "DuckDB", "pandas", "Polars", "refused by Panewise"
+RATE, TIMES_DUCKDB, TIMES_SUM, TIMES_JOIN = "M rows/s", "x DuckDB", "x the time of SUM", "x the time of the join"
+
+Work = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Streams of so many rows; each system has so many seconds for all repeats of a case."""
+
+    rows: int
+    keys: tuple[int, ...]
+    dense: int
+    sparse: int
+    repeats: int
+    limit: float
+
+    def scales(self) -> list[Scale]:
+        return [Scale(self.rows, keys, self.dense, self.sparse) for keys in self.keys]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bound for everything that is asked of a window: at least so many rows, or at most so many times the time."""
+
+    window: str
+    asked: tuple[str, ...]
+    bound: float
+    unit: str
+
+    @property
+    def at_most(self) -> bool:
+        return self.unit in (TIMES_SUM, TIMES_JOIN)
+
+    def measured(self, points: Points, keys: int, asked: str) -> float | None:
+        ours = points.get(OURS, place(keys, self.window, asked))
+        beside = {
+            RATE: 1.0,
+            TIMES_DUCKDB: points.get(DUCKDB, place(keys, self.window, asked)),
+            TIMES_SUM: points.get(OURS, place(keys, self.window, "SUM")),
+            TIMES_JOIN: points.get(OURS, place(keys, self.window, "join")),
+        }[self.unit]
+        if ours is None or beside is None:
+            return None
+        return beside / ours if self.at_most else ours / beside
+
+    def finding(self, points: Points, keys: int) -> Finding | None:
+        """The worst of what is asked decides; None where nothing was measured."""
+        values = {asked: self.measured(points, keys, asked) for asked in self.asked}
+        known = {asked: value for asked, value in values.items() if value is not None}
+        if not known:
+            return None
+        worst = (max if self.at_most else min)(known, key=lambda asked: known[asked])
+        failed = [a for a, value in known.items() if (value > self.bound if self.at_most else value < self.bound)]
+        told = f"{worst} {number(known[worst])}" + (f"; {len(failed)} of {len(known)} fail" if failed else "")
+        return Finding(f"{keys} keys, {self}", told, not failed)
+
+    def __str__(self) -> str:
+        asked = "all aggregates" if self.asked == tuple(AGGREGATES) else ", ".join(self.asked)
+        return f"{self.window}, {asked}: {'at most' if self.at_most else 'at least'} {number(self.bound)} {self.unit}"
+
+
+SIMPLE = ("SUM", "COUNT", "AVG", "MIN", "MAX", "STDDEV")
+BARS = [
+    Bar("sliding", ("VAR", "STDDEV", "FIRST", "LAST"), 1.5, TIMES_SUM),
+    Bar("sliding", ("COUNT(DISTINCT)", "MEDIAN", "QUANTILE", "MAX of strings", "APPROX_DISTINCT"), 3, RATE),
+    Bar("sliding", ("TOP_K", "RECURRING_COUNTS", "REGR_SLOPE FILLED"), 1, RATE),
+    Bar("sliding", ("AGED_SUM",), 5, RATE),
+    Bar("sliding", tuple(AGGREGATES), 1.0, TIMES_DUCKDB),
+    *(
+        bar
+        for window in ("continuous", "now", "counted", "partitioned")
+        for bar in (
+            Bar(window, SIMPLE, 3, RATE),
+            Bar(window, SIMPLE, 2, TIMES_DUCKDB),
+            Bar(window, ("MEDIAN", "COUNT(DISTINCT)"), 0.5, RATE),
+            Bar(window, ("MEDIAN", "COUNT(DISTINCT)"), 1.0, TIMES_DUCKDB),
+        )
+    ),
+    Bar("session", SIMPLE, 5, RATE),
+    *(Bar(window, SIMPLE, 10, RATE) for window in ("landmark", "landmark with SLIDE", "cumulating")),
+    Bar("continuous", ("SELECT", "DISTINCT", "join"), 3, RATE),
+    Bar("continuous", ("groups over a join",), 2, TIMES_JOIN),
+]
+
+
+def place(keys: int, window: str, asked: str) -> str:
+    """Where a case stands in the record: the panel, row and column of the heat map."""
+    return f"{keys} keys, {window}, {asked}"
+
+
+def measure(settings: Settings) -> Iterator[Row]:
+    for scale in settings.scales():
+        streams = Streams(scale)
+        for case in CASES:
+            yield from measured(case, streams, settings)
+
+
+def measured(case: Case, streams: Streams, settings: Settings) -> Iterator[Row]:
+    """M rows a second of every system that answers a case, and how many rows that took where it was not all."""
+    x = place(streams.scale.keys, case.window, case.asked)
+    for name, system in SYSTEMS.items():
+        try:
+            if system(case, streams, 1) is None:
+                continue
+        except pw.PanewiseError:
+            yield Row(REFUSED, x, 1.0)
+            return
+        rows = settings.rows * len(case.streams)
+        prepare = partial(system, case, streams)
+        found, count = rate_of_first(prepare, rows, settings.limit, settings.repeats)
+        yield Row(name, x, found / 1e6)
+        if count < rows:
+            yield Row(f"rows of {name}", f"{x}: the first rows only", count)
+
+
+# ---- systems: each prepares its work for the first rows of a case, or has no answer ----------------------------------
+
+
+def ours(case: Case, streams: Streams, rows: int) -> Work | None:
+    return partial(answers, engine_of(case, streams.scale), streams.first(case, rows))
+
+
+def by_duckdb(case: Case, streams: Streams, rows: int) -> Work | None:
+    text = duckdb_text(case, streams.scale)
+    if text is None:
+        return None
+    connection = connect(streams.first(case, rows))
+
+    def work() -> object:
+        with connection:
+            return connection.sql(text).to_arrow_table()
+
+    return work
+
+
+def by_pandas(case: Case, streams: Streams, rows: int) -> Work | None:
+    return pandas_work(case, streams.first(case, rows)["S"])
+
+
+def by_polars(case: Case, streams: Streams, rows: int) -> Work | None:
+    return polars_work(case, streams.first(case, rows)["S"])
+
+
+SYSTEMS: dict[str, Callable[[Case, Streams, int], Work | None]] = {
+    OURS: ours,
+    DUCKDB: by_duckdb,
+    PANDAS: by_pandas,
+    POLARS: by_polars,
+}
+
+
+def findings(points: Points) -> Iterator[Finding]:
+    for keys in sorted({int(str(x).split()[0]) for x in points.xs}):
+        yield from filter(None, (bar.finding(points, keys) for bar in BARS))
+    versions = ", ".join(f"{name} {installed(name.lower())}" for name in (DUCKDB, PANDAS, POLARS))
+    yield Finding("what we compare with is named", versions, True)
+
+
+def installed(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "is not installed"
+
+
+FIGURE = Figure(
+    title="Every window with every aggregate: what Panewise promises",
+    claim="every window with every aggregate is answered at millions of rows a second, as fast as DuckDB or faster",
+    paper="no paper: these bounds are our own, and meant for the size `full`: 1 M rows, 200 and 10,000 keys, 100 rows "
+    "a tick where windows report at intervals and 10 elsewhere, all results included, one thread. DuckDB repeats rows "
+    "for each window that they are in, or uses OVER, which gives a value for each row and none where rows leave; its "
+    "quantile rounds up where ours rounds down, and its most frequent values are approximate. pandas and Polars are "
+    "given frames of their own, and answer where they have such a window; Polars leaves out windows that begin before "
+    "the first row. A case that would take too long is measured over the first rows of its stream",
+    x="case",
+    y="M rows/s; 1 where Panewise refuses; the number of rows where it was not all of them",
+    baseline=DUCKDB,
+    sizes={
+        "smoke": Settings(rows=300, keys=(5,), dense=1, sparse=1, repeats=1, limit=0.1),
+        "seconds": Settings(rows=100_000, keys=(200,), dense=100, sparse=10, repeats=3, limit=0.6),
+        "full": Settings(rows=1_000_000, keys=(200, 10_000), dense=100, sparse=10, repeats=3, limit=20),
+    },
+    measure=measure,
+    findings=findings,
+    plot="heat map",
+)
