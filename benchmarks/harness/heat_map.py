@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from math import log2
+from typing import TypeAlias
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
@@ -16,52 +15,46 @@ from benchmarks.harness.record import Record
 #: Ratios beyond 16 and below 1/16 have the same colours as these.
 _REACH = 4
 
+#: The rows of a record by panel, row and column.
+Cells: TypeAlias = dict[tuple[str, ...], Record]
+
 
 def heat_map(record: Record) -> Canvas:
-    """The first series of a record. Its x are "panel, row, column"; a cell without one is grey."""
+    """The first series of a record, whose x are "panel, row, column". A dash is a cell that only other series have."""
     series = record["rows"][0]["series"]
-    held = {tuple(row["x"].split(", ")): row for row in record["rows"] if row["series"] == series}
-    panels, rows, columns = (_different(place[axis] for place in held) for axis in range(3))
-    canvas = Canvas(figsize=(1.5 + 0.5 * len(columns), len(panels) * (1.6 + 0.3 * len(rows))), layout="constrained")
+    cells: Cells = {}
+    for row in record["rows"]:
+        place = tuple(row["x"].split(", "))
+        if row["series"] == series or place not in cells:
+            cells[place] = row
+    measured = [place for place, row in cells.items() if row["series"] == series]
+    panels, down, across = (list(dict.fromkeys(place[axis] for place in measured)) for axis in range(3))
+    canvas = Canvas(figsize=(1.5 + 0.5 * len(across), len(panels) * (1.6 + 0.3 * len(down))), layout="constrained")
     for axes, panel in zip(np.ravel(canvas.subplots(len(panels), 1)), panels, strict=True):
-        mesh = _panel(axes, panel, rows, columns, held)
+        axes.set_title(f"{panel}: {record['y'].partition(';')[0]}", fontsize=9)
+        mesh = _draw_panel(axes, [[cells.get((panel, row, column)) for column in across] for row in down], series)
+        axes.set_xticks(np.arange(len(across)) + 0.5, across, rotation=45, ha="right", fontsize=8)
+        axes.set_yticks(np.arange(len(down)) + 0.5, down, fontsize=8)
     bar = canvas.colorbar(mesh, ax=canvas.axes, shrink=0.6, label=f"{series} over {record['baseline']}")
-    ticks = range(-_REACH, _REACH + 1)
-    bar.set_ticks(list(ticks), labels=[f"{2**tick}" if tick >= 0 else f"1/{2**-tick}" for tick in ticks])
+    powers = range(-_REACH, _REACH + 1)
+    bar.set_ticks(list(powers), labels=[f"{2**power}" if power >= 0 else f"1/{2**-power}" for power in powers])
     canvas.suptitle(record["title"])
     return canvas
 
 
-def _panel(
-    axes: Axes, panel: str, rows: Sequence[str], columns: Sequence[str], held: dict[tuple[str, ...], Record]
-) -> QuadMesh:
-    ratios = np.full((len(rows), len(columns)), np.nan)
-    for down, row in enumerate(rows):
-        for across, column in enumerate(columns):
-            found = held.get((panel, row, column))
-            if found is None:
-                continue
-            if found["ratio"] is not None:
-                ratios[down, across] = log2(found["ratio"])
-            dark = abs(np.nan_to_num(ratios[down, across])) > 0.6 * _REACH
-            axes.text(
-                across + 0.5,
-                down + 0.5,
-                f"{found['y']:.2g}" if found["y"] < 10 else f"{found['y']:.0f}",
-                ha="center",
-                va="center",
-                fontsize=8,
-                color="white" if dark else "black",
-            )
+def _draw_panel(axes: Axes, cells: list[list[Record | None]], series: str) -> QuadMesh:
+    colours = np.full((len(cells), len(cells[0])), np.nan)
+    for place, _ in np.ndenumerate(colours):
+        cell = cells[place[0]][place[1]]
+        if cell is None:
+            continue
+        told = "-"
+        if cell["series"] == series:
+            told = f"{cell['y']:.2g}" if cell["y"] < 10 else f"{cell['y']:.0f}"
+            colours[place] = log2(cell["ratio"]) if cell["ratio"] else np.nan
+        ink = "white" if abs(colours[place]) > 0.6 * _REACH else "black"
+        axes.text(place[1] + 0.5, place[0] + 0.5, told, ha="center", va="center", fontsize=8, color=ink)
     axes.set_facecolor("0.9")
-    mesh = axes.pcolormesh(ratios, cmap=mpl.colormaps["RdBu"], vmin=-_REACH, vmax=_REACH, edgecolor="white")
-    axes.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=45, ha="right", fontsize=8)
-    axes.set_yticks(np.arange(len(rows)) + 0.5, rows, fontsize=8)
     axes.tick_params(length=0)
     axes.invert_yaxis()
-    axes.set_title(f"{panel}: M rows/s", fontsize=9)
-    return mesh
-
-
-def _different(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(names))
+    return axes.pcolormesh(colours, cmap="RdBu", vmin=-_REACH, vmax=_REACH, edgecolor="white")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from statistics import median
 
-#: A stream is measured over at most so many of its rows first, then over so many times as many.
+#: At most so many rows of a stream are tried first, then so many times as many.
 _FEW, _GROWTH = 1000, 4
 
 
@@ -35,28 +35,17 @@ def timed(work: Callable[[int], object], count: int) -> float:
             gc.enable()
 
 
-def rate_of_first(
-    prepare: Callable[[int], Callable[[], object] | None], rows: int, limit: float, repeats: int
-) -> tuple[float, int]:
-    """Rows a second over the first rows of a stream, and how many: all, if the runs do not exceed `limit` seconds.
+def rows_within(limit: float, rows: int, run: Callable[[int], float]) -> int:
+    """How many of the first rows of a stream take no more than about `limit` seconds; `run(n)` takes n of them.
 
-    `prepare(n)` gives the work for the first n rows, and is not timed. n is taken four times as large again and again,
-    so that work which grows faster than its rows ends soon after the limit; the first run warms up and is not counted.
+    Four times as many are tried again and again, so that work which grows faster than its rows ends soon after the
+    limit. The first run warms up; a run that seems too slow is repeated, since the machine may have been busy.
     """
-
-    def run(count: int) -> float:
-        work = prepare(count)
-        assert work is not None
-        return timed(lambda _: work(), 1)
-
     counts = [rows]
     while counts[0] > _FEW:
         counts.insert(0, counts[0] // _GROWTH)
     run(counts[0])
-    for count in counts:
-        taken = [run(count)]
-        if taken[0] * _GROWTH * repeats > limit:
-            break
-    while len(taken) < repeats and sum(taken) < limit:
-        taken.append(run(count))
-    return count / median(taken), count
+    for count in counts[:-1]:
+        if run(count) * _GROWTH > limit and run(count) * _GROWTH > limit:
+            return count
+    return rows

@@ -1,4 +1,4 @@
-"""What a user would write in DuckDB for the cases of `lanes`.
+"""What a user would write in DuckDB for the lanes.
 
 Windows that report at intervals are a GROUP BY of rows that were repeated for each window they are in; those that
 report changes are OVER, which gives a value for each row that enters and none where rows leave. Both have columns `k`,
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
-from benchmarks.promises.lanes_cases import Case, Scale
+from benchmarks.promises.lanes_queries import Lane, Scale
 
 CALLS = {
     "SUM": "sum(v)",
@@ -33,8 +33,8 @@ CALLS = {
     "TOP_K": "approx_top_k(v, 10)",
     "REGR_SLOPE": "regr_slope(v, t)",
 }
-#: OVER has the order of rows already.
-OVER_CALLS = CALLS | {"FIRST": "first_value(v)", "LAST": "last_value(v)"}
+#: Where OVER orders rows by number. By time, rows of an instant have no order, which FIRST and LAST need.
+NUMBERED_CALLS = CALLS | {"FIRST": "first_value(v)", "LAST": "last_value(v)"}
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,14 @@ class Grouped:
 
 
 @dataclass(frozen=True)
-class Framed:
+class PerRow:
     """A value for each row by OVER."""
 
     frame: str
     order: str = "t"
 
     def text(self, asked: str) -> str | None:
-        call = OVER_CALLS.get(asked)
+        call = (NUMBERED_CALLS if self.order == "n" else CALLS).get(asked)
         over = f"OVER (PARTITION BY k ORDER BY {self.order} {self.frame})"
         return f"SELECT k, t AS e, n, {call} {over} AS a FROM S" if call else None
 
@@ -104,7 +104,7 @@ class Refreshed:
     slide: int
 
     def text(self, asked: str) -> str | None:
-        call = OVER_CALLS.get(asked)
+        call = CALLS.get(asked)
         if call is None:
             return None
         rows = f"SELECT *, {_end('t', self.slide)} AS e FROM S"
@@ -138,7 +138,7 @@ def _sessions(gap: int) -> Grouped:
     return Grouped(numbered, "k, number", shown=f"k, max(t) + {gap} AS e")
 
 
-Text = Grouped | Framed | Refreshed
+Text = Grouped | PerRow | Refreshed
 WINDOWS: dict[str, Callable[[Scale], Text]] = {
     "sliding": lambda _: Grouped(_hop(600, 60)),
     "hierarchy": lambda _: Grouped(
@@ -152,11 +152,11 @@ WINDOWS: dict[str, Callable[[Scale], Text]] = {
         f"SELECT *, unnest(generate_series({_end('t', 60)}, {_end('t', 600)}, 60)) AS e FROM {{source}}"
     ),
     "landmark with SLIDE": lambda _: Refreshed(60),
-    "landmark": lambda _: Framed("RANGE UNBOUNDED PRECEDING"),
-    "continuous": lambda _: Framed("RANGE BETWEEN 599 PRECEDING AND CURRENT ROW"),
+    "landmark": lambda _: PerRow("RANGE UNBOUNDED PRECEDING"),
+    "continuous": lambda _: PerRow("RANGE BETWEEN 599 PRECEDING AND CURRENT ROW"),
     "now": lambda _: Grouped("SELECT *, t AS e FROM {source}"),
-    "counted": lambda _: Framed("RANGE BETWEEN 999 PRECEDING AND CURRENT ROW", "n"),
-    "partitioned": lambda _: Framed("ROWS BETWEEN 99 PRECEDING AND CURRENT ROW", "n"),
+    "counted": lambda _: PerRow("RANGE BETWEEN 999 PRECEDING AND CURRENT ROW", "n"),
+    "partitioned": lambda _: PerRow("ROWS BETWEEN 99 PRECEDING AND CURRENT ROW", "n"),
     "session": lambda scale: _sessions(scale.session_gap),
 }
 
@@ -179,9 +179,9 @@ OPERATORS = {
 }
 
 
-def duckdb_text(case: Case, scale: Scale) -> str | None:
+def duckdb_text(lane: Lane, scale: Scale) -> str | None:
     """The query, or None where there is none."""
-    return OPERATORS.get(case.asked) or WINDOWS[case.window](scale).text(case.asked)
+    return OPERATORS.get(lane.asked) or WINDOWS[lane.window](scale).text(lane.asked)
 
 
 def connect(streams: dict[str, pa.Table]) -> duckdb.DuckDBPyConnection:

@@ -1,4 +1,4 @@
-"""The cases of `lanes` that the rolling windows of pandas and Polars answer, where these are installed.
+"""The lanes that the rolling windows of pandas and Polars answer, where these are installed.
 
 Both are given a frame of their own, which is made before the clock runs. Polars is told to use one thread, which only
 works where it was not imported before.
@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from benchmarks.promises.lanes_cases import RANGE, Case
+from benchmarks.promises.lanes_queries import RANGE, Lane
 
 #: The methods of rolling windows, with their arguments.
 PANDAS: dict[str, tuple[str, tuple[float, ...]]] = {
@@ -37,13 +37,13 @@ POLARS: dict[str, tuple[str, tuple[float, ...]]] = PANDAS | {
 }
 
 
-def pandas_work(case: Case, rows: pa.Table) -> Callable[[], Any] | None:
-    """Answers a case by pandas, or None where it has no such window or aggregate."""
-    if find_spec("pandas") is None or case.asked not in PANDAS:
+def pandas_work(lane: Lane, rows: pa.Table) -> Callable[[], Any] | None:
+    """Answers a lane by pandas, or None where it has no such window or aggregate."""
+    if find_spec("pandas") is None or lane.asked not in PANDAS:
         return None
-    name, arguments = PANDAS[case.asked]
+    name, arguments = PANDAS[lane.asked]
     frame = rows.to_pandas()
-    match case.window:
+    match lane.window:
         case "continuous":
             frame["time"] = frame["t"].astype("datetime64[s]")
             return lambda: getattr(frame.groupby("k").rolling(f"{RANGE}s", on="time")["v"], name)(*arguments)
@@ -54,18 +54,18 @@ def pandas_work(case: Case, rows: pa.Table) -> Callable[[], Any] | None:
     return None
 
 
-def polars_work(case: Case, rows: pa.Table) -> Callable[[], Any] | None:
-    """Answers a case by Polars, or None where it has no such window or aggregate."""
-    if find_spec("polars") is None or case.asked not in POLARS:
+def polars_work(lane: Lane, rows: pa.Table) -> Callable[[], Any] | None:
+    """Answers a lane by Polars, or None where it has no such window or aggregate."""
+    if find_spec("polars") is None or lane.asked not in POLARS:
         return None
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
     pl = import_module("polars")
-    name, arguments = POLARS[case.asked]
+    name, arguments = POLARS[lane.asked]
     frame, value = pl.from_arrow(rows), pl.col("v")
     answer = getattr(value, name)(*arguments).alias("a")
-    match case.window:
+    match lane.window:
         case "sliding" | "tumbling":
-            period = {"sliding": RANGE, "tumbling": 60}[case.window]
+            period = {"sliding": RANGE, "tumbling": 60}[lane.window]
             window = {"every": "60i", "period": f"{period}i", "closed": "right", "label": "right", "group_by": "k"}
             return lambda: frame.group_by_dynamic("t", **window).agg(answer)
         case "continuous":

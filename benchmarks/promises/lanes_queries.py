@@ -1,4 +1,4 @@
-"""The cases of `lanes`: every kind of window, every aggregate, and the streams that they are measured on."""
+"""The lanes: every kind of window with every aggregate, and the streams that they are measured on."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ OPERATORS = {
 
 
 @dataclass(frozen=True)
-class Case:
+class Lane:
     """A window and what is asked of it: an aggregate by key, or an operator over continuous windows."""
 
     window: str
@@ -84,9 +84,9 @@ class Case:
         return f"SELECT k, {AGGREGATES[self.asked]} AS a FROM S {window} GROUP BY k"
 
 
-CASES = [
-    *(Case(window, aggregate) for window in WINDOWS for aggregate in AGGREGATES),
-    *(Case("continuous", operator) for operator in OPERATORS),
+LANES = [
+    *(Lane(window, aggregate) for window in WINDOWS for aggregate in AGGREGATES),
+    *(Lane("continuous", operator) for operator in OPERATORS),
 ]
 
 
@@ -112,16 +112,16 @@ class Streams:
 
     def __init__(self, scale: Scale) -> None:
         self.scale = scale
-        self._dense = {"S": made(scale, scale.dense, seed=0)}
-        self._sparse = {name: made(scale, scale.sparse, seed) for seed, name in enumerate(("S", "T"))}
+        self._dense = {"S": make_stream(scale, scale.dense, seed=0)}
+        self._sparse = {name: make_stream(scale, scale.sparse, seed) for seed, name in enumerate(("S", "T"))}
 
-    def first(self, case: Case, rows: int) -> dict[str, pa.Table]:
-        """The first rows of each stream of a case, so many in all."""
-        streams = self._dense if case.window in PERIODIC else self._sparse
-        return {name: streams[name].slice(0, rows // len(case.streams)) for name in case.streams}
+    def first(self, lane: Lane, rows: int) -> dict[str, pa.Table]:
+        """The first rows of each stream of a lane, so many in all."""
+        streams = self._dense if lane.window in PERIODIC else self._sparse
+        return {name: streams[name].slice(0, rows // len(lane.streams)) for name in lane.streams}
 
 
-def made(scale: Scale, rows_per_tick: int, seed: int) -> pa.Table:
+def make_stream(scale: Scale, rows_per_tick: int, seed: int) -> pa.Table:
     """Rows in the order of time, numbered by `n`; the rest at random. `j` meets about one row of another window."""
     rng, numbers = np.random.default_rng(seed), np.arange(scale.rows)
     names = pa.array([f"item {number:03d}" for number in range(1000)])
@@ -133,10 +133,10 @@ def made(scale: Scale, rows_per_tick: int, seed: int) -> pa.Table:
     )
 
 
-def engine_of(case: Case, scale: Scale) -> pw.Engine:
-    """An engine that answers a case; raises where Panewise refuses it."""
-    pool = pw.Pool(dict.fromkeys(case.streams, pw.StreamSchema(SCHEMA, "t")), bounded=True)
-    pool.register("q", case.query(scale))
+def engine_of(lane: Lane, scale: Scale) -> pw.Engine:
+    """An engine that answers a lane; raises where Panewise refuses it."""
+    pool = pw.Pool(dict.fromkeys(lane.streams, pw.StreamSchema(SCHEMA, "t")), bounded=True)
+    pool.register("q", lane.query(scale))
     return pw.Engine(pool)
 
 
