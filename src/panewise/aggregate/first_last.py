@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from panewise import kernels
 from panewise.aggregate.base import Laws, PickAggregate
+from panewise.aggregate.moving import MovingRanges, PickedValues
 from panewise.aggregate.ordering import fits_int64, from_longs, to_longs
 from panewise.aggregate.states import Int64Array, Items, StateArrays, StateWords
 from panewise.core.values import to_arrow, to_python
@@ -67,6 +68,20 @@ class FirstLastStates(StateArrays):
     def combine(self, left: StateWords, right: StateWords) -> StateWords:
         later: Any = (right[0] > left[0]) | ((right[0] == left[0]) & (right[1] > left[1]))
         return tuple(np.where(later, b, a) for a, b in zip(left, right, strict=True))
+
+    def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
+        if not ranges.are_in_order(items):
+            return None
+        places, present = np.arange(len(items)), items.present()
+        known = places if present is None else np.where(present, places, len(items) if self.sign < 0 else -1)
+        # The first value from each row on, or the last one up to it.
+        if self.sign < 0:
+            nearest = np.append(np.minimum.accumulate(known[::-1])[::-1], len(items))[ranges.low]
+            found = nearest < ranges.high
+        else:
+            nearest = np.append(np.maximum.accumulate(known), -1)[ranges.high - 1]
+            found = nearest >= ranges.low
+        return PickedValues(items.arguments[0]), (np.where(found, nearest, -1),)
 
     def lower(self, words: StateWords) -> pa.Array:
         times, _, values = words

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from panewise import kernels
 from panewise.aggregate.states import (
@@ -48,11 +49,37 @@ class MovingRanges:
     def __len__(self) -> int:
         return len(self.at)
 
+    def are_in_order(self, items: Items) -> bool:
+        """Whether the items of all groups are ordered by time, then by arrival."""
+        times, order = items.times, items.order
+        later = (times[1:] > times[:-1]) | ((times[1:] == times[:-1]) & (order[1:] >= order[:-1]))
+        later[self.starts[1:-1] - 1] = True
+        return bool(later.all())
+
     def is_rising(self, values: Int64Array) -> bool:
         """Whether the values of all groups rise or stay equal from row to row."""
         rising = values[1:] >= values[:-1]
         rising[self.starts[1:-1] - 1] = True
         return bool(rising.all())
+
+
+class PickedValues(StateArrays):
+    """States that are places of values in an array, -1 where there is none; they are only lowered."""
+
+    def __init__(self, values: pa.Array) -> None:
+        self.values = values
+
+    def identity(self, size: int) -> StateWords:
+        return (np.full(size, -1),)
+
+    def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
+        raise TypeError("picked values are not gathered")
+
+    def combine(self, left: StateWords, right: StateWords) -> StateWords:
+        raise TypeError("picked values are not combined")
+
+    def lower(self, words: StateWords) -> pa.Array:
+        return self.values.take(pa.array(words[0], mask=words[0] < 0))
 
 
 def moving_states(column: StateArrays, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords]:
