@@ -119,7 +119,8 @@ def dated_table(
 
 def renamed_columns_hint(query: Query) -> str | None:
     """Which added columns are called otherwise, since a selected one has their name; None where none is."""
-    added, names = added_columns(query), result_schema(query, pa.int64()).names
+    added, selected = added_columns(query), [column.name for column in query.root.columns]
+    names = list(combine_columns(dict.fromkeys(selected), dict.fromkeys(added)))
     pairs = zip(added, names[-len(added) :], strict=True)
     moved = [f"{COLUMN_MEANINGS[name]} is called {shown!r}" for name, shown in pairs if name != shown]
     if not moved:

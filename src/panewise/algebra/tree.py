@@ -36,9 +36,9 @@ class Node:
     def columns(self) -> tuple[Column, ...]:
         raise TypeError(f"{type(self).__name__} has no columns")
 
-    @cached_property
+    @property
     def children(self) -> tuple[Node, ...]:
-        return tuple(value for f in fields(self) if isinstance(value := getattr(self, f.name), Node))
+        return ()
 
     def with_children(self, *children: Node) -> Node:
         """The same operator over other inputs."""
@@ -60,9 +60,11 @@ class Node:
 
     def walk(self) -> Iterator[Node]:
         """This node and all below it, parents first."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
+        waiting: list[Node] = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(node.children))
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,10 @@ class Source(Node):
     alias: str
     schema: tuple[Column, ...]
     time: str
+
+    def __hash__(self) -> int:
+        # Hashing many types takes long, and streams of one name and different columns hardly meet.
+        return hash((self.stream, self.alias, self.time))
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -98,6 +104,10 @@ class Unary(Node):
     child: Node
 
     @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+    @property
     def columns(self) -> tuple[Column, ...]:
         return self.child.columns
 
@@ -108,6 +118,10 @@ class Binary(Node):
 
     left: Node
     right: Node
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
 
     @property
     def columns(self) -> tuple[Column, ...]:

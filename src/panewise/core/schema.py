@@ -6,6 +6,7 @@ import warnings
 from dataclasses import dataclass, field
 from datetime import timedelta
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ class StreamSchema:
         if self.delay_ticks is not None and self.delay_ticks < 0:
             raise SchemaProblem(f"delay {self.delay!r} is negative", fix="use zero or more")
 
-    @property
+    @cached_property
     def domain(self) -> Domain:
         kind = self.schema.field(self.time).type
         if pa.types.is_timestamp(kind):
@@ -57,7 +58,7 @@ class StreamSchema:
             fix=f"use a timestamp or an integer column as time{_time_conversion_hint(self.time, kind)}",
         )
 
-    @property
+    @cached_property
     def instants(self) -> pa.DataType:
         """The type of instants in results: int64, or microseconds in the zone of the time column."""
         kind = self.schema.field(self.time).type

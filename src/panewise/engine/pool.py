@@ -15,7 +15,7 @@ from panewise.algebra.hints import hints
 from panewise.core.errors import BindProblem, PanewiseError, PanewiseWarning, SchemaProblem, StateProblem, did_you_mean
 from panewise.core.schema import StreamSchema
 from panewise.core.time import Boundary
-from panewise.cql import bind_query
+from panewise.cql.templates import TemplateBinder
 from panewise.engine.frames.query import find_frame_refusal
 from panewise.engine.purge import Purge
 from panewise.plan import (
@@ -107,6 +107,7 @@ class Pool:
         self.bounded = bounded
         self.queries: dict[str, RegisteredQuery] = {}
         self.listeners: list[PoolListener] = []
+        self._binder = TemplateBinder(self.streams)
 
     def register(self, name: str, query: str | Query, *, since: int | None = None) -> None:
         """Register a query; engines that run this pool answer it from now on.
@@ -214,7 +215,7 @@ class Pool:
 
     def plan(self, query: str | Query) -> QueryPlan:
         """How the engine answers a query, for a lookup or as a registered query."""
-        bound = bind_query(query, self.streams) if isinstance(query, str) else query
+        bound = self._binder.query(query) if isinstance(query, str) else query
         plan = plan_for_engine(bound, self.rules_off)
         if isinstance(plan, Refusal):
             raise BindProblem(

@@ -60,7 +60,9 @@ class Reporter:
     def join(self, member: Member) -> ReportFormat:
         """Add a query; returns its report format."""
         key = _format_key(member.plan)
-        report_format = self.formats.setdefault(key, ReportFormat(self.family, member.plan))
+        report_format = self.formats.get(key)
+        if report_format is None:
+            report_format = self.formats[key] = ReportFormat(self.family, member.plan)
         report_format.subscriptions.update(number for number, _ in member.subscriptions)
         self.format_of[member.name] = report_format
         return report_format
@@ -68,8 +70,9 @@ class Reporter:
     def leave(self, member: Member) -> None:
         report_format = self.format_of.pop(member.name)
         report_format.subscriptions.subtract(number for number, _ in member.subscriptions)
-        for number in [number for number, count in report_format.subscriptions.items() if not count]:
-            report_format.forget(number)
+        for number in {number for number, _ in member.subscriptions}:
+            if not report_format.subscriptions[number]:
+                report_format.forget(number)
         if not report_format.subscriptions:
             del self.formats[_format_key(member.plan)]
 

@@ -90,8 +90,10 @@ class ClauseBinder:
 
     def length(self, name: str, duration: Duration, least: int = 1) -> int:
         """A duration of at least one tick, or of zero ticks where that makes sense."""
-        with errors_at(self.place_of(duration)):
+        try:
             ticks = duration.ticks(self.domain)
+        except PanewiseError as problem:
+            raise problem.at(self.place_of(duration)) from None
         if ticks < least:
             message = f"{name} {duration} is {'not positive' if least else 'negative'}"
             fix = f"use {'more than zero' if least else 'zero or more'}"
@@ -100,8 +102,10 @@ class ClauseBinder:
 
     def instant(self, value: str | int | None) -> Instant | None:
         """The instant that was written, if there is one."""
+        if value is None:
+            return None
         with errors_at(self.place_of(value)):
-            return None if value is None else Instant.parse(value, self.domain)
+            return Instant.parse(value, self.domain)
 
 
 @contextmanager
