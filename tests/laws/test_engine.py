@@ -27,7 +27,7 @@ from panewise.engine.panes import grouping, open_panes
 from panewise.plan.rules.choose_store import pane_totals
 from panewise.plan.rules.group_windows import WindowGroup, WindowShape
 from panewise.stores.chain import MIN_POSITION, StairChain, StairLevel
-from panewise.stores.pane import Pane, merge_panes
+from panewise.stores.pane import Pane, PaneSpans, merge_panes
 
 from .strategies import (
     BOUNDARIES,
@@ -585,7 +585,7 @@ def test_a_chain_takes_other_edges_while_it_runs(
         now += move
         moved(chain, ready, now)
         if other is not None:
-            known = {level.range: chain.exact_since(level) for level in other.levels}
+            known = {level.range: chain.exact_since(level, PaneSpans.of(chain.panes())) for level in other.levels}
             chain.embed(other.levels)
             chain.check()
             shape = other

@@ -113,14 +113,14 @@ class TemplateBinder:
         stand_ins = _stand_ins(parts[2::3], holes)
         if stand_ins is None or not any(holes):
             return None
-        words = list(parts)
+        words: list[str | None] = list(parts)
         words[2::3] = stand_ins
         text = "".join(filter(None, words))
         try:
             query, body = bind_query(text, self.streams), parse_query(text).body
         except PanewiseError:
             return None
-        places = {number: at for at, (number, hole) in enumerate(zip(stand_ins, holes, strict=True)) if hole}
+        places = {str(number): at for at, (number, hole) in enumerate(zip(stand_ins, holes, strict=True)) if hole}
         return _TemplateMaker(places, self.streams).make(query, body)
 
 
@@ -130,7 +130,7 @@ class Template:
 
     bound: Query
     source: Source
-    operators: tuple[tuple[type[Node], tuple[Filling, ...]], ...]
+    operators: tuple[tuple[Callable[..., Node], tuple[Filling, ...]], ...]
 
     def query(self, numbers: Numbers) -> Query:
         """The query of a text with these numbers."""
@@ -168,19 +168,19 @@ class _TemplateMaker:
 
     def _window(self, window: Window, clause: WindowClause | None, source: Source) -> Filling:
         """A window is bound again, from the clause with other durations and counts."""
+        if not isinstance(clause, _WINDOWS):
+            return lambda numbers: window
         lengths: list[tuple[str, Duration | int, int]] = []
-        for each in fields(clause) if isinstance(clause, _WINDOWS) else ():
+        for each in fields(clause):
             length = getattr(clause, each.name)
             place = self.places.get(str(length.count if isinstance(length, Duration) else length))
             if place is not None:
                 lengths.append((each.name, length, place))
                 self.found.add(place)
-        if not lengths:
-            return lambda numbers: window
         scope, schema = Scope(list(source.columns)), self.streams[source.stream]
 
         def bind(numbers: Numbers) -> object:
-            changes = {name: _length_like(length, numbers[place]) for name, length, place in lengths}
+            changes: dict[str, Any] = {name: _length_like(was, numbers[place]) for name, was, place in lengths}
             return bind_clause(replace(clause, **changes), scope, schema)
 
         return bind
@@ -229,7 +229,8 @@ def _length_like(length: Duration | int, number: str | None) -> Duration | int:
 
 def _freedoms(text: str) -> tuple[Freedom, ...]:
     """What may stand in the place of each number or quoted word of a text."""
-    words, free, body = list(_WORDS.finditer(text)), {}, parse_query(text).body
+    words, body = list(_WORDS.finditer(text)), parse_query(text).body
+    free: dict[int | None, Freedom] = {}
     if isinstance(body, SelectSyntax) and len(body.sources) == 1 and isinstance(body.sources[0].source, str):
         if isinstance(body.sources[0].window, _WINDOWS):
             inside = range(text.index("["), text.index("]"))

@@ -18,7 +18,7 @@ from itertools import accumulate, pairwise
 from typing import TypeAlias
 
 from panewise.aggregate import StateArrays, StateWords, put, states_at
-from panewise.stores.pane import Pane, merge_panes
+from panewise.stores.pane import Pane, PaneSpans, merge_panes
 from panewise.stores.totals import PaneTotal
 
 #: The total of each aggregate, None where panes are combined again for each answer; `choose_store` of the plan decides.
@@ -50,8 +50,11 @@ class StairLevel:
         """The newest position of the stream when the rear edge passes a position."""
         return self.granule_end(position) + self.range
 
-    def has_rear_edge_inside(self, pane: Pane) -> bool:
-        return self.rear_edge(pane.end - 1 + self.range) > pane.start
+    def newest_cut(self, spans: PaneSpans) -> int:
+        """The end of the newest pane inside which a rear edge falls."""
+        before = spans.ends - 1
+        edges = before - (before + self.range - self.origin) % self.step
+        return int(spans.ends[edges > spans.starts].max(initial=MIN_POSITION))
 
     def is_one_granule(self, near: int) -> bool:
         """Whether no more than one granule lies between an age and the range."""
@@ -296,10 +299,9 @@ class StairChain:
         self._build(levels)
         self.load(held)
 
-    def exact_since(self, level: StairLevel, coming: Sequence[Pane] = ()) -> int:
+    def exact_since(self, level: StairLevel, spans: PaneSpans) -> int:
         """From which position on a window that joins now finds all its rear edges at the ends of panes."""
-        panes = (*self.panes(), *coming)
-        return max([self.lost, *(pane.end for pane in panes if level.has_rear_edge_inside(pane))])
+        return max(self.lost, level.newest_cut(spans))
 
     def answers(self, wanted: Collection[int]) -> Iterator[tuple[int, list[StateWords]]]:
         """The states of every aggregate over the windows that end with the wanted stairs, narrowest first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,19 @@ class Pane:
         fresh = codes[self.codes]
         order = np.argsort(fresh)
         return Pane(self.start, self.end, fresh[order], tuple(states_at(words, order) for words in self.states))
+
+
+@dataclass(frozen=True, eq=False)
+class PaneSpans:
+    """The stretches `(start, end]` of several panes."""
+
+    starts: Int64Array
+    ends: Int64Array
+
+    @classmethod
+    def of(cls, panes: Iterable[Pane]) -> PaneSpans:
+        starts, ends = np.array([(pane.start, pane.end) for pane in panes], np.int64).reshape(-1, 2).T
+        return cls(starts, ends)
 
 
 def index_of(codes: Int64Array) -> Any:

@@ -11,10 +11,10 @@ from panewise.core.time import Boundary
 from panewise.engine.panes.evaluators import Subscription
 from panewise.engine.panes.sliding import ChainEvaluator
 from panewise.engine.state.snapshot import Tree
-from panewise.plan import PanePlan, shape_of, sliding_window, window_managers
-from panewise.plan.rules.group_windows import GroupingPolicy, WindowManager, WindowShape
+from panewise.plan import PanePlan, shape_of, window_managers
+from panewise.plan.rules.group_windows import GroupingPolicy, WindowGroup, WindowManager, WindowShape
 from panewise.stores.chain import MIN_POSITION, StairChain, StairLevel, TotalKinds
-from panewise.stores.pane import Pane
+from panewise.stores.pane import Pane, PaneSpans
 from panewise.window import Sliding
 
 
@@ -60,33 +60,48 @@ class Chains:
 
     def serve(self, subscription: Subscription, window: Sliding) -> None:
         """Answer a window from the first instant on."""
-        self._chain_of(window).serve(subscription)
+        self.chains[self._chain_key(window)].serve(subscription)
 
-    def embed(self, subscription: Subscription, window: Sliding, here: FamilyProgress) -> None:
-        """Add a window to a running chain; if panes are not cut for it yet, a stand-in starts half-filled."""
-        self.managers.setdefault(window.lag, WindowManager(self.policy)).embed(shape_of(window))
-        self._match_chains(window.lag, here)
-        chain = self._chain_of(window)
-        since = chain.exact_since(shape_of(window), here.coming)
-        if subscription.since > MIN_POSITION:
-            since = max(since, subscription.since + window.lag + window.range)
-        chain.serve(subscription, since=since)
-        if since > here.passed:
-            shape = shape_of(window)
-            standin = self._new_chain(window.lag, here.levels(window.lag, [shape.range], [shape.granule]), here)
-            straddled = [pane.end for pane in here.coming if standin.has_edge_inside(shape, pane)]
-            standin.begins = max([here.closed, subscription.since, *straddled])
-            standin.serve(subscription, until=since)
-            self.standins.append(standin)
-
-    def leave(self, subscription: Subscription, here: FamilyProgress) -> None:
-        """Remove a window."""
+    def change(self, changes: Sequence[tuple[Subscription, bool, Sliding]], here: FamilyProgress) -> None:
+        """Let windows come and go, in this order, while chains run."""
+        coming: dict[int, tuple[Subscription, Sliding]] = {}
+        gone: set[int] = set()
+        for subscription, comes, window in changes:
+            if comes:
+                self.managers.setdefault(window.lag, WindowManager(self.policy)).embed(shape_of(window))
+                coming[subscription.number] = subscription, window
+            else:
+                self.managers[window.lag].revoke(shape_of(window))
+                gone.add(subscription.number)
         for chain in self.evaluators:
-            chain.leave(subscription.number)
+            for number in gone & chain.serving.keys():
+                chain.leave(number)
         self.standins = [standin for standin in self.standins if standin.serving]
-        if window := sliding_window(subscription.window, subscription.revise):
-            self.managers[window.lag].revoke(shape_of(window))
-            self._match_chains(window.lag, here)
+        for lag in {window.lag for _, _, window in changes}:
+            self._match_chains(lag, here)
+        self._serve_newcomers([each for number, each in coming.items() if number not in gone], here)
+
+    def _serve_newcomers(self, coming: Sequence[tuple[Subscription, Sliding]], here: FamilyProgress) -> None:
+        """Answer windows from running chains; where panes were not cut for one, a stand-in starts half-filled."""
+        waiting: dict[tuple[int, int, int], list[tuple[Subscription, WindowShape, int]]] = {}
+        unfinished, spans = PaneSpans.of(here.coming), self._spans(here)
+        for subscription, window in coming:
+            key, shape = self._chain_key(window), shape_of(window)
+            chain = self.chains[key]
+            since = chain.exact_since(shape, spans[key])
+            if subscription.since > MIN_POSITION:
+                since = max(since, subscription.since + window.lag + window.range)
+            chain.serve(subscription, since=since)
+            if since > here.passed:
+                begins = max(here.closed, subscription.since, chain.newest_cut(shape, unfinished))
+                waiting.setdefault((begins, *key), []).append((subscription, shape, since))
+        for (begins, lag, number), served in waiting.items():
+            group = WindowGroup(number, {shape for _, shape, _ in served})
+            standin = self._new_chain(lag, here.levels(lag, group.ranges, group.granules), here)
+            standin.begins = begins
+            for subscription, _, until in served:
+                standin.serve(subscription, until=until)
+            self.standins.append(standin)
 
     def repack(self, here: FamilyProgress) -> None:
         """Make new window groups where old ones are too costly; old chains answer until the new ones can."""
@@ -97,10 +112,12 @@ class Chains:
             self.chains = {key: chain for key, chain in self.chains.items() if key[0] != lag}
             self.managers[lag] = manager.repack()
             self._match_chains(lag, here)
+            spans = self._spans(here)
             for chain in old.values():
                 for serving in chain.serving.values():
-                    heir = self._chain_of(Sliding.of(serving.subscription.window))
-                    since = heir.exact_since(serving.shape, here.coming)
+                    key = self._chain_key(Sliding.of(serving.subscription.window))
+                    heir = self.chains[key]
+                    since = heir.exact_since(serving.shape, spans[key])
                     heir.serve(serving.subscription, since=since)
                     serving.until = since
             self.standins += old.values()
@@ -128,8 +145,12 @@ class Chains:
         evaluator.start(here.passed, here.keys)
         return evaluator
 
-    def _chain_of(self, window: Sliding) -> ChainEvaluator:
-        return self.chains[window.lag, self.managers[window.lag].group_of(shape_of(window)).number]
+    def _chain_key(self, window: Sliding) -> tuple[int, int]:
+        return window.lag, self.managers[window.lag].group_of(shape_of(window)).number
+
+    def _spans(self, here: FamilyProgress) -> dict[tuple[int, int], PaneSpans]:
+        """All panes of each chain, and those still to come."""
+        return {key: chain.spans(here.coming) for key, chain in self.chains.items()}
 
     # ---- restarts ----------------------------------------------------------------------------------------------
 

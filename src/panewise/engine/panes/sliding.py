@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from panewise.aggregate import StateWords
@@ -12,7 +12,7 @@ from panewise.engine.state.snapshot import Tree
 from panewise.plan import shape_of
 from panewise.plan.rules.group_windows import WindowShape
 from panewise.stores.chain import MIN_POSITION, StairChain, StairLevel
-from panewise.stores.pane import Pane
+from panewise.stores.pane import Pane, PaneSpans
 from panewise.window import Sliding
 
 
@@ -34,6 +34,25 @@ class ServedSubscription:
         return due and self.since <= at < self.until
 
 
+@dataclass(frozen=True)
+class ServingIndex:
+    """The subscriptions of a chain by stair, their slides, and the stairs of those without a slide."""
+
+    by_stair: Mapping[int, Sequence[ServedSubscription]]
+    slides: Sequence[int]
+    floating: Sequence[int]
+
+    @classmethod
+    def of(cls, serving: Collection[ServedSubscription], levels: Sequence[StairLevel]) -> ServingIndex:
+        stairs = {level.range: number for number, level in enumerate(levels)}
+        by_stair: dict[int, list[ServedSubscription]] = {}
+        for served in serving:
+            by_stair.setdefault(stairs[served.shape.range], []).append(served)
+        slides = sorted({served.shape.slide for served in serving if served.subscription.periodic})
+        floating = [stairs[served.shape.range] for served in serving if not served.subscription.periodic]
+        return cls(by_stair, slides, floating)
+
+
 class ChainEvaluator(Evaluator):
     """A chain and the subscriptions that it answers. All windows have the same lag and origin.
 
@@ -45,33 +64,31 @@ class ChainEvaluator(Evaluator):
         self.chain, self.begins = chain, begins
         self.origin = chain.levels[0].origin + lag
         self.serving: dict[int, ServedSubscription] = {}
-        self._index_subscriptions()
+        self._index: ServingIndex | None = None
 
     def serve(self, subscription: Subscription, since: int = MIN_POSITION, until: int = END_OF_TIME) -> None:
         """Answer a subscription at the instants in [since, until)."""
         self.join(subscription)
         shape = shape_of(Sliding.of(subscription.window))
         self.serving[subscription.number] = ServedSubscription(subscription, shape, since, until)
-        self._index_subscriptions()
+        self._index = None
 
     def leave(self, number: int) -> None:
         super().leave(number)
         self.serving.pop(number, None)
-        self._index_subscriptions()
+        self._index = None
 
-    def _index_subscriptions(self) -> None:
-        """Compute once what `next_instant` and `step` need of the subscriptions."""
-        ranges = [level.range for level in self.chain.levels]
-        self._slides = sorted({s.shape.slide for s in self.serving.values() if s.subscription.periodic})
-        self._floating = [ranges.index(s.shape.range) for s in self.serving.values() if not s.subscription.periodic]
-        self._by_stair: dict[int, list[ServedSubscription]] = {}
-        for served in self.serving.values():
-            self._by_stair.setdefault(ranges.index(served.shape.range), []).append(served)
+    @property
+    def index(self) -> ServingIndex:
+        """What `next_instant` and `step` need of the subscriptions, as long as these stay the same."""
+        if self._index is None:
+            self._index = ServingIndex.of(self.serving.values(), self.chain.levels)
+        return self._index
 
     def reshape(self, levels: Sequence[StairLevel]) -> None:
         """Give the chain other levels while it runs."""
         self.chain.embed(levels)
-        self._index_subscriptions()
+        self._index = None
 
     def start(self, at: int, size: int) -> None:
         super().start(at, size)
@@ -84,10 +101,10 @@ class ChainEvaluator(Evaluator):
     def next_instant(self) -> int | None:
         found = self._openings[:1]
         first = self.waiting[0].end + self.lag if self.waiting else END_OF_TIME
-        if self._slides:
+        if self.index.slides:
             start = max(first, self.at + 1) if self.chain.empty else self.at + 1
-            found += [on_grid(start, self.origin, slide) for slide in self._slides]
-        for stair in self._floating:
+            found += [on_grid(start, self.origin, slide) for slide in self.index.slides]
+        for stair in self.index.floating:
             found += [first, self._expiry_of_oldest(stair)]
         earliest = min(found, default=END_OF_TIME)
         return None if earliest >= END_OF_TIME else earliest
@@ -105,7 +122,7 @@ class ChainEvaluator(Evaluator):
     def step(self, at: int, fresh: list[Pane], opened: bool) -> Iterator[Chunk]:
         shifted = self._advance_chain(at, fresh)
         due: dict[int, list[Subscription]] = {}
-        for stair, servings in self._by_stair.items():
+        for stair, servings in self.index.by_stair.items():
             changed = opened or bool(fresh) or bool(shifted[stair])
             for served in servings:
                 if served.is_due(at, self.origin, changed):
@@ -120,14 +137,14 @@ class ChainEvaluator(Evaluator):
         oldest: Pane | None = None
         for number, stair in enumerate(self.chain.stairs):
             oldest = next(stair.all_panes(), oldest)
-            if oldest is not None and number in self._by_stair:
+            if oldest is not None and number in self.index.by_stair:
                 yield stair.level.expiry(oldest.end) + self.lag
         for served in self.serving.values():
             yield from (instant for instant in (served.since, served.until) if instant > self.at)
 
     def current_states(self, wanted: Container[int]) -> Iterator[tuple[Subscription, list[StateWords]]]:
         asked: dict[int, list[Subscription]] = {}
-        for stair, servings in self._by_stair.items():
+        for stair, servings in self.index.by_stair.items():
             for served in servings:
                 if served.subscription.number in wanted and served.since <= self.at < served.until:
                     asked.setdefault(stair, []).append(served.subscription)
@@ -139,7 +156,7 @@ class ChainEvaluator(Evaluator):
         self.chain.grow(self.size)
         shifted = self.chain.advance(at - self.lag, fresh)
         if self._touched:
-            for stair, servings in self._by_stair.items():
+            for stair, servings in self.index.by_stair.items():
                 for served in servings:
                     if served.subscription.changes:
                         self._touch({0: self._touched[served.subscription.number]}, shifted[stair])
@@ -174,18 +191,21 @@ class ChainEvaluator(Evaluator):
         self.begins, self.chain.now, self.chain.lost = state["begins"], state["at"] - self.lag, state["lost"]
         super().restore(state)
 
-    def has_edge_inside(self, shape: WindowShape, pane: Pane) -> bool:
-        """Whether an edge of a window, the front one or the rear one, falls inside a pane."""
-        return any(self._level(reach, shape.slide).has_rear_edge_inside(pane) for reach in (0, shape.range))
+    def newest_cut(self, shape: WindowShape, spans: PaneSpans) -> int:
+        """The end of the newest pane inside which an edge of a window falls, the front one or the rear one."""
+        return max(self._level(reach, shape.slide).newest_cut(spans) for reach in (0, shape.range))
 
     def is_over(self) -> bool:
         """Whether other chains answer every subscription from now on."""
         return all(self.at >= served.until - 1 for served in self.serving.values())
 
-    def exact_since(self, shape: WindowShape, unfinished: Sequence[Pane]) -> int:
-        """The first instant from which on this chain, and panes still to come, have all edges of a shape."""
-        level = self._level(shape.range, shape.slide)
-        known = self.chain.exact_since(level, (*self.waiting, *unfinished))
+    def spans(self, unfinished: Sequence[Pane]) -> PaneSpans:
+        """All panes of this chain, and those still to come."""
+        return PaneSpans.of((*self.chain.panes(), *self.waiting, *unfinished))
+
+    def exact_since(self, shape: WindowShape, spans: PaneSpans) -> int:
+        """The first instant from which on all edges of a shape are between panes, of which these are all."""
+        known = self.chain.exact_since(self._level(shape.range, shape.slide), spans)
         return known if known == MIN_POSITION else known + shape.range + self.lag
 
     def _level(self, reach: int, slide: int) -> StairLevel:

@@ -65,13 +65,17 @@ class TimeFamily(Family):
         self.grain: int | None = None
         #: The widest reach and the shortest step of all windows; valid while the windows stay the same.
         self._widest: tuple[int, int] | None = None
+        #: The windows that have come and gone since the last rows, in this order, and whether they came.
+        self._changes: list[tuple[Subscription, bool]] = []
 
     @property
     def evaluators(self) -> list[Evaluator]:
+        self._apply_changes()
         return [*self.chains.evaluators, *self.others.values(), *self.tiers.values()]
 
     @property
     def managers(self) -> dict[int, WindowManager]:
+        self._apply_changes()
         return self.chains.managers
 
     @property
@@ -105,23 +109,38 @@ class TimeFamily(Family):
     def _on_subscribe(self, subscription: Subscription) -> None:
         self._widest = None
         if self.begun:
-            if not self.open.eras[-1][1].cover(subscription.window.edges):
-                self.open.recut(self._cuts())
-            if window := self._chain_window(subscription):
-                self.chains.embed(subscription, window, self._progress())
-            else:
-                self._add_evaluator(subscription)
+            self._changes.append((subscription, True))
 
     def _on_unsubscribe(self, subscription: Subscription) -> None:
-        if not self.begun:
+        if self.begun:
+            self._changes.append((subscription, False))
+
+    def _apply_changes(self) -> None:
+        """Let windows that have come and gone join and leave evaluators: all together, before anything else happens."""
+        changes, self._changes = self._changes, []
+        if not changes:
             return
+        coming = [
+            subscription for subscription, comes in changes if comes and subscription.number in self.subscriptions
+        ]
+        if not self.open.eras[-1][1].cover(edge for subscription in coming for edge in subscription.window.edges):
+            self.open.recut(self._cuts())
+        chained = [(each, comes, window) for each, comes in changes if (window := self._chain_window(each))]
+        self.chains.change(chained, self._progress())
+        for subscription, comes in changes:
+            if not comes:
+                self._remove_evaluator(subscription)
+        for subscription in coming:
+            if self._chain_window(subscription) is None:
+                self._add_evaluator(subscription)
+
+    def _remove_evaluator(self, subscription: Subscription) -> None:
         self.others.pop(subscription.number, None)
         self.reach.pop(subscription.number, None)
-        for evaluator in self.tiers.values():
+        for since, evaluator in list(self.tiers.items()):
             evaluator.leave(subscription.number)
-        self.tiers = {since: evaluator for since, evaluator in self.tiers.items() if evaluator.subscriptions}
-        if self._chain_window(subscription):
-            self.chains.leave(subscription, self._progress())
+            if not evaluator.subscriptions:
+                del self.tiers[since]
 
     def begin(self) -> None:
         """Put all windows into window groups, before the first rows are taken in."""
@@ -173,6 +192,7 @@ class TimeFamily(Family):
     # ---- rows and time -----------------------------------------------------------------------------------------
 
     def take(self, entering: EnteringRows, ledger: Ledger) -> None:
+        self._apply_changes()
         self._note_arrivals(entering.rows, ledger)
         table, kept = entering.grouped, entering.kept
         rows = entering.rows if kept is None else entering.rows.take(kept)
@@ -193,6 +213,7 @@ class TimeFamily(Family):
 
         A pane that ends before the watermark is late as a whole: no instant of any window lies inside it.
         """
+        self._apply_changes()
         if not self.begun:
             self.begin()
         codes = self.keys.encode(keys, len(keys[0]) if keys else 1)
@@ -255,6 +276,7 @@ class TimeFamily(Family):
                 self.late.append(LatePanes(int(visible[where][mine][0]), ticks.panes()))
 
     def advance(self, limit: int) -> None:
+        self._apply_changes()
         if limit > self.answered_until:
             self._refuse_endless(limit)
             self._close_panes(limit)
@@ -263,6 +285,7 @@ class TimeFamily(Family):
             self.chains.repack(self._progress())
 
     def finish(self, until: int | None) -> None:
+        self._apply_changes()
         self._refuse_endless(until)
         self._close_panes(None)
         self._report(until, finishing=True)
@@ -365,6 +388,7 @@ class TimeFamily(Family):
     # ---- restarts ----------------------------------------------------------------------------------------------
 
     def state(self) -> Tree:
+        self._apply_changes()
         return super().state() | {
             "begun": self.begun,
             "closed": self.closed,
