@@ -263,15 +263,16 @@ def _freedom(literal: exp.Literal) -> Freedom:
 
 
 def _holes(numbers: Numbers, freedoms: Sequence[Freedom]) -> list[Hole | None]:
-    """The holes of a text with these numbers; None in the place of a number that is not free."""
+    """The holes of a text with these numbers; None in the place of a number that is not free, or is equal to one."""
+    every = [_stand_in_digits(str(number), freedom) for number, freedom in zip(numbers, freedoms, strict=True)]
+    fixed = {number for number, digits in zip(numbers, every, strict=True) if digits is None}
     first: dict[object, int] = {}
     found: list[Hole | None] = []
-    for at, (number, freedom) in enumerate(zip(numbers, freedoms, strict=True)):
-        digits = _stand_in_digits(str(number), freedom)
-        if digits is None:
-            found.append(None)
-        elif freedom is Freedom.WHOLE_NUMBER:
+    for at, (number, digits, freedom) in enumerate(zip(numbers, every, freedoms, strict=True)):
+        if digits is not None and freedom is Freedom.WHOLE_NUMBER:
             found.append(Hole(digits, None))
+        elif digits is None or number in fixed:
+            found.append(None)
         else:
             found.append(Hole(digits, first.setdefault((number, digits), at)))
     return found
