@@ -84,6 +84,8 @@ def outcome(bind: Callable[[str], Query], text: str) -> object:
 
 @given(texts(), st.lists(st.lists(NUMBERS, min_size=6, max_size=6), min_size=2, max_size=5))
 @example("SELECT v % ? AS j, SUM(v) FROM S [RANGE ?] GROUP BY v % ?", [["5", "9", "5"], ["7", "9", "6"]])
+@example("SELECT SUM(v * ?) FROM T [RANGE ?s SLIDE ? ms]", [["2", "1", "2"], ["3", "1", "2"]])
+@example("SELECT SUM(d * ?) FROM T [RANGE ? SECONDS] WHERE x > ?", [["0.2", "1.0", ".1"], ["0.3", "1.0", ".1"]])
 def test_texts_are_bound_from_a_template_as_without_one(text: str, numbers: list[list[str]]) -> None:
     binder = TemplateBinder(STREAMS)
     for some in numbers:

@@ -21,8 +21,9 @@ class IntegerCodes:
     """The codes of int64 values, from `first` on: in a table for a small range of values, in a hash for the rest."""
 
     def __init__(self, first: int = 0) -> None:
-        self._table = (np.zeros(1024, np.int64), np.full(1024, -1, np.int64))
-        self._uniques = np.zeros(512, np.int64)
+        # Small at first: there may be thousands of families, most of them with few groups.
+        self._table = (np.zeros(64, np.int64), np.full(64, -1, np.int64))
+        self._uniques = np.zeros(32, np.int64)
         self._first = self._known = first
         self._direct: Int64Array | None = None
         self._base = 0

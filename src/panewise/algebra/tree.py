@@ -27,6 +27,9 @@ class Column:
     name: str
     type: pa.DataType
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # types take long to hash, and columns of one name mostly have one type
+
 
 @dataclass(frozen=True)
 class Node:
@@ -77,7 +80,6 @@ class Source(Node):
     time: str
 
     def __hash__(self) -> int:
-        # Hashing many types takes long, and streams of one name and different columns hardly meet.
         return hash((self.stream, self.alias, self.time))
 
     @property

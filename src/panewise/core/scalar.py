@@ -20,6 +20,10 @@ class Scalar:
     type: pa.DataType
     column: str | None = None
 
+    def __hash__(self) -> int:
+        # Types take long to hash, and follow from the text for all but a few.
+        return hash((self.sql, self.inputs))
+
 
 def column(name: str, dtype: pa.DataType) -> Scalar:
     """The expression that is only a column.

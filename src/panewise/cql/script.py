@@ -81,7 +81,11 @@ def standalone_text(query: QuerySyntax, views: Mapping[str, QuerySyntax]) -> str
 
 def bind_query(text: str, streams: Mapping[str, StreamSchema]) -> Query:
     """One SELECT over declared streams."""
-    syntax = parse_query(text)
+    return bind_syntax(parse_query(text), streams)
+
+
+def bind_syntax(syntax: QuerySyntax, streams: Mapping[str, StreamSchema]) -> Query:
+    """One parsed SELECT over declared streams."""
     return check_column_names(Binder(streams, {}).query(syntax), syntax)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from sqlglot import exp
 
@@ -26,7 +26,7 @@ from panewise.cql.clauses import WindowClause, bind_clause
 from panewise.cql.clauses.windows import RangeClause, RowsClause, SessionClause
 from panewise.cql.group_by import aggregate_name
 from panewise.cql.scope import Scope
-from panewise.cql.script import bind_query
+from panewise.cql.script import bind_query, bind_syntax
 from panewise.cql.statements import parse_query
 from panewise.cql.syntax import Body, Expr, SelectSyntax
 from panewise.window import Window
@@ -61,8 +61,7 @@ class Freedom(Enum):
     WHOLE_NUMBER = 3
 
 
-@dataclass(frozen=True)
-class Hole:
+class Hole(NamedTuple):
     """The place of a free number: how many digits its stand-in has, and which of the numbers equal to it is first.
 
     Equal expressions are computed once, so that it matters which numbers are equal; not so in a window.
@@ -110,18 +109,19 @@ class TemplateBinder:
 
     def _create_template(self, parts: Sequence[str], holes: Sequence[Hole | None]) -> Template | None:
         """The template of a text; None where it has none."""
-        stand_ins = _stand_ins(parts[2::3], holes)
+        stand_ins = _stand_ins(parts, holes)
         if stand_ins is None or not any(holes):
             return None
         words: list[str | None] = list(parts)
         words[2::3] = stand_ins
         text = "".join(filter(None, words))
         try:
-            query, body = bind_query(text, self.streams), parse_query(text).body
+            syntax = parse_query(text)
+            query = bind_syntax(syntax, self.streams)
         except PanewiseError:
             return None
         places = {str(number): at for at, (number, hole) in enumerate(zip(stand_ins, holes, strict=True)) if hole}
-        return _TemplateMaker(places, self.streams).make(query, body)
+        return _TemplateMaker(places, self.streams).make(query, syntax.body)
 
 
 @dataclass(frozen=True)
@@ -290,17 +290,21 @@ def _stand_in_digits(number: str, freedom: Freedom) -> tuple[int, int] | None:
     return 0 if whole == "0" else len(whole), len(part)
 
 
-def _stand_ins(numbers: Numbers, holes: Sequence[Hole | None]) -> list[str | None] | None:
+def _stand_ins(parts: Sequence[str | None], holes: Sequence[Hole | None]) -> list[str | None] | None:
     """Other numbers in the holes, which stand nowhere else in the text; None where there are not enough of them."""
-    found = list(numbers)
+    found = list(parts[2::3])
+    written = re.findall(r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+", "".join(filter(None, parts)))
+    # The tree of a text may hold 0.5 instead of .5, and 1 instead of 1.0.
+    taken = {*written, *(f"0{number}" for number in written), *(str(Fraction(number)) for number in written)}
     for at, hole in enumerate(holes):
         if hole is not None and hole.first in (None, at):
-            (whole, part), taken = hole.digits, {*numbers, *found}
+            whole, part = hole.digits
             digits = map(str, range(10 ** (whole + part - 1), 10 ** (whole + part)))
             others = ((each[:whole] or "0") + (f".{each[whole:]}" if part else "") for each in digits)
             found[at] = next((other for other in others if other not in taken), None)
             if found[at] is None:
                 return None
+            taken.add(str(found[at]))
         elif hole is not None and hole.first is not None:
             found[at] = found[hole.first]
     return found

@@ -259,11 +259,11 @@ class Engine:
             since = dict(saved["family"]["since"])
             for name, numbers in saved["family"]["members"]:
                 del waiting[name]
-                home = self._ensure_family(self._plan_of(name), name)
-                self._families[home].rejoin(name, self._plan_of(name), numbers, since)
-                self._add_output(name, home)
-            self._families[home].restore(saved["family"])
-            self._reporters[home].restore(saved["said"])
+                reporter = self._ensure_family(self._plan_of(name), name)
+                reporter.family.rejoin(name, self._plan_of(name), numbers, since)
+                self._add_output(name, reporter)
+            reporter.family.restore(saved["family"])
+            reporter.restore(saved["said"])
         self._unanchored = waiting
 
     def _plan_of(self, name: str) -> PanePlan:
@@ -312,26 +312,28 @@ class Engine:
         return self._row_engine.shared_operators()
 
     def _join_family(self, query: RegisteredQuery, plan: PanePlan) -> None:
-        home = self._ensure_family(plan, query.name)
+        reporter = self._ensure_family(plan, query.name)
         since = MIN_POSITION if query.since is None else query.since + self.pool.boundary.shift
-        self._families[home].join(query.name, plan, since)
-        self._add_output(query.name, home)
+        reporter.family.join(query.name, plan, since)
+        self._add_output(query.name, reporter)
 
-    def _add_output(self, name: str, home: FamilyKey) -> None:
+    def _add_output(self, name: str, reporter: Reporter) -> None:
         """Add the output through which the results of a query are reported."""
-        member = self._families[home].members[name]
-        report_format = self._reporters[home].join(member)
+        member = reporter.family.members[name]
+        report_format = reporter.join(member)
         self._outputs[name] = QueryOutput(report_format, member, instant_type(member.plan.query, self.pool.streams))
 
-    def _ensure_family(self, plan: PanePlan, name: str) -> FamilyKey:
-        """The key of the family to which a query belongs; the family is created if it does not exist."""
+    def _ensure_family(self, plan: PanePlan, name: str) -> Reporter:
+        """The reporter of the family to which a query belongs; the family is created if it does not exist."""
         home = self._family_keys[name] = family_key(plan)
-        if home not in self._families:
-            self._families[home] = create_family(plan, self.pool.boundary, self.pool.host, self.pool.policy)
-            self._prepare_retention(self._families[home])
-            self._reporters[home] = Reporter(self._families[home])
-            self._families[home].on_recode = self._reporters[home].recode
-        return home
+        reporter = self._reporters.get(home)
+        if reporter is None:
+            family = create_family(plan, self.pool.boundary, self.pool.host, self.pool.policy)
+            self._prepare_retention(family)
+            reporter = Reporter(family)
+            family.on_recode = reporter.recode
+            self._families[home], self._reporters[home] = family, reporter
+        return reporter
 
     def _prepare_retention(self, family: Family) -> None:
         """Note from where on a new family has rows, and keep its panes for lookups if its stream is kept."""
