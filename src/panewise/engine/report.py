@@ -32,6 +32,7 @@ from panewise.engine.state.snapshot import Tree
 from panewise.kernels import Int8Array
 from panewise.plan import PanePlan
 from panewise.plan.explain.query import call_text
+from panewise.plan.pane_plan import step_contents
 from panewise.window import Window, WindowRetention
 
 
@@ -135,10 +136,9 @@ def _chunks_of(chunks: Sequence[Chunk | ChangeRun], member: Member) -> list[Chun
 
 def _format_key(plan: PanePlan) -> object:
     """The value that is equal for queries with the same report format."""
-    after = tuple(replace(step, child=plan.source) for step in plan.after)
     query = plan.query
     revises, expiry = query.revise is not None, expiry_column(plan)
-    return after, tuple(query.root.columns), query.emit, plan.empty, revises, expiry
+    return step_contents(plan.after), query.root.columns, query.emit, plan.empty, revises, expiry
 
 
 @dataclass

@@ -136,5 +136,10 @@ def split_row_steps(node: Node) -> tuple[tuple[RowStep, ...], Node]:
     return tuple(reversed(steps)), node
 
 
+def step_contents(steps: tuple[RowStep, ...]) -> tuple[object, ...]:
+    """What row-wise operators do, whatever is below them."""
+    return tuple([step.predicate if isinstance(step, Select) else step.items for step in steps])
+
+
 def _operator_name(node: Node) -> str:
     return "a window" if isinstance(node, Windowed) else f"a {type(node).__name__.lower()}"

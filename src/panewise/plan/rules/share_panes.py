@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from panewise.plan.cuts import Cuts, coarsest_cuts
-from panewise.plan.pane_plan import PanePlan
+from panewise.plan.pane_plan import PanePlan, step_contents
 from panewise.plan.rules.group_windows import GroupingPolicy, WindowGroup, WindowManager, WindowRole, WindowShape
 from panewise.plan.rules.rule import Rule
 from panewise.window import Edges, Sliding, Window, WindowRetention
@@ -73,16 +73,15 @@ def family_key(plan: PanePlan) -> tuple[object, ...]:
     """
     if RULE in plan.rules_off:
         return (plan.query,)
-    bare = replace(plan.group, child=plan.source)
-    before, between = (tuple(replace(s, child=plan.source) for s in steps) for steps in (plan.before, plan.between))
     kind: object = "rows" if plan.keeps_rows else None if plan.window.logical else plan.window.retention
     if plan.positional:
         kind = plan.window
     return (
         plan.source,
-        before,
-        between,
-        bare,
+        step_contents(plan.before),
+        step_contents(plan.between),
+        plan.group.keys,
+        plan.group.calls,
         plan.window.time_span,
         kind,
         plan.window.partition_by,
