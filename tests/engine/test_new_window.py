@@ -16,7 +16,7 @@ from panewise.algebra import Node, Query, Windowed
 from panewise.core.errors import PanewiseError, WindowProblem
 from panewise.core.time import Boundary, Domain, Ticks, ceil_to_grid, floor_to_grid, grid_between
 from panewise.cql import bind_query
-from panewise.engine import pool as pools
+from panewise.cql.templates import TemplateBinder
 from panewise.plan import plan_query
 from panewise.window import (
     Contents,
@@ -190,7 +190,7 @@ def test_the_engine_answers_as_the_reference_does(
 def test_shards_answer_as_the_reference_does(text: str, rows: list[Row], window: LastFullPeriod, boundary: str) -> None:
     # Rows of one batch are in no order that tasks agree on; in the order of time none is late.
     items = table(sorted(rows))
-    with patch.object(pools, "bind_query", lambda text, streams: read(text, window)):
+    with patch.object(TemplateBinder, "query", lambda binder, text: read(text, window)):
         pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, "t", 0)}, boundary)
         pool.register("q", text)
         shards = Shards(pool, 2, restarts=True)

@@ -191,9 +191,9 @@ class _TemplateMaker:
             case str() if self._places_in(value):
                 return self._text(value)
             case tuple() if any(map(self._places_in, value)):
-                return _combined(lambda *parts: parts, [self._part(part) for part in value])
+                return _combination(lambda *parts: parts, [self._part(part) for part in value])
             case Scalar() | Call() if self._places_in(value):
-                return _combined(type(value), [self._part(getattr(value, part.name)) for part in fields(value)])
+                return _combination(type(value), [self._part(getattr(value, part.name)) for part in fields(value)])
         return lambda numbers: value
 
     def _places_in(self, value: Any) -> set[int]:
@@ -215,7 +215,7 @@ class _TemplateMaker:
         return lambda numbers: "".join([str(numbers[each]) if isinstance(each, int) else each for each in pieces])
 
 
-def _combined(make: Callable[..., Any], parts: Sequence[Filling]) -> Filling:
+def _combination(make: Callable[..., Any], parts: Sequence[Filling]) -> Filling:
     return lambda numbers: make(*[part(numbers) for part in parts])
 
 

@@ -14,6 +14,8 @@ from panewise.aggregate import Int64Array
 from panewise.core.accounting import Accounting
 from panewise.core.errors import SchemaProblem
 from panewise.core.schema import StreamSchema, as_table, ticks_of, type_name
+from panewise.core.time import Boundary
+from panewise.window import Contents, Window
 
 #: The watermark before anything has been seen.
 NO_MARK = int(np.iinfo(np.int64).min)
@@ -52,6 +54,17 @@ class Arrivals:
             return None
         flags: npt.NDArray[np.bool_] = self.marks > self.times
         return flags if flags.any() else None
+
+    def instants_in(self, window: Window, boundary: Boundary) -> Int64Array:
+        """The instants of a window that hold some of these rows; late ones count from the first open instant on."""
+        late = self.late_flags()
+        if late is None or self.marks is None:
+            return window.instants(Contents.of(np.unique(self.times)), boundary)
+        found = [window.instants(Contents.of(np.unique(self.times[~late])), boundary)]
+        for time, mark in zip(self.times[late], self.marks[late], strict=True):
+            instants = window.instants(Contents.of(np.array([time])), boundary)
+            found.append(instants[instants >= mark + boundary.shift])
+        return np.unique(np.concatenate(found))
 
     def take(self, places: Int64Array) -> Arrivals:
         marks = None if self.marks is None else self.marks[places]

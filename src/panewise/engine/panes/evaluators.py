@@ -17,12 +17,12 @@ from functools import cached_property
 import numpy as np
 
 from panewise.aggregate import Int64Array, StateArrays, StateWords, states_at
-from panewise.core.time import Boundary
+from panewise.core.time import Boundary, refuse_many_instants
 from panewise.engine.group_steps import GroupSteps
 from panewise.engine.state.snapshot import Tree, pane_tree, panes_from
 from panewise.stores.chain import MIN_POSITION
 from panewise.stores.pane import Pane, index_of
-from panewise.window import Window
+from panewise.window import FOREVER, LogicalWindow, Window
 
 #: No instant is as late as this one.
 END_OF_TIME = 2**62
@@ -48,6 +48,30 @@ class Subscription:
     @cached_property
     def needs_newest(self) -> bool:
         return self.window.needs_newest
+
+    def refuse_endless(
+        self,
+        ends: Int64Array,
+        boundary: Boundary,
+        since: int,
+        end: int,
+        limit: int | None,
+        reach: tuple[int, int] | None,
+    ) -> None:
+        """Refuse to report panes that end at these positions at billions of instants, up to a limit if there is one.
+
+        Items that never leave are reported as long as time goes on; without a limit, until one has all items.
+        """
+        if self.window.grid is None:
+            return
+        origin, step = self.window.grid
+        first, leave = LogicalWindow.of(self.window).lifetimes(ends - boundary.shift, boundary)
+        last = leave - 1
+        if reach is not None:
+            # Empty states are reported too.
+            first, last = np.append(first, reach[0]), np.append(last, reach[1] if limit is None else limit)
+        last = np.where(last >= FOREVER - 1, end + step, last)
+        refuse_many_instants(np.maximum(first, since), last if limit is None else np.minimum(last, limit), origin, step)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from panewise.aggregate import Int64Array
 from panewise.algebra import Host
-from panewise.core.time import Boundary, refuse_many_instants
+from panewise.core.time import Boundary
 from panewise.engine.intake import Arrivals
 from panewise.engine.lateness import Ledger, late_verdict
 from panewise.engine.lookups.archive import Archive
@@ -28,7 +28,7 @@ from panewise.plan.rules.choose_store import pane_totals
 from panewise.plan.rules.group_windows import GroupingPolicy, WindowManager
 from panewise.stores.chain import MIN_POSITION
 from panewise.stores.pane import Pane
-from panewise.window import FOREVER, Contents, Edges, LogicalWindow, Sliding, Window, WindowRetention
+from panewise.window import Edges, LogicalWindow, Sliding, WindowRetention
 
 #: Single ticks, for late rows.
 TICK_CUTS = Cuts(0, 1, np.zeros(1, np.int64))
@@ -127,12 +127,10 @@ class TimeFamily(Family):
             self.open.recut(self._cuts())
         chained = [(each, comes, window) for each, comes in changes if (window := self._chain_window(each))]
         self.chains.change(chained, self._progress())
-        for subscription, comes in changes:
-            if not comes:
-                self._remove_evaluator(subscription)
-        for subscription in coming:
-            if self._chain_window(subscription) is None:
-                self._add_evaluator(subscription)
+        for subscription in (each for each, comes in changes if not comes):
+            self._remove_evaluator(subscription)
+        for subscription in (each for each in coming if self._chain_window(each) is None):
+            self._add_evaluator(subscription)
 
     def _remove_evaluator(self, subscription: Subscription) -> None:
         self.others.pop(subscription.number, None)
@@ -237,7 +235,7 @@ class TimeFamily(Family):
         if any(subscription.needs_newest for subscription in self.subscriptions.values()):
             self.entry_bounds.note(int(rows.times.min()) + shift, int(rows.times.max()) + shift, late_until)
         for subscription in [subscription for subscription in self.subscriptions.values() if subscription.empty]:
-            if len(seen := self._instants_seeing(subscription.window, rows)):
+            if len(seen := rows.instants_in(subscription.window, self.boundary)):
                 first, last = self.reach.get(subscription.number, (int(seen[0]), int(seen[-1])))
                 self.reach[subscription.number] = min(first, int(seen[0])), max(last, int(seen[-1]))
 
@@ -250,17 +248,6 @@ class TimeFamily(Family):
                 LogicalWindow.of(subscription.window), self.boundary, order, times, visible, patience
             )
             ledger.add(verdict, audience[subscription.number])
-
-    def _instants_seeing(self, window: Window, rows: Arrivals) -> Int64Array:
-        """The instants of a window that hold some of these rows; late ones count from the first open instant on."""
-        late = rows.late_flags()
-        if late is None or rows.marks is None:
-            return window.instants(Contents.of(np.unique(rows.times)), self.boundary)
-        found = [window.instants(Contents.of(np.unique(rows.times[~late])), self.boundary)]
-        for time, mark in zip(rows.times[late], rows.marks[late], strict=True):
-            instants = window.instants(Contents.of(np.array([time])), self.boundary)
-            found.append(instants[instants >= mark + self.boundary.shift])
-        return np.unique(np.concatenate(found))
 
     def _take_late(self, table: pa.Table, rows: Arrivals) -> None:
         """Late rows wait until the instants they are late for have been answered."""
@@ -303,24 +290,11 @@ class TimeFamily(Family):
         ends = np.array([*closed, *self.open.ends, *(p.end for late in self.late for p in late.panes)], np.int64)
         if not len(ends):
             return
-        # Items that never leave are reported as long as time goes on; at the end, until one has all items.
         since, end = max(int(ends.min()), self.answered_until + 1), int(ends.max()) if limit is None else limit
         if self._surely_few_instants(max(end, int(ends.max())) - since):
             return
-        for subscription in (
-            subscription for subscription in self.subscriptions.values() if subscription.window.grid is not None
-        ):
-            origin, step = subscription.window.grid or (0, 1)
-            first, leave = LogicalWindow.of(subscription.window).lifetimes(ends - self.boundary.shift, self.boundary)
-            last = leave - 1
-            if subscription.number in self.reach:
-                # Empty states are reported too.
-                begin, silent = self.reach[subscription.number]
-                first, last = np.append(first, begin), np.append(last, silent if limit is None else limit)
-            last = np.where(last >= FOREVER - 1, end + step, last)
-            refuse_many_instants(
-                np.maximum(first, since), last if limit is None else np.minimum(last, limit), origin, step
-            )
+        for number, subscription in self.subscriptions.items():
+            subscription.refuse_endless(ends, self.boundary, since, end, limit, self.reach.get(number))
 
     def _surely_few_instants(self, span: int) -> bool:
         """Whether a cheap test shows that instants are not too many: the common case, for any number of windows."""
