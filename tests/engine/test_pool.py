@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from random import Random
 from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import panewise as pw
 from panewise.engine.panes.time_family import TimeFamily
@@ -203,3 +206,26 @@ def test_forgetting_keys_changes_no_answer(query: str) -> None:
     said.append(engine.finish()["q"])
     alone = pw.run(query, {"S": pw.Stream(pa.concat_tables(parts), time="t")})
     assert plain(pa.concat_tables(said)) == plain(alone)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.randoms(use_true_random=False), st.sampled_from(["cost", "paper"]))
+def test_windows_that_come_and_go_between_rows_see_all_rows_after_some_instant(random: Random, policy: str) -> None:
+    """Many join and leave a running engine at once; with the paper's groups, others may have to move."""
+    made = pw.Pool({"S": pw.StreamSchema(pa.schema([("t", pa.int64()), ("v", pa.int64())]), time="t")}, policy=policy)
+    engine, values = pw.Engine(made), [0]
+    for turn in range(10):
+        for number in range(random.randint(0, 6)):
+            if made.queries and random.random() < 0.4:
+                made.revoke(random.choice(list(made.queries)))
+            else:
+                slide = random.choice([1, 2, 3, 4, 6, 8])
+                text = f"SELECT SUM(v) AS s FROM S [RANGE {random.randint(slide, 5 * slide)} SLIDE {slide}]"
+                made.register(f"q{turn}.{number}", text, since=len(values) - 1 if random.random() < 0.2 else None)
+        fresh = [random.randint(1, 99) for _ in range(random.randint(1, 8))]
+        engine.feed("S", pa.table({"t": range(len(values), len(values) + len(fresh)), "v": fresh}))
+        values += fresh
+        for found in engine.advance(len(values) - 1).values():
+            for row in found.to_pylist():
+                seen = values[max(row["w_start"] + 1, 0) : row["w_end"] + 1]
+                assert row["s"] in {sum(seen[first:]) for first in range(len(seen))}

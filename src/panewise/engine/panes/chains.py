@@ -66,19 +66,24 @@ class Chains:
         """Let windows come and go, in this order, while chains run."""
         coming: dict[int, tuple[Subscription, Sliding]] = {}
         gone: set[int] = set()
+        regrouped: set[int] = set()
         for subscription, comes, window in changes:
             if comes:
                 self.managers.setdefault(window.lag, WindowManager(self.policy)).embed(shape_of(window))
                 coming[subscription.number] = subscription, window
             else:
-                self.managers[window.lag].revoke(shape_of(window))
+                if self.managers[window.lag].revoke(shape_of(window)):
+                    regrouped.add(window.lag)
                 gone.add(subscription.number)
         for chain in self.evaluators:
             for number in gone & chain.serving.keys():
                 chain.leave(number)
         self.standins = [standin for standin in self.standins if standin.serving]
         for lag in {window.lag for _, _, window in changes}:
-            self._match_chains(lag, here)
+            if lag in regrouped:
+                self._hand_over(lag, here)
+            else:
+                self._match_chains(lag, here)
         self._serve_newcomers([each for number, each in coming.items() if number not in gone], here)
 
     def _serve_newcomers(self, coming: Sequence[tuple[Subscription, Sliding]], here: FamilyProgress) -> None:
@@ -106,21 +111,24 @@ class Chains:
     def repack(self, here: FamilyProgress) -> None:
         """Make new window groups where old ones are too costly; old chains answer until the new ones can."""
         for lag, manager in self.managers.items():
-            if not manager.is_degraded():
-                continue
-            old = {key: chain for key, chain in self.chains.items() if key[0] == lag}
-            self.chains = {key: chain for key, chain in self.chains.items() if key[0] != lag}
-            self.managers[lag] = manager.repack()
-            self._match_chains(lag, here)
-            spans = self._spans(here)
-            for chain in old.values():
-                for serving in chain.serving.values():
-                    key = self._chain_key(Sliding.of(serving.subscription.window))
-                    heir = self.chains[key]
-                    since = heir.exact_since(serving.shape, spans[key])
-                    heir.serve(serving.subscription, since=since)
-                    serving.until = since
-            self.standins += old.values()
+            if manager.is_degraded():
+                self.managers[lag] = manager.repack()
+                self._hand_over(lag, here)
+
+    def _hand_over(self, lag: int, here: FamilyProgress) -> None:
+        """Make new chains for the window groups of a manager; old ones stand in until these can answer."""
+        old = {key: chain for key, chain in self.chains.items() if key[0] == lag}
+        self.chains = {key: chain for key, chain in self.chains.items() if key[0] != lag}
+        self._match_chains(lag, here)
+        spans = self._spans(here)
+        for chain in old.values():
+            for serving in chain.serving.values():
+                key = self._chain_key(Sliding.of(serving.subscription.window))
+                heir = self.chains[key]
+                since = heir.exact_since(serving.shape, spans[key])
+                heir.serve(serving.subscription, since=since)
+                serving.until = since
+        self.standins += [chain for chain in old.values() if chain.serving]
 
     def drop_finished_standins(self) -> None:
         """Drop stand-ins that are not needed any more."""
