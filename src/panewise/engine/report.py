@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -23,7 +23,7 @@ from panewise.core.errors import Failure, PanewiseError, QueryProblem
 from panewise.core.values import to_arrow, to_python
 from panewise.engine.blame import find_failures
 from panewise.engine.group_changes import CODE_BITS, PresentRows, slots_of, without_cancelled
-from panewise.engine.panes.evaluators import ChangeRun, Chunk
+from panewise.engine.panes.chunks import ChangeRun, Chunk
 from panewise.engine.panes.family import Family, Member
 from panewise.engine.panes.grouping import expiry_column
 from panewise.engine.panes.lowering import GroupRows, locate_overflow, lower_chunks

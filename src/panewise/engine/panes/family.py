@@ -16,7 +16,8 @@ from panewise.engine.blame import blame_queries
 from panewise.engine.intake import Arrivals
 from panewise.engine.lateness import Ledger
 from panewise.engine.lookups.archive import Archive
-from panewise.engine.panes.evaluators import ChangeRun, Chunk, EntryBounds, Subscription
+from panewise.engine.panes.chunks import ChangeRun, Chunk
+from panewise.engine.panes.evaluators import EntryBounds, Subscription
 from panewise.engine.panes.grouping import GroupEncoder
 from panewise.engine.row_steps import apply_steps
 from panewise.engine.state.snapshot import Tree

@@ -13,7 +13,7 @@ from panewise.aggregate import Int64Array, concat_states, runs
 from panewise.core.errors import PanewiseError
 from panewise.engine.blame import first_failing
 from panewise.engine.group_steps import GroupSteps
-from panewise.engine.panes.evaluators import ChangeRun, Chunk
+from panewise.engine.panes.chunks import ChangeRun, Chunk
 from panewise.engine.panes.family import Family
 
 

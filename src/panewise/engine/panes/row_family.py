@@ -21,7 +21,8 @@ from panewise.engine.group_steps import GroupSteps, Lifetimes, group_steps
 from panewise.engine.keys import Keys
 from panewise.engine.lateness import Ledger, Verdict, late_verdict
 from panewise.engine.lookups.archive import Archive
-from panewise.engine.panes.evaluators import ChangeRun, Subscription
+from panewise.engine.panes.chunks import ChangeRun
+from panewise.engine.panes.evaluators import Subscription
 from panewise.engine.panes.family import EnteringRows, Family
 from panewise.engine.panes.held_rows import Flags, HeldRows, PartitionOrder, timed_lifetimes
 from panewise.engine.panes.open_panes import gather_panes

@@ -14,7 +14,8 @@ from panewise.core.time import Boundary
 from panewise.engine.intake import NO_MARK, Arrivals
 from panewise.engine.keys import Keys
 from panewise.engine.lateness import Ledger, Verdict
-from panewise.engine.panes.evaluators import Chunk, Subscription
+from panewise.engine.panes.chunks import Chunk
+from panewise.engine.panes.evaluators import Subscription
 from panewise.engine.panes.family import EnteringRows, Family
 from panewise.engine.panes.open_panes import gather_panes
 from panewise.engine.state.snapshot import Tree, pane_tree, panes_from

@@ -11,7 +11,8 @@ import numpy as np
 from panewise.aggregate import Int64Array, PositionalStates, StateArrays, StateWords
 from panewise.algebra.positional import Views
 from panewise.core.time import Boundary
-from panewise.engine.panes.evaluators import Chunk, Subscription
+from panewise.engine.panes.chunks import Chunk
+from panewise.engine.panes.evaluators import Subscription
 from panewise.engine.panes.sliding import ChainEvaluator
 from panewise.engine.state.snapshot import Tree
 from panewise.plan.cuts import Cuts, coarsest_cuts

@@ -1,0 +1,47 @@
+"""What families hand over to be reported: states of groups at one instant, or of one group after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from panewise.aggregate import Int64Array, StateWords
+from panewise.engine.group_steps import GroupSteps
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """The groups and states that some subscriptions report at an instant.
+
+    For whole states these are the groups with items. For changes they are all groups that may have changed, also those
+    that have no items any more. A revision reports the states of an instant again.
+    """
+
+    at: int
+    subscriptions: tuple[int, ...]
+    codes: Int64Array
+    states: Sequence[StateWords]
+    revised: bool = False
+    #: The start of the window, if its items decide it.
+    start: int | None = None
+    #: Later instants at which the same states are reported.
+    again: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def part_of(self, subscriptions: Container[int]) -> Chunk | None:
+        """The same for some subscriptions only; None if it is for none of them."""
+        mine = tuple(number for number in self.subscriptions if number in subscriptions)
+        return replace(self, subscriptions=mine) if mine else None
+
+
+@dataclass(frozen=True, eq=False)
+class ChangeRun:
+    """The states that one subscription reports at many instants, group by group."""
+
+    subscription: int
+    steps: GroupSteps
+
+    def part_of(self, subscriptions: Container[int]) -> ChangeRun | None:
+        """The same, or None if it is for none of some subscriptions."""
+        return self if self.subscription in subscriptions else None
