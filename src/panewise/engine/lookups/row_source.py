@@ -9,7 +9,7 @@ from panewise.aggregate import Int64Array, StateWords, concat_states
 from panewise.core.errors import BindProblem, StateProblem
 from panewise.core.time import Boundary, Ticks
 from panewise.engine.lookups.pane_source import GroupAnswers, KeyValues, LookupSource, bounds_of
-from panewise.engine.panes.held_rows import PartitionOrder
+from panewise.engine.panes.held_rows import RowsByPartition
 from panewise.engine.panes.row_family import RowFamily
 from panewise.plan import PanePlan
 from panewise.window import Rows
@@ -47,7 +47,7 @@ class RowLookupSource(LookupSource):
         rows, reach = self.family.all_rows(), window.count + window.lag
         # Late rows before the oldest row that was held do not count: newer rows than these have been dropped.
         known = np.flatnonzero((rows.times + self.boundary.shift <= at) & ~self.family.rows_behind_dropped())
-        order = PartitionOrder.of(rows.at(known))
+        order = RowsByPartition.of(rows.at(known))
         counts = np.diff(order.edges)
         partitions = rows.partitions[known[order.places[order.edges[:-1]]]]
         kept = np.zeros(len(self.family.dropped), np.int64)

@@ -104,14 +104,14 @@ def timed_lifetimes(rows: HeldRows, window: LogicalWindow, boundary: Boundary, a
 
 
 @dataclass(frozen=True, eq=False)
-class PartitionOrder:
+class RowsByPartition:
     """Rows by partition, each in the order of time: their places, and where partitions begin."""
 
     places: Int64Array
     edges: Int64Array
 
     @classmethod
-    def of(cls, rows: HeldRows) -> PartitionOrder:
+    def of(cls, rows: HeldRows) -> RowsByPartition:
         places = order_by_code(rows.partitions)
         starts, _ = runs(rows.partitions[places])
         return cls(places, np.append(starts, len(places)))
@@ -124,7 +124,7 @@ class PartitionOrder:
         enter[self.places], leave[self.places] = found
         return Lifetimes(rows.codes, enter, leave)
 
-    def numbered(
+    def row_numbers(
         self, rows: HeldRows, lifetimes: Lifetimes, since: int, limit: int
     ) -> tuple[Int64Array, Lifetimes, Int64Array]:
         """The places of rows, their lifetimes under one number, and these numbers, from 0 in each partition.

@@ -24,7 +24,7 @@ from panewise.engine.lookups.archive import Archive
 from panewise.engine.panes.chunks import ChangeRun
 from panewise.engine.panes.evaluators import Subscription
 from panewise.engine.panes.family import EnteringRows, Family
-from panewise.engine.panes.held_rows import Flags, HeldRows, PartitionOrder, timed_lifetimes
+from panewise.engine.panes.held_rows import Flags, HeldRows, RowsByPartition, timed_lifetimes
 from panewise.engine.panes.open_panes import gather_panes
 from panewise.engine.state.snapshot import Tree
 from panewise.kernels.ranges import OPEN
@@ -128,7 +128,7 @@ class RowFamily(Family):
         """How many newer rows of its partition were there when each of some late rows became visible."""
         self._merge_incoming()
         rows = self.held
-        partitions = PartitionOrder.of(rows)
+        partitions = RowsByPartition.of(rows)
         by_place = rows.at(partitions.places)
         places = np.flatnonzero(np.isin(by_place.order, order))
         places = places[np.argsort(by_place.order[places])]
@@ -174,7 +174,7 @@ class RowFamily(Family):
         self._merge_incoming()
         self._keep_fresh_panes(limit)
         needed = np.zeros(len(self.held), bool)
-        partitions = PartitionOrder.of(self.held) if self.rows_needed else None
+        partitions = RowsByPartition.of(self.held) if self.rows_needed else None
         for subscription in self.subscriptions.values():
             view = self._view(subscription, partitions, limit)
             needed |= view.lifetimes.leave > limit
@@ -183,7 +183,7 @@ class RowFamily(Family):
         self.held = self.held.where(needed)
         self.answered_until = max(self.answered_until, limit)
 
-    def _view(self, subscription: Subscription, partitions: PartitionOrder | None, limit: int) -> _WindowView:
+    def _view(self, subscription: Subscription, partitions: RowsByPartition | None, limit: int) -> _WindowView:
         """The held rows as a window sees them."""
         rows, since = self.held, self.answered_until
         if partitions is None or subscription.window.logical:
@@ -192,7 +192,7 @@ class RowFamily(Family):
             return _WindowView(lifetimes, _Expiry(np.arange(len(rows)), lifetimes, lifetimes.leave))
         counted = Rows.of(subscription.window)
         lifetimes = partitions.lifetimes(rows, counted, since, limit)
-        places, pieces, numbers = partitions.numbered(rows, lifetimes, since, limit)
+        places, pieces, numbers = partitions.row_numbers(rows, lifetimes, since, limit)
         numbers += self.dropped[rows.partitions[places]] + 1
         return _WindowView(lifetimes, _Expiry(places, pieces, numbers + counted.count + counted.lag))
 
