@@ -11,6 +11,7 @@ import pyarrow as pa
 from panewise import kernels
 from panewise.aggregate.base import Fold, Laws, PickAggregate, orderable_type
 from panewise.aggregate.moving import MovingRanges
+from panewise.aggregate.min_max_bytes import MinMaxBytesStates, fits_bytes
 from panewise.aggregate.ordering import fits_int64, from_longs, order_key, to_longs
 from panewise.aggregate.states import FusedOperation, Int64Array, Items, StateArrays, StateWords
 
@@ -35,7 +36,9 @@ class Max(PickAggregate):
 
     def state_arrays(self) -> StateArrays:
         least = self.fold is Fold.LEAST
-        return MinMaxStates(self.result, least) if fits_int64(self.result) else super().state_arrays()
+        if fits_int64(self.result):
+            return MinMaxStates(self.result, least)
+        return MinMaxBytesStates(self.result, least) if fits_bytes(self.result) else super().state_arrays()
 
 
 class Min(Max):

@@ -113,6 +113,10 @@ class StateArrays(ABC):
         """The states that `write` wrote."""
         raise TypeError(f"{type(self).__name__} writes its words as they are")
 
+    def settle(self, words: StateWords) -> StateWords:
+        """States with the same answers, to which nothing is added any more: where states grow, these need not."""
+        return words
+
     def invert(self, whole: StateWords, part: StateWords) -> StateWords:
         """The whole without a part that was combined into it; only where `exact`."""
         raise TypeError(f"{type(self).__name__} cannot take a part out again")

@@ -1,0 +1,154 @@
+"""Words whose states differ in size: each place has a run of entries in a block that many words may share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from panewise import kernels
+from panewise.aggregate.dictionary import ValueDictionary
+from panewise.aggregate.states import Int64Array, StateWords
+
+#: The columns of a block, all of one length: an entry has a value in each.
+Entries: TypeAlias = tuple[npt.NDArray[Any], ...]
+
+#: A block may have this many entries to which no run refers, and this many for each one that does.
+SPARE_ENTRIES, SPARE_RATIO = 4096, 3
+
+
+class RunBlock:
+    """Entries that are only added to, so that every run stays what it was.
+
+    `dictionary`: that of the codes among the entries, if they have codes.
+    """
+
+    def __init__(self, columns: Entries, dictionary: ValueDictionary | None = None) -> None:
+        self.columns, self.used, self.dictionary = columns, len(columns[0]), dictionary
+
+    def append(self, columns: Entries) -> int:
+        """Add entries; returns the place of the first."""
+        first, count = self.used, len(columns[0])
+        if first + count > len(self.columns[0]):
+            wider = tuple(np.empty(2 * (first + count), column.dtype) for column in self.columns)
+            for column, held in zip(wider, self.columns, strict=True):
+                column[:first] = held[:first]
+            self.columns = wider
+        for column, more in zip(self.columns, columns, strict=True):
+            column[first : first + count] = more
+        self.used += count
+        return first
+
+
+class RaggedArray(npt.NDArray[np.int64]):
+    """A word that has a start and a size for each place, with the usual indexing, and the block of its entries.
+
+    Parts of it are copies: what is written to a part does not change the whole.
+    """
+
+    block: RunBlock
+    #: Whether only copies of this array share its block, which may then grow.
+    _owner: bool
+
+    @classmethod
+    def of(cls, runs: Int64Array, entries: Entries, dictionary: ValueDictionary | None = None) -> RaggedArray:
+        """Runs of these entries."""
+        made = runs.view(cls)
+        made.block = RunBlock(entries, dictionary)
+        return made
+
+    @classmethod
+    def empty(cls, size: int, *kinds: npt.DTypeLike) -> RaggedArray:
+        """Runs without entries, whose columns would have these types."""
+        return cls.of(np.zeros((size, 2), np.int64), tuple(np.zeros(0, kind) for kind in kinds))
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.block, self._owner = getattr(source, "block", None), False  # type: ignore[assignment]
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
+        if function is np.concatenate:
+            return concat_runs(arguments[0])
+        return super().__array_function__(function, types, arguments, options)
+
+    @property
+    def runs(self) -> Int64Array:
+        """Starts and sizes, as an ordinary array."""
+        return self.view(np.ndarray)
+
+    @property
+    def sizes(self) -> Int64Array:
+        return self.runs[:, 1]
+
+    @property
+    def entries(self) -> Entries:
+        """The columns of the block."""
+        return self.block.columns
+
+    @property
+    def nbytes(self) -> int:
+        each = sum(column.itemsize for column in self.entries)
+        return 16 * len(self) + each * int(self.sizes.sum())
+
+    def own_entries(self) -> Entries:
+        """The entries of these runs alone, one run after the other."""
+        starts, sizes, total = self.runs[:, 0], self.sizes, int(self.sizes.sum())
+        if len(self) and starts[-1] + sizes[-1] - starts[0] == total and (starts[1:] == starts[:-1] + sizes[:-1]).all():
+            return tuple(column[starts[0] : starts[0] + total] for column in self.entries)
+        out = tuple(np.empty(total, column.dtype) for column in self.entries)
+        for column, mine in zip(self.entries, out, strict=True):
+            kernels.runs_copy(self.runs, column, mine)
+        return out
+
+    def compact(self) -> RaggedArray:
+        """The same runs, one after the other in a block of their own."""
+        return RaggedArray.of(consecutive_runs(self.sizes), self.own_entries(), self.block.dictionary)
+
+    def __getitem__(self, where: Any) -> Any:
+        found = self.runs[where]
+        made = (found.copy() if found.base is not None else found).view(RaggedArray)
+        made.block = self.block
+        return made
+
+    def __setitem__(self, where: Any, value: Any) -> None:
+        if value.block is not self.block:
+            if isinstance(where, slice) and len(value) == len(self):
+                self.block, self._owner = value.block, False
+            else:
+                value = self._adopt(value)
+        self.runs[where] = value.runs
+
+    def _adopt(self, value: RaggedArray) -> RaggedArray:
+        """Other runs, with their entries in this block."""
+        live = int(self.sizes.sum())
+        if not self._owner or self.block.used > SPARE_RATIO * live + SPARE_ENTRIES:
+            mine = self.compact()
+            self.runs[...] = mine.runs
+            columns = tuple(column.copy() for column in mine.entries)
+            self.block, self._owner = RunBlock(columns, self.block.dictionary), True
+        runs = consecutive_runs(value.sizes)
+        runs[:, 0] += self.block.append(value.own_entries())
+        return RaggedArray.of(runs, self.entries)
+
+
+def ragged_word(words: StateWords) -> RaggedArray:
+    """The first word of states whose sizes differ."""
+    assert isinstance(words[0], RaggedArray)
+    return words[0]
+
+
+def concat_runs(parts: Sequence[RaggedArray]) -> RaggedArray:
+    """Several words as one."""
+    runs, blocks = np.concatenate([part.runs for part in parts]), {id(part.block) for part in parts if len(part)}
+    if len(blocks) > 1:
+        columns = zip(*(part.own_entries() for part in parts), strict=True)
+        return RaggedArray.of(consecutive_runs(runs[:, 1]), tuple(map(np.concatenate, columns)))
+    made = runs.view(RaggedArray)
+    made.block = next((part.block for part in parts if len(part)), parts[0].block)
+    return made
+
+
+def consecutive_runs(sizes: Int64Array) -> Int64Array:
+    """Runs of these sizes, one after the other."""
+    return np.stack([np.cumsum(sizes) - sizes, sizes], axis=1)

@@ -1,0 +1,107 @@
+"""States of different sizes: words that hold them behave as arrays do, and they compute the meaning of aggregates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from panewise.aggregate import Aggregate, Items, StateArrays, StateWords, put, ragged, states_at
+from panewise.aggregate.ragged import RaggedArray
+from panewise.core.values import to_arrow, to_python
+
+from .strategies import ARGUMENTS
+from .test_aggregates import VARIANTS, alike
+from .test_kernels import twins_in_use
+
+pytestmark = pytest.mark.slow
+
+GROUPS = 5
+RAGGED = [a for a in VARIANTS if isinstance(a.state_arrays().identity(0)[0], RaggedArray)]
+RUNS = st.lists(st.lists(st.integers(0, 9), max_size=4), min_size=GROUPS, max_size=GROUPS)
+PLACES = st.one_of(
+    st.sets(st.integers(0, GROUPS - 1)).map(sorted),
+    st.just(slice(None)),
+    st.builds(slice, st.integers(0, 2), st.integers(2, GROUPS)),
+)
+
+
+def word(runs: Sequence[Sequence[int]]) -> RaggedArray:
+    sizes = np.array([len(run) for run in runs], np.int64)
+    entries = np.array([entry for run in runs for entry in run], np.int64)
+    return RaggedArray.of(np.stack([np.cumsum(sizes) - sizes, sizes], axis=1), (entries,))
+
+
+def lists(runs: Any) -> list[list[int]]:
+    return [runs.entries[0][start : start + size].tolist() for start, size in runs.runs]
+
+
+@settings(max_examples=200)
+@given(first=RUNS, steps=st.lists(st.tuples(RUNS, PLACES), max_size=12), spare=st.sampled_from([0, 4096]))
+def test_a_ragged_word_is_written_and_read_like_any_other(first: Any, steps: Any, spare: int) -> None:
+    """What was taken out before stays as it was, also when the block is made anew since too little of it is in use."""
+    held, model = word(first), np.empty(GROUPS, object)
+    model[:] = [list(run) for run in first]
+    taken: list[tuple[RaggedArray, Any]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ragged, "SPARE_ENTRIES", spare)
+        for runs, where in steps:
+            fresh = np.empty(GROUPS, object)
+            fresh[:] = runs
+            where = np.array(where, np.int64) if isinstance(where, list) else where
+            taken += [(held[where], model[where].copy()), (held.copy(), model.copy())]
+            held[where] = word(runs)[where]
+            model[where] = fresh[where]
+            assert lists(held) == list(model)
+        assert all(lists(part) == list(wanted) for part, wanted in taken)
+        whole = np.concatenate([part for part, _ in taken] + [held])
+        assert lists(whole) == [run for _, wanted in taken for run in wanted] + list(model)
+        assert lists(held.compact()) == list(model)
+
+
+def items_of(values: Sequence[Any], kind: pa.DataType) -> Items:
+    return Items((to_arrow(values, kind),), np.zeros(len(values), np.int64), np.zeros(len(values), np.int64))
+
+
+def gathered(columns: StateArrays, rows: Sequence[tuple[int, Any]], kind: pa.DataType) -> StateWords:
+    slots = np.array([group for group, _ in rows], np.int64)
+    return columns.gather(slots, items_of([value for _, value in rows], kind), GROUPS)
+
+
+@pytest.mark.parametrize("aggregate", RAGGED, ids=repr)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_states_compute_the_meaning(aggregate: Aggregate[Any], data: st.DataObject) -> None:
+    """However rows are split, and whether states are combined, taken out, moved, written or settled before."""
+    (kind,) = aggregate.types
+    rows = st.lists(st.tuples(st.integers(0, GROUPS - 1), st.one_of(st.none(), ARGUMENTS[kind])), max_size=12)
+    parts = data.draw(st.lists(rows, min_size=1, max_size=4))
+    gone = data.draw(rows)
+    kept = [to_python(to_arrow([v for part in parts for g, v in part if g == group], kind)) for group in range(GROUPS)]
+    wanted = [aggregate.meaning([value for value in values if value is not None]) for values in kept]
+    for context in (nullcontext(), twins_in_use("runs")):
+        with context:
+            columns = aggregate.state_arrays()
+            total = columns.identity(GROUPS)
+            for part in parts:
+                words = gathered(columns, part, kind)
+                where = np.array([2, 0, 3]) if data.draw(st.booleans()) else slice(1, 4)
+                rest = np.setdiff1d(np.arange(GROUPS), np.arange(GROUPS)[where])
+                for some in (where, rest):
+                    put(total, some, columns.combine(states_at(words, some), states_at(total, some)))
+            if columns.exact:
+                extra = gathered(columns, gone, kind)
+                total = columns.invert(columns.combine(total, extra), extra)
+            written = columns.write(total)
+            assert written is not None
+            other = aggregate.state_arrays()
+            gathered(other, gone, kind)  # where values have codes, the other ones have other codes
+            for column, states in ((columns, total), (columns, columns.settle(total)), (other, other.read(written))):
+                found = to_python(column.lower(states))
+                assert alike([*found], [*to_python(to_arrow(wanted, aggregate.result))], ulps=0)
