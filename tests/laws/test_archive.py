@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panewise.aggregate import Count, First, Items, Max, Median, ObjectStates, Quantile, Sum
+from panewise.aggregate import Count, First, Items, Max, Median, Quantile, Sum
 from panewise.core.errors import StateProblem
 from panewise.core.time import Domain
 from panewise.engine.lookups import archive as archives
@@ -75,7 +75,7 @@ def played(steps: list[Cell | list[Question]], keep: int | None, kind: type[Pane
     """What an archive answers whose indexes are all of one kind, where laws allow it."""
 
     def forced(column: Any, *_: object) -> IndexChoice:
-        if isinstance(column, ObjectStates):
+        if column.ranked_values is not None:
             return IndexChoice(
                 kind if kind.__name__ in ("RecomputeIndex", "BaseIntervalIndex") else QuantileIndex, "it is tested"
             )

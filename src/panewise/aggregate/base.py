@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate.states import Int64Array, Items, RankedValues, StateArrays, StateWords, runs
+from panewise.aggregate.states import Int64Array, Items, StateArrays, StateWords, runs
 from panewise.core.errors import AggregateProblem
 from panewise.core.schema import type_name
 from panewise.core.values import normalize_float, to_arrow, to_python
@@ -136,11 +136,6 @@ class Aggregate(ABC, Generic[S]):
         """Whether states are not rounded, so that a part that is taken out again leaves no trace."""
         return True
 
-    @property
-    def ranked_values(self) -> RankedValues | None:
-        """Which ranks decide the answer, where the state is a multiset of values and that is known."""
-        return None
-
     def gather(self, values: Sequence[Any]) -> S:
         """The state of many values at once."""
         return reduce(self.combine, map(self.lift, values), self.identity())
@@ -217,7 +212,6 @@ class ObjectStates(StateArrays):
     def __init__(self, aggregate: Aggregate[Any]) -> None:
         self.aggregate = aggregate
         self.exact = aggregate.laws.invertible and aggregate.exact
-        self.ranked_values = aggregate.ranked_values
 
     def identity(self, size: int) -> StateWords:
         return (np.full(size, None, object),)

@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from panewise.aggregate.base import Multiset
+from panewise.aggregate.multisets import DistinctStates
+from panewise.aggregate.states import StateArrays
 
 
 class CountDistinct(Multiset):
@@ -23,3 +25,6 @@ class CountDistinct(Multiset):
 
     def meaning(self, values: Sequence[Any]) -> int:
         return len(set(values))
+
+    def state_arrays(self) -> StateArrays:
+        return DistinctStates(self.types[0])

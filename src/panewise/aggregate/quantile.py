@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.aggregate.base import Multiset, numeric_type, orderable_type
+from panewise.aggregate.multisets import RankedStates
 from panewise.aggregate.ordering import sort_values
-from panewise.aggregate.states import Int64Array, RankedValues
+from panewise.aggregate.states import Int64Array, RankedValues, StateArrays
 from panewise.core.errors import AggregateProblem
 
 #: One share for all windows, or one for each; or numerators and denominators, which is faster for many.
@@ -49,9 +50,8 @@ class Quantile(Multiset):
     def meaning(self, values: Sequence[Any]) -> Any:
         return sort_values(values)[max(floor(self.phi * len(values)), 1) - 1] if values else None
 
-    @property
-    def ranked_values(self) -> RankedValues:
-        return RankedValues(self.types[0], self._deciding_ranks)
+    def state_arrays(self) -> StateArrays:
+        return QuantileStates(RankedValues(self.types[0], self._deciding_ranks))
 
     def _deciding_ranks(self, sizes: Int64Array) -> list[Int64Array]:
         return [quantile_ranks(sizes, *shares_of(self.phi))]
@@ -79,12 +79,34 @@ class Median(Multiset):
         low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
         return float(low) if low == high else float(low) / 2 + float(high) / 2
 
-    @property
-    def ranked_values(self) -> RankedValues:
-        return RankedValues(self.types[0], self._deciding_ranks)
+    def state_arrays(self) -> StateArrays:
+        return MedianStates(RankedValues(self.types[0], lambda sizes: [(sizes + 1) // 2, sizes // 2 + 1]))
 
-    def _deciding_ranks(self, sizes: Int64Array) -> list[Int64Array]:
-        return [(sizes + 1) // 2, sizes // 2 + 1]
+
+class QuantileStates(RankedStates):
+    """The value at the only rank is the answer."""
+
+    def answer(self, found: Sequence[pa.Array]) -> pa.Array:
+        return found[0]
+
+
+class MedianStates(RankedStates):
+    """The mean of the values at both ranks is the answer."""
+
+    def answer(self, found: Sequence[pa.Array]) -> pa.Array:
+        low, high = map(_to_floats, found)
+        with np.errstate(invalid="ignore"):
+            means = np.where(low == high, low, low / 2 + high / 2)
+        return pa.array(means, mask=found[0].is_null().to_numpy(zero_copy_only=False))
+
+
+def _to_floats(values: pa.Array) -> Any:
+    """Numbers as the nearest doubles, anything where they are NULL. Arrow rounds decimals well only as texts."""
+    if pa.types.is_decimal(values.type):
+        values = values.cast(pa.string()).cast(pa.float64())
+    elif not pa.types.is_floating(values.type):
+        values = values.cast(pa.float64(), safe=False)
+    return values.to_numpy(zero_copy_only=False).astype(np.float64)
 
 
 def shares_of(phi: Phi) -> tuple[Any, Any]:

@@ -121,15 +121,28 @@ class RaggedArray(npt.NDArray[np.int64]):
 
     def _adopt(self, value: RaggedArray) -> RaggedArray:
         """Other runs, with their entries in this block."""
-        live = int(self.sizes.sum())
-        if not self._owner or self.block.used > SPARE_RATIO * live + SPARE_ENTRIES:
-            mine = self.compact()
+        mine, value = in_one_dictionary([self, value])
+        if not self._owner or mine is not self or self.block.used > SPARE_RATIO * int(self.sizes.sum()) + SPARE_ENTRIES:
+            mine = mine.compact()
             self.runs[...] = mine.runs
             columns = tuple(column.copy() for column in mine.entries)
-            self.block, self._owner = RunBlock(columns, self.block.dictionary), True
+            self.block, self._owner = RunBlock(columns, mine.block.dictionary or value.block.dictionary), True
         runs = consecutive_runs(value.sizes)
         runs[:, 0] += self.block.append(value.own_entries())
         return RaggedArray.of(runs, self.entries)
+
+    def recode(self, dictionary: ValueDictionary) -> RaggedArray:
+        """The same runs of codes and counts, in the codes of another dictionary."""
+        if self.block.dictionary is None or self.block.dictionary is dictionary:
+            return self
+        codes, counts = self.own_entries()
+        runs, fresh, counts = (
+            consecutive_runs(self.sizes),
+            dictionary.encode(self.block.dictionary.take(codes)),
+            counts.copy(),
+        )
+        kernels.runs_sort(runs, fresh, counts)
+        return RaggedArray.of(runs, (fresh, counts), dictionary)
 
 
 def ragged_word(words: StateWords) -> RaggedArray:
@@ -138,14 +151,26 @@ def ragged_word(words: StateWords) -> RaggedArray:
     return words[0]
 
 
+def in_one_dictionary(parts: Sequence[RaggedArray]) -> Sequence[RaggedArray]:
+    """The same words, all in the codes of the newest of their dictionaries."""
+    known = {id(part.block.dictionary): part.block.dictionary for part in parts if part.block.dictionary is not None}
+    if len(known) < 2:
+        return parts
+    newest = max(known.values(), key=lambda dictionary: dictionary.generation)
+    return [part.recode(newest) for part in parts]
+
+
 def concat_runs(parts: Sequence[RaggedArray]) -> RaggedArray:
     """Several words as one."""
-    runs, blocks = np.concatenate([part.runs for part in parts]), {id(part.block) for part in parts if len(part)}
+    blocks = {id(part.block): part.block for part in parts if len(part)}
     if len(blocks) > 1:
+        parts = in_one_dictionary([part for part in parts if len(part)])
+        dictionary = next((part.block.dictionary for part in parts if part.block.dictionary is not None), None)
         columns = zip(*(part.own_entries() for part in parts), strict=True)
-        return RaggedArray.of(consecutive_runs(runs[:, 1]), tuple(map(np.concatenate, columns)))
-    made = runs.view(RaggedArray)
-    made.block = next((part.block for part in parts if len(part)), parts[0].block)
+        sizes = np.concatenate([part.sizes for part in parts])
+        return RaggedArray.of(consecutive_runs(sizes), tuple(map(np.concatenate, columns)), dictionary)
+    made = np.concatenate([part.runs for part in parts]).view(RaggedArray)
+    made.block = next(iter(blocks.values()), parts[0].block)
     return made
 
 

@@ -66,7 +66,7 @@ class FusedOperation(Enum):
 
 @dataclass(frozen=True)
 class RankedValues:
-    """States that are multisets (`Counter`) of values, of which the values at some ranks decide the answer.
+    """States that are multisets of values (`aggregate.multisets`), of which the values at some ranks decide the answer.
 
     kind: the type of the values. ranks: from the sizes of multisets, the deciding ranks of each, counted from one.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,8 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from panewise.aggregate import Int64Array, StateArrays, StateWords
-from panewise.aggregate.ordering import fits_int64, from_longs, to_longs
-from panewise.core.values import to_arrow, to_python
+from panewise.aggregate.multisets import ranked_states
+from panewise.aggregate.ordering import fits_int64
+from panewise.aggregate.ragged import ragged_word
 from panewise.stores.arrays import QuantileArrays
 from panewise.stores.indexes import PaneIndex, PendingPanes
 from panewise.stores.pane import Pane
@@ -66,8 +66,7 @@ class QuantileWindows:
 class QuantileIndex(PaneIndex):
     """For QUANTILE and MEDIAN, whose states are multisets. The state of a window has only the values that decide.
 
-    That is enough, since nothing is combined with it any more: the quantile of one value is that value. Therefore the
-    values of coming panes are taken into account before the deciding values are chosen.
+    It is settled. Therefore the values of coming panes are taken into account before the deciding values are chosen.
     """
 
     name = "B-INT-QNT"
@@ -98,12 +97,8 @@ class QuantileIndex(PaneIndex):
         both = QuantileWindows(
             arrays, begins, ends, np.tile(codes, len(firsts)), *self._pending_values(coming, codes, len(firsts))
         )
-        states = np.full(len(begins), None, object)
-        for ranks in self.ranked_values.ranks(both.sizes):
-            values = to_python(from_longs(both.select(ranks), both.sizes == 0, self.ranked_values.kind))
-            for place in np.flatnonzero(both.sizes).tolist():
-                states[place] = (states[place] or Counter()) + Counter([values[place]])
-        return (states,)
+        found = [both.select(ranks) for ranks in self.ranked_values.ranks(both.sizes)]
+        return ranked_states(found, both.sizes > 0)
 
     def _lookup(self, first: int, stop: int, codes: Int64Array, size: int) -> StateWords:
         return self.lookup(np.array([first]), np.array([stop]), codes, size)
@@ -135,9 +130,9 @@ class QuantileIndex(PaneIndex):
 
     def _values(self, leaf: Pane) -> tuple[Int64Array, Int64Array]:
         """The values of a pane and the group of each."""
-        counters = [state or Counter() for state in leaf.states[0][0]]
-        values = to_arrow([value for counter in counters for value in counter.elements()], self.ranked_values.kind)
-        return to_longs(values), np.repeat(leaf.codes, [counter.total() for counter in counters])
+        runs = ragged_word(leaf.states[0])
+        keys, counts = runs.own_entries()
+        return np.repeat(keys, counts), np.repeat(np.repeat(leaf.codes, runs.sizes), counts)
 
     def drop_oldest(self, count: int) -> None:
         self._gone += count

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -350,14 +351,16 @@ class Evaluator(ABC):
             present = np.flatnonzero(states[0][0])
             if len(present):
                 where = index_of(present)
-                yield Chunk(at, whole, present, [states_at(words, where) for words in states], revised)
+                yield Chunk(at, whole, present, self._settled_at(states, where), revised)
         for subscription in due:
             if subscription.changes or self._reports_empty(subscription, at):
                 codes = self._touched[subscription.number].take() if subscription.changes else np.zeros(1, np.int64)
                 if len(codes):
-                    yield Chunk(
-                        at, (subscription.number,), codes, [states_at(words, codes) for words in states], revised
-                    )
+                    yield Chunk(at, (subscription.number,), codes, self._settled_at(states, codes), revised)
+
+    def _settled_at(self, states: list[StateWords], where: Any) -> list[StateWords]:
+        """The states of some groups, to which nothing is added any more."""
+        return [column.settle(states_at(words, where)) for column, words in zip(self.columns, states, strict=True)]
 
 
 def on_grid(position: int, origin: int, step: int) -> int:

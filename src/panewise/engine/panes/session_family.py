@@ -213,9 +213,7 @@ class SessionFamily(Family):
                 ended.setdefault(end, []).append(session.pane)
                 if not subscription.changes and len(session.pane.codes) and (limit is None or end <= limit):
                     pane = session.pane
-                    self.pending_chunks.append(
-                        Chunk(end, (subscription.number,), pane.codes, pane.states, start=session.first)
-                    )
+                    self._add_chunk(Chunk(end, (subscription.number,), pane.codes, pane.states, start=session.first))
             if subscription.changes:
                 self._report_changes(sessions, ended, limit)
 
@@ -232,7 +230,11 @@ class SessionFamily(Family):
             absent = np.setdiff1d(gone, here.codes)
             empty = Pane(at, at, absent, tuple(column.identity(len(absent)) for column in self.columns))
             pane = merge_panes(self.columns, (here, empty))
-            self.pending_chunks.append(Chunk(at, (sessions.subscription.number,), pane.codes, pane.states))
+            self._add_chunk(Chunk(at, (sessions.subscription.number,), pane.codes, pane.states))
+
+    def _add_chunk(self, chunk: Chunk) -> None:
+        states = [column.settle(words) for column, words in zip(self.columns, chunk.states, strict=True)]
+        self.pending_chunks.append(replace(chunk, states=states))
 
 
 @dataclass(frozen=True, eq=False)
