@@ -34,6 +34,7 @@ FAMILIES = {
     "variance": "test_variance.py",
     "range": "test_moving.py",
     "runs": "test_ragged_states.py",
+    "sketch": "test_ragged_states.py",
 }
 
 

@@ -69,6 +69,14 @@ def items_of(values: Sequence[Any], kind: pa.DataType) -> Items:
     return Items((to_arrow(values, kind),), np.zeros(len(values), np.int64), np.zeros(len(values), np.int64))
 
 
+def plain(answers: pa.Array) -> list[Any]:
+    """Python values; those inside lists stand beside how long the lists are, since times there may be out of range."""
+    if not pa.types.is_list(answers.type):
+        return to_python(answers)
+    inside = answers.flatten().flatten()
+    return [answers.value_lengths().to_pylist(), *map(to_python, inside)]
+
+
 def gathered(columns: StateArrays, rows: Sequence[tuple[int, Any]], kind: pa.DataType) -> StateWords:
     slots = np.array([group for group, _ in rows], np.int64)
     return columns.gather(slots, items_of([value for _, value in rows], kind), GROUPS)
@@ -85,7 +93,7 @@ def test_states_compute_the_meaning(aggregate: Aggregate[Any], data: st.DataObje
     gone = data.draw(rows)
     kept = [to_python(to_arrow([v for part in parts for g, v in part if g == group], kind)) for group in range(GROUPS)]
     wanted = [aggregate.meaning([value for value in values if value is not None]) for values in kept]
-    for context in (nullcontext(), twins_in_use("runs")):
+    for context in (nullcontext(), twins_in_use("runs", "sketch")):
         with context:
             columns = aggregate.state_arrays()
             total = columns.identity(GROUPS)
@@ -103,5 +111,4 @@ def test_states_compute_the_meaning(aggregate: Aggregate[Any], data: st.DataObje
             other = aggregate.state_arrays()
             gathered(other, gone, kind)  # where values have codes, the other ones have other codes
             for column, states in ((columns, total), (columns, columns.settle(total)), (other, other.read(written))):
-                found = to_python(column.lower(states))
-                assert alike([*found], [*to_python(to_arrow(wanted, aggregate.result))], ulps=0)
+                assert alike(plain(column.lower(states)), plain(to_arrow(wanted, aggregate.result)), ulps=0)

@@ -35,7 +35,7 @@ class Hiding:
         return getattr(self.finder, name)
 sys.meta_path[:] = [Hiding(finder) for finder in sys.meta_path]
 """
-HEAVY = ["numba", "duckdb", "sqlglot", "datasketches", "matplotlib", "pandas", "pyarrow.dataset", "pyspark", "fastapi"]
+HEAVY = ["numba", "duckdb", "sqlglot", "matplotlib", "pandas", "pyarrow.dataset", "pyspark", "fastapi"]
 TABLE = "import pyarrow as pa, panewise as pw\ntable = pa.table({'t': [1, 2], 'v': [1, 2]})\n"
 
 
@@ -105,18 +105,10 @@ def test_whoever_asks_for_spark_without_pyspark_is_told_what_to_install(code: st
     assert "needs the package 'pyspark'; pip install 'panewise[spark]'" in done.stderr.splitlines()[-1]
 
 
-@pytest.mark.parametrize("function", ["APPROX_DISTINCT(v)", "TOP_K(v, 1)"])
-def test_sketches_say_what_to_install(function: str) -> None:
-    query = f"SELECT {function} AS x FROM S [RANGE 2 SLIDE 2]"
-    done = python(f"{without('datasketches')}{TABLE}pw.run('{query}', {{'S': table}}, time='t')")
-    sentence = f"{function.partition('(')[0]} needs the package 'datasketches'; pip install 'panewise[sketches]'"
-    assert sentence in done.stderr.splitlines()[-1]
-
-
 def test_other_queries_need_no_extra() -> None:
     query = "SELECT SUM(v) AS x FROM S [RANGE 2 SLIDE 2]"
     code = f"{TABLE}print(pw.run('{query}', {{'S': table}}, time='t')['x'].to_pylist())"
-    done = python(without("datasketches", "matplotlib", "pandas", "pyspark", "fastapi", "uvicorn") + code)
+    done = python(without("matplotlib", "pandas", "pyspark", "fastapi", "uvicorn") + code)
     assert done.stdout == "[3]\n", done.stderr
 
 

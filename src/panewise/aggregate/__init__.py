@@ -1,6 +1,7 @@
 """Every aggregate, one file each with its states in arrays. `AGGREGATES` maps SQL names to them."""
 
 from panewise.aggregate.aged import AgedAvg, AgedCount, AgedSum
+from panewise.aggregate.approx_distinct import ApproxDistinct
 from panewise.aggregate.base import AGGREGATES, Aggregate, Fold, Invertible, Laws, ObjectStates
 from panewise.aggregate.count import Count, CountAll, CountStates
 from panewise.aggregate.count_distinct import CountDistinct
@@ -11,7 +12,6 @@ from panewise.aggregate.positional import LevelView, Positional, PositionalState
 from panewise.aggregate.quantile import Median, Quantile
 from panewise.aggregate.recurring import Recurring, RecurringCounts
 from panewise.aggregate.regression import RegrForecast, RegrIntercept, RegrR2, RegrSlope
-from panewise.aggregate.sketches import ApproxDistinct, TopK
 from panewise.aggregate.states import (
     FusedOperation,
     Int64Array,
@@ -26,6 +26,7 @@ from panewise.aggregate.states import (
     states_at,
 )
 from panewise.aggregate.sum import Avg, Sum
+from panewise.aggregate.top_k import TopK
 from panewise.aggregate.variance import StddevPop, StddevSamp, VarPop, VarSamp
 
 __all__ = [

@@ -203,6 +203,16 @@ def orderable_type(aggregate: Aggregate[Any]) -> pa.DataType:
     return kind
 
 
+def whole_literal(name: str, what: str, given: str | int, least: int, most: int) -> int:
+    """A literal parameter as a whole number, or a clear refusal."""
+    if not str(given).isdigit() or not least <= int(given) <= most:
+        raise AggregateProblem(
+            f"{what} {given!r} of {name} is not a whole number from {least} to {most}",
+            fix=f"use one such as {least + 6}",
+        )
+    return int(given)
+
+
 class ObjectStates(StateArrays):
     """One word with the states of any aggregate as Python objects, for aggregates that have no faster arrays.
 

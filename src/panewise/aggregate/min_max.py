@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from panewise import kernels
 from panewise.aggregate.base import Fold, Laws, PickAggregate, orderable_type
+from panewise.aggregate.byte_order import fits_bytes
+from panewise.aggregate.min_max_bytes import MinMaxBytesStates
 from panewise.aggregate.moving import MovingRanges
-from panewise.aggregate.min_max_bytes import MinMaxBytesStates, fits_bytes
 from panewise.aggregate.ordering import fits_int64, from_longs, order_key, to_longs
 from panewise.aggregate.states import FusedOperation, Int64Array, Items, StateArrays, StateWords
 

@@ -93,9 +93,9 @@ class RaggedArray(npt.NDArray[np.int64]):
 
     def own_entries(self) -> Entries:
         """The entries of these runs alone, one run after the other."""
-        starts, sizes, total = self.runs[:, 0], self.sizes, int(self.sizes.sum())
-        if len(self) and starts[-1] + sizes[-1] - starts[0] == total and (starts[1:] == starts[:-1] + sizes[:-1]).all():
-            return tuple(column[starts[0] : starts[0] + total] for column in self.entries)
+        first, total = kernels.runs_extent(self.runs)
+        if first >= 0:
+            return tuple(column[first : first + total] for column in self.entries)
         out = tuple(np.empty(total, column.dtype) for column in self.entries)
         for column, mine in zip(self.entries, out, strict=True):
             kernels.runs_copy(self.runs, column, mine)
@@ -113,16 +113,18 @@ class RaggedArray(npt.NDArray[np.int64]):
 
     def __setitem__(self, where: Any, value: Any) -> None:
         if value.block is not self.block:
-            if isinstance(where, slice) and len(value) == len(self):
-                self.block, self._owner = value.block, False
-            else:
+            self.runs[where, 1] = 0
+            if self.sizes.any():
                 value = self._adopt(value)
+            else:
+                self.block, self._owner = value.block, False
         self.runs[where] = value.runs
 
     def _adopt(self, value: RaggedArray) -> RaggedArray:
         """Other runs, with their entries in this block."""
         mine, value = in_one_dictionary([self, value])
-        if not self._owner or mine is not self or self.block.used > SPARE_RATIO * int(self.sizes.sum()) + SPARE_ENTRIES:
+        live = int(self.sizes.sum()) + int(value.sizes.sum())
+        if not self._owner or mine is not self or self.block.used > SPARE_RATIO * live + SPARE_ENTRIES:
             mine = mine.compact()
             self.runs[...] = mine.runs
             columns = tuple(column.copy() for column in mine.entries)

@@ -27,6 +27,18 @@ def runs_copy(runs: Int64Array, entries: Any, out: Any) -> None:
 
 
 @kernel
+def runs_extent(runs: Int64Array) -> tuple[int, int]:
+    """Where the first of some runs begins, -1 unless each begins where the one before ends; and how long all are."""
+    first, total = runs[0, 0] if len(runs) else 0, 0
+    for i in range(len(runs)):
+        if runs[i, 0] != first + total:
+            first = -1
+            break
+        total += runs[i, 1]
+    return (first, total) if first >= 0 else (first, runs[:, 1].sum())
+
+
+@kernel
 def runs_gather(slots: Int64Array, keys: Int64Array, size: int) -> Multisets:
     """The multiset of the keys of each slot."""
     ends = np.zeros(size + 1, np.int64)
