@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
-from panewise.aggregate import AgedCount, AgedSum, Items, LevelView, Recurring, occurrences
+from panewise.aggregate import AgedCount, AgedSum, Items, LevelView, Recurring, dictionary, occurrences
 from panewise.core.errors import PanewiseError
 
 from .strategies import BOUNDARIES
@@ -168,7 +168,7 @@ def test_every_position_of_a_window_lies_in_one_tier(at: int, text: str, data: s
 @pytest.mark.parametrize("call", ["RECURRING(v)", "RECURRING_COUNTS(v)"])
 def test_values_that_are_gone_are_forgotten(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A dictionary most of whose values no window holds is followed by another; answers do not change."""
-    monkeypatch.setattr(occurrences, "SMALL_DICTIONARY", 16)
+    monkeypatch.setattr(dictionary, "SMALL_DICTIONARY", 16)
     rows = [(t, "a", t // 3 * 10 + n, None, None) for t in range(240) for n in (0, 0, 1, t % 4)]
     cql = f"SELECT {call} AS r FROM S [RANGES 12, 6, 3 SLIDES 3, 2, 1]"
     s = table(rows)
@@ -178,9 +178,8 @@ def test_values_that_are_gone_are_forgotten(call: str, monkeypatch: pytest.Monke
     (family,) = engine._families.values()
     column = family.columns[1]
     assert isinstance(column, occurrences.OccurrenceStates)
-    dictionary = column.dictionary
-    assert dictionary.generation > 0
-    assert len(dictionary) < len({row[2] for row in rows}) / 2
+    assert column.dictionary.generation > 0
+    assert len(column.dictionary) < len({row[2] for row in rows}) / 2
 
 
 def test_few_values_of_many_are_listed_and_meet_marked_ones() -> None:

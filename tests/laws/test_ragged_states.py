@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panewise.aggregate import Aggregate, Items, StateArrays, StateWords, put, ragged, states_at
+import panewise as pw
+from panewise.aggregate import Aggregate, Items, StateArrays, StateWords, dictionary, put, ragged, states_at
+from panewise.aggregate.multisets import MultisetStates
 from panewise.aggregate.ragged import RaggedArray
 from panewise.core.values import to_arrow, to_python
 
@@ -112,3 +114,33 @@ def test_states_compute_the_meaning(aggregate: Aggregate[Any], data: st.DataObje
             gathered(other, gone, kind)  # where values have codes, the other ones have other codes
             for column, states in ((columns, total), (columns, columns.settle(total)), (other, other.read(written))):
                 assert alike(plain(column.lower(states)), plain(to_arrow(wanted, aggregate.result)), ulps=0)
+
+
+@pytest.mark.parametrize("call", ["COUNT(DISTINCT v)", "QUANTILE(v, 0.5)", "TOP_K(v, 2)", "MAX(v)", "MEDIAN(d)"])
+@pytest.mark.parametrize("window", ["RANGE 12 SLIDE 3", "RANGES 12, 6, 3 SLIDES 3, 2, 1"])
+def test_values_that_are_gone_are_forgotten(call: str, window: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dictionary most of whose values no window holds is followed by another; states of both are combined."""
+    monkeypatch.setattr(dictionary, "SMALL_DICTIONARY", 16)
+    times = np.repeat(np.arange(240), 4)
+    values = pa.array(times // 5 * 10 + np.tile([0, 1, 1, 3], 240) + times % 2)
+    columns = {"t": times, "k": np.tile([0, 1, 0], 320), "v": values.cast(pa.string())}
+    s = pa.table(columns | {"d": values.cast(pa.decimal128(25, 1))})
+    cql = f"SELECT k, {call} AS r FROM S [{window}] GROUP BY k"
+    pool = pw.Pool({"S": pw.StreamSchema(s.schema, "t", 0)})
+    pool.register("q", cql)
+    engine, said = pw.Engine(pool), []
+    for start in range(0, len(s), 42):
+        engine.feed("S", s.slice(start, 42))
+        said.append(engine.advance()["q"])
+        if start == 420:
+            engine = pw.Engine.restore(engine.snapshot())
+    said.append(engine.finish()["q"])
+    order = [(name, "ascending") for name in said[0].column_names if name.startswith("w_") or name == "k"]
+    wanted = pw.reference.run(cql, {"S": s}, time="t").sort_by(order)
+    assert pa.concat_tables(said).sort_by(order).to_pylist() == wanted.to_pylist()
+    (family,) = engine._families.values()
+    column = family.columns[1]
+    if isinstance(column, MultisetStates):
+        assert column.dictionary is not None
+        assert column.dictionary.generation > 0
+        assert len(column.dictionary) < len(values.unique()) / 2

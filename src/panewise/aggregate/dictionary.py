@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from panewise.core.values import to_arrow, to_python
 
 #: Integers this close together are numbered by a table instead of a hash.
 TABLE_RANGE = 1 << 22
+#: A dictionary with fewer values is never replaced by a smaller one.
+SMALL_DICTIONARY = 1 << 16
 
 
 class IntegerCodes:
@@ -156,6 +159,7 @@ class ValueDictionary:
 
     def __init__(self, kind: pa.DataType, generation: int = 0) -> None:
         self.kind, self.generation = kind, generation
+        self._room = SMALL_DICTIONARY
         self._values = ValueCodes(kind)
         #: The place of each code among the sorted values, and these values; for those codes that existed at some time.
         self._order: tuple[Int64Array, pa.Array] = (np.zeros(0, np.int64), pa.array([], kind))
@@ -163,6 +167,21 @@ class ValueDictionary:
     def __len__(self) -> int:
         """One more than the largest code."""
         return len(self._values)
+
+    @property
+    def oversized(self) -> bool:
+        """Whether it has so many values that it may be worth to look for those that no state has."""
+        return len(self) > self._room
+
+    def forget(self, live: Iterable[Int64Array]) -> ValueDictionary:
+        """The dictionary for coming states: another one if most values of this one are not among the live codes."""
+        marks = np.zeros(len(self), bool)
+        for codes in live:
+            marks[codes] = True
+        alive = int(marks.sum())
+        after = ValueDictionary(self.kind, self.generation + 1) if 2 * alive <= len(self) else self
+        after._room = max(SMALL_DICTIONARY, 4 * alive)
+        return after
 
     def encode(self, values: pa.Array) -> Int64Array:
         """The codes of values without NULLs."""

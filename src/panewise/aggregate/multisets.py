@@ -18,9 +18,6 @@ from panewise.aggregate.ordering import fits_int64, from_longs, to_longs
 from panewise.aggregate.ragged import RaggedArray, consecutive_runs, in_one_dictionary, ragged_word
 from panewise.aggregate.states import Int64Array, Items, RankedValues, StateArrays, StateWords
 
-#: A dictionary with fewer values is never replaced by a smaller one.
-SMALL_DICTIONARY = 1 << 16
-
 
 class MultisetStates(StateArrays):
     """One word of multisets, from which parts can be taken out again."""
@@ -31,7 +28,6 @@ class MultisetStates(StateArrays):
     def __init__(self, kind: pa.DataType) -> None:
         self.kind = kind
         self.dictionary = None if fits_int64(kind) else ValueDictionary(kind)
-        self.room = SMALL_DICTIONARY
 
     def identity(self, size: int) -> StateWords:
         return (RaggedArray.empty(size, np.int64, np.int64),)
@@ -85,19 +81,12 @@ class MultisetStates(StateArrays):
 
     @property
     def oversized(self) -> bool:
-        return self.dictionary is not None and len(self.dictionary) > self.room
+        return self.dictionary is not None and self.dictionary.oversized
 
     def forget(self, kept: Iterable[StateWords]) -> None:
-        """Begin another dictionary if most values of this one occur in no state."""
         assert self.dictionary is not None
-        live = np.zeros(len(self.dictionary), bool)
-        for runs in map(ragged_word, kept):
-            if runs.block.dictionary is self.dictionary:
-                live[runs.own_entries()[0]] = True
-        alive = int(live.sum())
-        if 2 * alive <= len(self.dictionary):
-            self.dictionary = ValueDictionary(self.kind, self.dictionary.generation + 1)
-        self.room = max(SMALL_DICTIONARY, 4 * alive)
+        mine = [runs for runs in map(ragged_word, kept) if runs.block.dictionary is self.dictionary]
+        self.dictionary = self.dictionary.forget(runs.own_entries()[0] for runs in mine)
 
 
 class DistinctStates(MultisetStates):

@@ -19,8 +19,6 @@ from panewise.aggregate.dictionary import ValueDictionary
 from panewise.aggregate.positional import LevelView, PositionalStates, TierStates
 from panewise.aggregate.states import Int64Array, Items, StateWords, runs
 
-#: A dictionary with fewer values is never replaced by a smaller one.
-SMALL_DICTIONARY = 1 << 16
 #: If a group has fewer than one in this many of all values, its values are listed instead of marked.
 SPARSE_RATIO = 64
 
@@ -44,7 +42,6 @@ class OccurrenceStates(PositionalStates):
     def __init__(self, kind: pa.DataType) -> None:
         self.kind = kind
         self.dictionary = ValueDictionary(kind)
-        self.room = SMALL_DICTIONARY
 
     def identity(self, size: int) -> StateWords:
         return (np.full(size, None, object),)
@@ -92,18 +89,12 @@ class OccurrenceStates(PositionalStates):
 
     @property
     def oversized(self) -> bool:
-        return len(self.dictionary) > self.room
+        return self.dictionary.oversized
 
     def forget(self, kept: Iterable[StateWords]) -> None:
-        """Begin another dictionary if most values of this one occur in no state."""
-        live = np.zeros(len(self.dictionary), bool)
-        for state in (state for words in kept for state in words[0]):
-            if state is not None and state.dictionary is self.dictionary:
-                live[self._to_codes(state.content)[0]] = True
-        alive = int(live.sum())
-        if 2 * alive <= len(self.dictionary):
-            self.dictionary = ValueDictionary(self.kind, self.dictionary.generation + 1)
-        self.room = max(SMALL_DICTIONARY, 4 * alive)
+        states = (state for words in kept for state in words[0])
+        mine = [state for state in states if state is not None and state.dictionary is self.dictionary]
+        self.dictionary = self.dictionary.forget(self._to_codes(state.content)[0] for state in mine)
 
     def _values_by_group(self, words: StateWords) -> tuple[list[Any], ValueDictionary]:
         """The content of each group, None where it has no values, and the dictionary of all codes."""
