@@ -37,7 +37,7 @@ def test_the_metadata_say_what_it_is(metadata: Message) -> None:
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Author"]
     assert "stream-processing" in metadata["Keywords"]
-    assert {"plot", "serve", "sketches", "spark"} == set(metadata.get_all("Provides-Extra", []))
+    assert {"plot", "serve", "spark"} == set(metadata.get_all("Provides-Extra", []))
 
 
 def test_classifiers_are_well_formed(metadata: Message) -> None:
