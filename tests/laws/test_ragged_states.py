@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
-from panewise.aggregate import Aggregate, Items, StateArrays, StateWords, dictionary, put, ragged, states_at
+from panewise.aggregate import (
+    Aggregate,
+    ApproxDistinct,
+    CountDistinct,
+    Items,
+    Max,
+    Median,
+    Min,
+    Quantile,
+    StateArrays,
+    StateWords,
+    TopK,
+    dictionary,
+    put,
+    ragged,
+    states_at,
+)
 from panewise.aggregate.multisets import MultisetStates
 from panewise.aggregate.ragged import RaggedArray
 from panewise.core.values import to_arrow, to_python
@@ -25,7 +42,16 @@ from .test_kernels import twins_in_use
 pytestmark = pytest.mark.slow
 
 GROUPS = 5
+#: Types that are not among those of all aggregates: bytes, some of one length, and decimals that int64 does not hold.
+MORE_TYPES: dict[pa.DataType, st.SearchStrategy[Any]] = {
+    pa.binary(): st.binary(max_size=3),
+    pa.binary(2): st.binary(min_size=2, max_size=2),
+    pa.decimal128(25, 2): st.decimals("-99999999999999999999.99", "99999999999999999999.99", places=2),
+}
 RAGGED = [a for a in VARIANTS if isinstance(a.state_arrays().identity(0)[0], RaggedArray)]
+RAGGED += [kind(some) for kind in (Min, Max, CountDistinct, ApproxDistinct) for some in MORE_TYPES]
+RAGGED += [make(some) for make in (partial(Quantile, phi="0.4"), partial(TopK, k="2")) for some in MORE_TYPES]
+RAGGED += [Median(pa.decimal128(25, 2))]
 RUNS = st.lists(st.lists(st.integers(0, 9), max_size=4), min_size=GROUPS, max_size=GROUPS)
 PLACES = st.one_of(
     st.sets(st.integers(0, GROUPS - 1)).map(sorted),
@@ -90,7 +116,9 @@ def gathered(columns: StateArrays, rows: Sequence[tuple[int, Any]], kind: pa.Dat
 def test_states_compute_the_meaning(aggregate: Aggregate[Any], data: st.DataObject) -> None:
     """However rows are split, and whether states are combined, taken out, moved, written or settled before."""
     (kind,) = aggregate.types
-    rows = st.lists(st.tuples(st.integers(0, GROUPS - 1), st.one_of(st.none(), ARGUMENTS[kind])), max_size=12)
+    rows = st.lists(
+        st.tuples(st.integers(0, GROUPS - 1), st.one_of(st.none(), (ARGUMENTS | MORE_TYPES)[kind])), max_size=12
+    )
     parts = data.draw(st.lists(rows, min_size=1, max_size=4))
     gone = data.draw(rows)
     kept = [to_python(to_arrow([v for part in parts for g, v in part if g == group], kind)) for group in range(GROUPS)]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from panewise.aggregate.states import Int64Array
 
@@ -29,7 +30,8 @@ def fits_int64(kind: pa.DataType) -> bool:
     """Whether int64 can hold the values of a type in their order."""
     types = pa.types
     timed = types.is_temporal(kind) and not types.is_interval(kind)
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or timed)
+    number = types.is_integer(kind) or types.is_floating(kind) or _is_short_decimal(kind)
+    return bool(number or types.is_boolean(kind) or timed)
 
 
 def to_longs(values: pa.Array) -> Int64Array:
@@ -43,6 +45,9 @@ def to_longs(values: pa.Array) -> Int64Array:
     if kind == pa.uint64():
         unsigned: Int64Array = values.to_numpy(zero_copy_only=False).view(np.int64)
         return unsigned ^ np.int64(-(2**63))
+    if _is_short_decimal(kind):
+        words = np.frombuffer(values.buffers()[1] or b"", np.int64).reshape(-1, 2)
+        return words[values.offset : values.offset + len(values), 0].copy()
     if pa.types.is_temporal(kind):
         values = values.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
     found: Int64Array = values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
@@ -56,11 +61,20 @@ def from_longs(longs: Int64Array, missing: npt.NDArray[np.bool_], kind: pa.DataT
     if kind == pa.uint64():
         return pa.array((longs ^ np.int64(-(2**63))).view(np.uint64), mask=missing)
     numbers: Any = np.where(missing, 0, longs)
+    if _is_short_decimal(kind):
+        words = np.stack([numbers, numbers >> 63], axis=1)
+        found = pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(words)])
+        return pc.if_else(pa.array(missing), None, found)
     if pa.types.is_temporal(kind) and kind.bit_width == 32:
         return pa.array(numbers.astype(np.int32), mask=missing).cast(kind)
     if pa.types.is_boolean(kind):
         return pa.array(numbers.astype(bool), mask=missing)
     return pa.array(numbers, pa.int64(), mask=missing).cast(kind)
+
+
+def _is_short_decimal(kind: pa.DataType) -> bool:
+    """Whether values are decimals of 128 bits of which the lower 64 say all."""
+    return bool(pa.types.is_decimal128(kind) and kind.precision <= 18)
 
 
 def _sortable_bits(bits: Int64Array) -> Int64Array:
