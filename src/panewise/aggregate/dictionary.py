@@ -106,6 +106,8 @@ class ValueCodes:
         self._numbers = IntegerCodes(first=1) if fits_int64(kind) else None
         self._known: dict[Any, int] = {}
         self._objects: list[Any] = []
+        #: All values, NULL first, as they were when most of them were last asked for.
+        self._all = pa.array([], kind)
 
     def __len__(self) -> int:
         return len(self._numbers) if self._numbers is not None else 1 + len(self._objects)
@@ -138,7 +140,12 @@ class ValueCodes:
     def take(self, codes: Int64Array) -> pa.Array:
         if self._numbers is not None:
             return from_longs(self._numbers.take(codes), codes == 0, self.kind)
+        if len(self._all) == len(self):
+            return self._all.take(pa.array(codes))
         uniques, where = np.unique(codes, return_inverse=True)
+        if 4 * len(uniques) > len(self):
+            self._all = to_arrow([None, *self._objects], self.kind)
+            return self._all.take(pa.array(codes))
         few = to_arrow([None if c == 0 else self._objects[c - 1] for c in uniques], self.kind)
         return few.take(pa.array(where.astype(np.int64)))
 
@@ -163,6 +170,8 @@ class ValueDictionary:
         self._values = ValueCodes(kind)
         #: The place of each code among the sorted values, and these values; for those codes that existed at some time.
         self._order: tuple[Int64Array, pa.Array] = (np.zeros(0, np.int64), pa.array([], kind))
+        #: How many codes have been sorted for single answers since all were.
+        self._sorted_few = 0
 
     def __len__(self) -> int:
         """One more than the largest code."""
@@ -194,12 +203,14 @@ class ValueDictionary:
         """The place of each code among sorted values, and these values."""
         if len(self._order[0]) == len(self):
             places, values = self._order
-        elif 4 * len(codes) < len(self):
+        elif self._sorted_few + len(codes) < len(self):
+            self._sorted_few += len(codes)
             few, where = np.unique(codes, return_inverse=True)
             places, values = self._sort_codes(few)
             return places[where], values
         else:
-            # For this many, all values are sorted, once for this and later answers.
+            # As many have been sorted for single answers: all values are sorted, once for this and later answers.
+            self._sorted_few = 0
             places, values = self._sort_codes(np.arange(1, len(self)))
             places = np.concatenate([np.zeros(1, np.int64), places])
             self._order = places, values
