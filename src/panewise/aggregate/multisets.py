@@ -13,7 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from panewise import kernels
-from panewise.aggregate.dictionary import ValueDictionary
+from panewise.aggregate.count import CountStates
+from panewise.aggregate.dictionary import IntegerCodes, ValueDictionary
+from panewise.aggregate.moving import MovingRanges, PickedValues
 from panewise.aggregate.ordering import fits_int64, from_longs, to_longs
 from panewise.aggregate.ragged import RaggedArray, consecutive_runs, in_one_dictionary, ragged_word
 from panewise.aggregate.states import Int64Array, Items, RankedValues, StateArrays, StateWords
@@ -95,6 +97,12 @@ class DistinctStates(MultisetStates):
     def settle(self, words: StateWords) -> StateWords:
         return (ragged_word(words).sizes.copy(),)
 
+    def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
+        codes = np.full(len(items), -1)
+        known, values = present_values(items)
+        codes[known] = IntegerCodes().encode(self._keys(values))
+        return CountStates(), (kernels.range_distinct(codes, ranges.low, ranges.high),)
+
     def lower(self, words: StateWords) -> pa.Array:
         (settled,) = self.settle(words) if isinstance(words[0], RaggedArray) else words
         return pa.array(settled)
@@ -107,6 +115,23 @@ class RankedStates(MultisetStates):
         super().__init__(ranked_values.kind)
         self.ranked_values = ranked_values
         self.ranks = ranked_values.ranks
+
+    def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
+        known, values = present_values(items)
+        keys = self._keys(values)
+        if self.dictionary is not None:
+            keys, _ = self.dictionary.places(keys)
+        groups = np.searchsorted(ranges.starts, known, side="right") - 1
+        order = np.lexsort((keys, groups))
+        sorted_rows = np.full(len(items), -1)
+        counts = np.bincount(groups, minlength=len(ranges.starts) - 1)
+        begins = np.repeat(ranges.starts[:-1] - (np.cumsum(counts) - counts), counts)
+        sorted_rows[begins + np.arange(len(order))] = known[order]
+        before = np.searchsorted(known, np.arange(len(items) + 1))
+        sizes = before[ranges.high] - before[ranges.low]
+        ranks = np.stack([np.where(sizes > 0, rank, 0) for rank in self.ranks(sizes)])
+        found = kernels.range_ranked(ranges.starts, sorted_rows, ranges.low, ranges.high, ranges.groups, ranks)
+        return PickedRanks(self, items.arguments[0]), tuple(found)
 
     def settle(self, words: StateWords) -> StateWords:
         runs = ragged_word(words)
@@ -145,3 +170,22 @@ def ranked_states(
     keys = np.stack(found, axis=1)[present].ravel()
     runs = consecutive_runs(np.where(present, len(found), 0))
     return (RaggedArray.of(runs, (keys, np.ones(len(keys), np.int64)), dictionary),)
+
+
+class PickedRanks(PickedValues):
+    """States that are the places of the values at some ranks."""
+
+    def __init__(self, ranked: RankedStates, values: pa.Array) -> None:
+        super().__init__(values)
+        self.ranked = ranked
+
+    def lower(self, words: StateWords) -> pa.Array:
+        return self.ranked.answer([super(PickedRanks, self).lower((word,)) for word in words])
+
+
+def present_values(items: Items) -> tuple[Int64Array, pa.Array]:
+    """The places of the items that have a value, and these values."""
+    present = items.present()
+    if present is None:
+        return np.arange(len(items)), items.arguments[0]
+    return np.flatnonzero(present), items.arguments[0].drop_null()

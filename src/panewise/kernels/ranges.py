@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from panewise.kernels import Flags, Float64Array, Int8Array, Int64Array, UInt8Array, helper, kernel
+from panewise.kernels import Flags, Float64Array, Int8Array, Int32Array, Int64Array, UInt8Array, helper, kernel
 from panewise.kernels.sums import _two_sum
 
 _LEAST = np.int64(np.iinfo(np.int64).min)
@@ -136,6 +136,92 @@ def _add_pair(high: float, low: float, more: float, rest: float) -> tuple[float,
     small, lost = _two_sum(low, rest)
     total, error = _two_sum(total, error + small)
     return _two_sum(total, error + lost)
+
+
+@kernel
+def range_distinct(codes: Int64Array, low: Int64Array, high: Int64Array) -> Int64Array:
+    """How many different codes each range has; rows with the code -1 have no value."""
+    found, counts = np.empty(len(low), np.int64), np.zeros(codes.max() + 1 if len(codes) else 0, np.int64)
+    first = last = different = 0
+    for step in range(len(low)):
+        while first < min(low[step], last):
+            if codes[first] >= 0:
+                counts[codes[first]] -= 1
+                different -= counts[codes[first]] == 0
+            first += 1
+        first = max(first, low[step])
+        last = max(last, first)
+        while last < high[step]:
+            if codes[last] >= 0:
+                different += counts[codes[last]] == 0
+                counts[codes[last]] += 1
+            last += 1
+        found[step] = different
+    return found
+
+
+@kernel
+def range_ranked(
+    starts: Int64Array,
+    sorted_rows: Int64Array,
+    low: Int64Array,
+    high: Int64Array,
+    groups: Int64Array,
+    ranks: Int64Array,
+) -> Int64Array:
+    """The rows at some ranks of each range, counted from one, -1 where there is none.
+
+    `sorted_rows` are the rows of each group that have a value, by value, and begin at the group's start; -1 follows
+    them. Which of them are in the range is counted in a tree (Fenwick).
+    """
+    size = len(sorted_rows)
+    place = np.full(size, -1)
+    for number in range(size):
+        if sorted_rows[number] >= 0:
+            place[sorted_rows[number]] = number
+    found, tree = np.full(ranks.shape, -1), np.zeros(size + 1, np.int32)
+    first = last = np.int64(0)
+    group = -1
+    for step in range(len(low)):
+        if groups[step] != group:
+            group = groups[step]
+            first = last = low[step]
+        base, width = starts[group], starts[group + 1] - starts[group]
+        while last < high[step]:
+            _count_in_tree(tree, base, width, place[last] - base, 1)
+            last += 1
+        while first < low[step]:
+            _count_in_tree(tree, base, width, place[first] - base, -1)
+            first += 1
+        for number in range(ranks.shape[0]):
+            if ranks[number, step] > 0:
+                found[number, step] = sorted_rows[base + _rank_in_tree(tree, base, width, ranks[number, step])]
+    return found
+
+
+@helper
+def _count_in_tree(tree: Int32Array, base: int, width: int, place: int, by: int) -> None:
+    """Count a row at its place among the sorted rows of its group; rows without a value have a negative place."""
+    if place < 0:
+        return
+    node = place + 1
+    while node <= width:
+        tree[base + node - 1] += by
+        node += node & -node
+
+
+@helper
+def _rank_in_tree(tree: Int32Array, base: int, width: int, rank: int) -> int:
+    """The place of the row with a rank."""
+    node, step = 0, 1
+    while 2 * step <= width:
+        step *= 2
+    while step > 0:
+        if node + step <= width and tree[base + node + step - 1] < rank:
+            node += step
+            rank -= tree[base + node - 1]
+        step //= 2
+    return node
 
 
 @kernel
