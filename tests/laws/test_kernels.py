@@ -24,8 +24,8 @@ pytestmark = pytest.mark.slow
 #: Kernels that are compared by what uses them, with `twins_in_use`: by the first word of their names.
 FAMILIES = {
     "frame": "test_frames.py",
-    "interval": "test_array_stores.py",
-    "quantile": "test_array_stores.py",
+    "interval": "test_stores.py",
+    "quantile": "test_stores.py",
     "level": "test_filters.py",
     "running": "test_filters.py",
     "peak": "test_filters.py",

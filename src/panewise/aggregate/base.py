@@ -171,7 +171,7 @@ class Aggregate(ABC, Generic[S]):
 class Invertible(Aggregate[S]):
     """An aggregate from whose state a part can be taken out again: `invert(combine(a, b), a) = b`.
 
-    Structures that subtract accept only this type, so that subtracting a maximum does not type-check.
+    No other type has `invert`, so that subtracting a maximum does not type-check.
     """
 
     @abstractmethod

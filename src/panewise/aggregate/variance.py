@@ -1,7 +1,7 @@
 """VAR and STDDEV, of a sample or of a population.
 
-The meaning is computed with exact rationals, and so are decimals and counted windows. Answers from states in arrays are
-rounded once for integers, and are within 1 ulp for floats.
+The meaning is computed with exact rationals, and so are decimals. Answers from states in arrays are rounded once for
+integers, and are within 1 ulp for floats.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from panewise.plan.pane_plan import PanePlan, RowStep
 from panewise.plan.plan import QueryPlan, plan_query
 from panewise.plan.refusal import Refusal
 from panewise.plan.row_plan import RowPlan
-from panewise.plan.rules.choose_store import StoreChoice, choose_store, row_store
 from panewise.plan.rules.share_panes import (
     FamilyPlan,
     WindowPlan,
@@ -28,16 +27,13 @@ __all__ = [
     "Refusal",
     "RowPlan",
     "RowStep",
-    "StoreChoice",
     "WindowPlan",
-    "choose_store",
     "explain",
     "explain_pool",
     "picture",
     "plan_edges",
     "plan_families",
     "plan_query",
-    "row_store",
     "shape_of",
     "slicing_refusal",
     "sliding_window",

@@ -13,7 +13,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from panewise.aggregate import Int64Array, StateArrays, StateWords, put, states_at
-from panewise.stores.base_intervals import cover
+from panewise.stores.arrays.base_intervals import cover
 from panewise.stores.pane import Pane, merge_panes
 
 #: Panes that are not kept yet, and the numbers of the runs that hold each.

@@ -10,9 +10,9 @@ import numpy as np
 from panewise.aggregate import Int64Array, StateArrays
 from panewise.plan.rules.rule import Rule, RulesOff
 from panewise.stores.arrays import BaseArrays
+from panewise.stores.arrays.landmarks import partition_widths
 from panewise.stores.dense import BaseArrayIndex, LandmarkIndex, RunningIndex
 from panewise.stores.indexes import BaseIntervalIndex, PaneIndex, RecomputeIndex
-from panewise.stores.landmark_intervals import partition_widths
 from panewise.stores.ranked import QuantileIndex
 
 RULE = Rule("choose_index", "kept panes are indexed for the windows that lookups ask for")

@@ -1,7 +1,7 @@
 """Where the states of consecutive positions are kept, for many groups, so that many windows are answered at once.
 
-The vectorised twin of `stores.base`, over the states of `aggregate.columns`. Positions count from one; window i covers
-positions `firsts[i]` to `lasts[i]`, both included, and `first = last + 1` is an empty window.
+Positions count from one, as in "Resource sharing" section 3; window i covers positions `firsts[i]` to `lasts[i]`, both
+included, and `first = last + 1` is an empty window.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ class PositionStore(ABC):
 
     #: The paper's name.
     name: ClassVar[str]
-    update_cost: ClassVar[str]
-    lookup_cost: ClassVar[str]
 
     def __init__(self, reach: int, groups: int = 1) -> None:
         if reach < 1:

@@ -18,7 +18,6 @@ from panewise.stores.arrays.tables import (
     pieces,
     widen_rows,
 )
-from panewise.stores.base_intervals import cover
 
 
 class BaseArrays(ArrayStore):
@@ -31,7 +30,6 @@ class BaseArrays(ArrayStore):
 
     name = "B-INT"
     requires = "states that combine"
-    update_cost, lookup_cost = "O(1)", "O(log W)"
 
     def __init__(self, column: StateArrays, reach: int, groups: int = 1) -> None:
         super().__init__(column, reach, groups)
@@ -145,3 +143,19 @@ class BaseArrays(ArrayStore):
 
     def _tables(self) -> list[StateWords]:
         return [self._tree]
+
+
+def cover(first: int, last: int) -> list[tuple[int, int]]:
+    """The interval `(first, last)` as few base intervals, oldest first, each as (last position, width). O(log W).
+
+    >>> [(end - width + 1, end) for end, width in cover(1, 43)]
+    [(1, 32), (33, 40), (41, 42), (43, 43)]
+    """
+    found = []
+    while first <= last:
+        fitting = 1 << (last - first + 1).bit_length() - 1
+        aligned = (first - 1) & -(first - 1)  # the lowest bit that is set: the largest power of two that divides it
+        width = min(aligned, fitting) if aligned else fitting
+        found.append((first + width - 1, width))
+        first += width
+    return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,12 @@ from panewise.stores.arrays.tables import (
     scan_rows,
     widen_rows,
 )
-from panewise.stores.landmark_intervals import landmark_from, partition_widths
+
+#: A position, or an array of them.
+N = TypeVar("N", int, Int64Array)
+
+#: Widths share landmarks while the widest is at most this many times the narrowest: the paper's c.
+SPREAD = 2
 
 #: Instead of a partition: a window that holds nothing, and one whose width was not declared.
 _EMPTY, _UNKNOWN = -1, -2
@@ -36,7 +42,6 @@ class LandmarkArrays(ArrayStore):
 
     name = "L-INT"
     requires = "states that combine"
-    update_cost, lookup_cost = "O(gamma)", "O(1)"
 
     def __init__(
         self,
@@ -244,3 +249,26 @@ class LandmarkTables:
             rows, known = tuple(word[whole * self.narrowest :] for word in rows), 0
         for word, fresh in zip(self._block, rows, strict=True):
             word[known : known + len(fresh)] = fresh
+
+
+def landmark_from(position: N, narrowest: int) -> N:
+    """The first landmark at or after a position: where an interval that begins there is cut in two.
+
+    >>> landmark_from(3257, 1000)  # (3257, 5164) is (3257, 3999) and (4000, 5164)
+    4000
+    """
+    return -(-position // narrowest) * narrowest
+
+
+def partition_widths(widths: Sequence[int]) -> list[Sequence[int]]:
+    """Ascending widths, cut into as few runs as possible that spread by no more than a factor of SPREAD.
+
+    >>> partition_widths([5, 8, 10, 11, 60])
+    [[5, 8, 10], [11], [60]]
+    """
+    found = []
+    while widths:
+        end = bisect_right(widths, SPREAD * widths[0])
+        found.append(widths[:end])
+        widths = widths[end:]
+    return found

@@ -22,7 +22,6 @@ class QuantileArrays(PositionStore):
     """
 
     name = "B-INT-QNT"
-    update_cost, lookup_cost = "O(log N)", "O(log^3 W)"
 
     def __init__(self, reach: int, groups: int = 1) -> None:
         super().__init__(reach, groups)

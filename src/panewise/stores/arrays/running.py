@@ -30,7 +30,6 @@ class RunningArrays(ArrayStore):
 
     name = "R-INT"
     requires = "states that can be subtracted without loss"
-    update_cost, lookup_cost = "O(1)", "O(1)"
 
     def __init__(self, column: StateArrays, reach: int, groups: int = 1) -> None:
         super().__init__(column, reach, groups)
