@@ -34,18 +34,18 @@ def store_of(call: Call, plan: PanePlan | RowPlan | FramePlan | Refusal) -> Stor
         case RowPlan() | PanePlan(keeps_rows=True):
             return StoreChoice("rows", _row_reason(call))
         case FramePlan():
-            return StoreChoice("running total", "a frame only grows")
+            return StoreChoice(PaneTotal.name, "a frame only grows")
         case PanePlan(query=Query(revise=int())):
             return StoreChoice("recompute", "LATE REVISE reports past instants again")
     match plan.window.retention:
         case WindowRetention.LOOKS_BACK:
             return StoreChoice("recompute", "the extent changes with time")
         case WindowRetention.ACCUMULATES if plan.window.lasting:
-            return StoreChoice("running total", "nothing ever leaves")
+            return StoreChoice(PaneTotal.name, "nothing ever leaves")
         case WindowRetention.ACCUMULATES:
-            return StoreChoice("running total", "nothing leaves before the period ends")
+            return StoreChoice(PaneTotal.name, "nothing leaves before the period ends")
         case WindowRetention.FOLLOWS_SESSIONS:
-            return StoreChoice("running total", "a session only grows")
+            return StoreChoice(PaneTotal.name, "a session only grows")
         case WindowRetention.SLIDES:
             return _sliding_store(call, plan.rules_off)
         case WindowRetention.COUNTS_ROWS | WindowRetention.REFERENCE_ONLY:
@@ -68,11 +68,11 @@ def _sliding_store(call: Call, rules_off: RulesOff) -> StoreChoice:
         return StoreChoice("recompute", reason)
     if pane_totals([columns], rules_off) == [SubtractingTotal]:
         cost = "O(1) a pane" if call.aggregate.laws.bounded else "value by value"
-        return StoreChoice("R-INT", f"{name} is {call.aggregate.laws}: what leaves is subtracted, {cost}")
+        return StoreChoice(SubtractingTotal.name, f"{name} is {call.aggregate.laws}: what leaves is subtracted, {cost}")
     if columns.exact:
-        return StoreChoice("two-stacks", f"{RULE} is switched off")
+        return StoreChoice(TwoStackTotal.name, f"{RULE} is switched off")
     why = "rounds, so nothing is subtracted" if call.aggregate.laws.invertible else f"is {call.aggregate.laws}"
-    return StoreChoice("two-stacks", f"{name} {why}: O(1) a pane, amortised")
+    return StoreChoice(TwoStackTotal.name, f"{name} {why}: O(1) a pane, amortised")
 
 
 def pane_totals(columns: Sequence[StateArrays], rules_off: RulesOff) -> list[type[PaneTotal] | None]:
