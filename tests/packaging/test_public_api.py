@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterator
 from enum import Enum
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -55,8 +56,9 @@ def member_lines(kind: type) -> Iterator[str]:
         yield f"def __init__{signature(kind.__init__)}"
     for name in sorted({name for each in unlisted(kind) for name in vars(each) if not name.startswith("_")}):
         member = inspect.getattr_static(kind, name)
-        if isinstance(member, property):
-            yield f"property {name}{signature(member.fget).removeprefix('(self)')}"
+        if isinstance(member, property | cached_property):
+            getter = member.fget if isinstance(member, property) else member.func
+            yield f"property {name}{signature(getter).removeprefix('(self)')}"
         elif isinstance(member, classmethod | staticmethod):
             yield f"{type(member).__name__} {name}{signature(member.__func__)}"
         elif inspect.isfunction(member):

@@ -131,7 +131,7 @@ class RankedStates(MultisetStates):
         sizes = before[ranges.high] - before[ranges.low]
         ranks = np.stack([np.where(sizes > 0, rank, 0) for rank in self.ranks(sizes)])
         found = kernels.range_ranked(ranges.starts, sorted_rows, ranges.low, ranges.high, ranges.groups, ranks)
-        return PickedRanks(self, items.arguments[0]), tuple(found)
+        return PickedRankValues(self, items.arguments[0]), tuple(found)
 
     def settle(self, words: StateWords) -> StateWords:
         runs = ragged_word(words)
@@ -172,7 +172,7 @@ def ranked_states(
     return (RaggedArray.of(runs, (keys, np.ones(len(keys), np.int64)), dictionary),)
 
 
-class PickedRanks(PickedValues):
+class PickedRankValues(PickedValues):
     """States that are the places of the values at some ranks."""
 
     def __init__(self, ranked: RankedStates, values: pa.Array) -> None:
@@ -180,7 +180,7 @@ class PickedRanks(PickedValues):
         self.ranked = ranked
 
     def lower(self, words: StateWords) -> pa.Array:
-        return self.ranked.answer([super(PickedRanks, self).lower((word,)) for word in words])
+        return self.ranked.answer([super(PickedRankValues, self).lower((word,)) for word in words])
 
 
 def present_values(items: Items) -> tuple[Int64Array, pa.Array]:
