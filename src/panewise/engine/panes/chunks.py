@@ -41,6 +41,8 @@ class ChangeRun:
 
     subscription: int
     steps: GroupSteps
+    #: The start of the window of each state, if its items decide it.
+    starts: Int64Array | None = None
 
     def part_of(self, subscriptions: Container[int]) -> ChangeRun | None:
         """The same, or None if it is for none of some subscriptions."""

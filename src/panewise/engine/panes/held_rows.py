@@ -57,15 +57,27 @@ class HeldRows:
         return HeldRows(self.arguments.take(pa.array(places)), *(word[places] for word in self.words))
 
     def where(self, keep: Flags) -> HeldRows:
-        """Some of the rows; those at the end are not copied."""
-        first = len(keep) - np.count_nonzero(keep)
-        if keep[first:].all():
-            return HeldRows(self.arguments.slice(first), *(word[first:] for word in self.words))
+        """Some of the rows; those at the beginning or at the end are not copied."""
+        count = np.count_nonzero(keep)
+        for first, stop in ((len(keep) - count, len(keep)), (0, count)):
+            if keep[first:stop].all():
+                return HeldRows(self.arguments.slice(first, count), *(word[first:stop] for word in self.words))
         return self.at(np.flatnonzero(keep))
+
+    def in_order_of_sight(self) -> HeldRows:
+        """The same rows, ordered by when they are visible, then by arrival; often they are in this order."""
+        later, since = np.diff(self.visible), np.diff(self.order)
+        if ((later > 0) | ((later == 0) & (since > 0))).all():
+            return self
+        return self.at(np.lexsort((self.order, self.visible)))
 
     def with_codes(self, codes: Int64Array) -> HeldRows:
         """The same rows with other codes of groups: `codes` maps the present ones to them."""
         return replace(self, codes=np.append(codes, -1)[self.codes])
+
+    def with_partitions(self, partitions: Int64Array) -> HeldRows:
+        """The same for partitions."""
+        return replace(self, partitions=partitions[self.partitions])
 
     def items(self, calls: Sequence[Call], places: Int64Array) -> list[Items]:
         """What presence and each aggregate look at, of the rows at some places."""

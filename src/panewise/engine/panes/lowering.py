@@ -12,6 +12,7 @@ import pyarrow as pa
 from panewise.aggregate import Int64Array, concat_states, runs
 from panewise.core.errors import PanewiseError
 from panewise.engine.blame import first_failing
+from panewise.engine.group_changes import report_order
 from panewise.engine.group_steps import GroupSteps
 from panewise.engine.panes.chunks import ChangeRun, Chunk
 from panewise.engine.panes.family import Family
@@ -110,6 +111,8 @@ def _lower_runs(family: Family, several: Sequence[ChangeRun]) -> GroupRows:
     at, codes = (np.concatenate([getattr(run.steps, name) for run in several]) for name in ("at", "codes"))
     subscriptions = np.repeat([run.subscription for run in several], [len(run.steps) for run in several])
     oldest = [old for _, _, old in found if old is not None]
+    decided = any(run.starts is not None for run in several)
+    starts = [run.steps.at if run.starts is None else run.starts for run in several]
     rows = GroupRows(
         pa.concat_tables([table for table, _, _ in found]).combine_chunks(),
         subscriptions,
@@ -118,11 +121,12 @@ def _lower_runs(family: Family, several: Sequence[ChangeRun]) -> GroupRows:
         np.zeros(len(at), np.int64),
         np.concatenate([present for _, present, _ in found]),
         np.zeros(len(at), bool),
-        None,
+        np.concatenate(starts) if decided else None,
         pa.concat_arrays(oldest) if oldest else None,
-        expires=True,
+        expires=family.plan.keeps_rows,
     )
-    return rows.take(np.lexsort((at, subscriptions))) if family.plan.repeats_on_change else rows
+    whole = decided or family.plan.repeats_on_change
+    return rows.take(report_order(subscriptions, at, np.ones(len(at), np.int64))) if whole else rows
 
 
 def locate_overflow(family: Family, pending: Sequence[Chunk | ChangeRun]) -> None:

@@ -6,7 +6,7 @@ groups that change are evaluated by `engine.group_steps`; nothing but the rows i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,22 +18,19 @@ from panewise.aggregate import Int64Array, Items, StateWords, concat_states, sta
 from panewise.algebra import Host
 from panewise.core.time import Boundary
 from panewise.engine.group_steps import GroupSteps, Lifetimes, group_steps
-from panewise.engine.keys import Keys
 from panewise.engine.lateness import Ledger, Verdict, late_verdict
 from panewise.engine.lookups.archive import Archive
 from panewise.engine.panes.chunks import ChangeRun
 from panewise.engine.panes.evaluators import Subscription
-from panewise.engine.panes.family import EnteringRows, Family
+from panewise.engine.panes.family import EnteringRows
 from panewise.engine.panes.held_rows import Flags, HeldRows, RowsByPartition, timed_lifetimes
+from panewise.engine.panes.holding_family import NOTHING, HoldingFamily
 from panewise.engine.panes.open_panes import gather_panes
 from panewise.engine.state.snapshot import Tree
 from panewise.kernels.ranges import OPEN
 from panewise.plan import PanePlan
 from panewise.stores.pane import Pane
 from panewise.window import LogicalWindow, Rows
-
-#: No column of aggregates' arguments: rows are only counted.
-NOTHING = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,25 +57,13 @@ class _WindowView:
     expiry: _Expiry
 
 
-class RowFamily(Family):
+class RowFamily(HoldingFamily):
     """Rows are held until no window needs them any more."""
 
     def __init__(self, plan: PanePlan, boundary: Boundary, host: Host) -> None:
         super().__init__(plan, boundary, host)
-        window = plan.window
-        types = {c.name: c.type for c in (plan.before[-1] if plan.before else plan.source).columns}
-        self.partition_keys = Keys([types[name] for name in window.partition_by])
         #: How many rows of each partition have been dropped.
         self.dropped = NOTHING
-        read = dict.fromkeys(name for call in self.stored_calls for name in call.arguments)
-        columns = {column.name: column.type for column in plan.group.child.columns}
-        self.arguments = pa.schema([(name, columns[name]) for name in read])
-        self.held = HeldRows(self.arguments.empty_table(), *[NOTHING] * 5)
-        self.incoming: list[HeldRows] = []
-
-    @property
-    def nbytes(self) -> int:
-        return sum(rows.nbytes for rows in (self.held, *self.incoming))
 
     def _on_subscribe(self, subscription: Subscription) -> None:
         """Do nothing: a window finds the rows that others hold."""
@@ -89,28 +74,9 @@ class RowFamily(Family):
     # ---- rows --------------------------------------------------------------------------------------------------
 
     def take(self, entering: EnteringRows, ledger: Ledger) -> None:
-        rows, late = entering.rows, entering.rows.late_flags()
-        visible = rows.times + self.boundary.shift
-        if late is not None and rows.marks is not None:
-            visible = np.where(late, rows.marks + self.boundary.shift, visible)
-        columns = [entering.windowed.column(name).combine_chunks() for name in self.plan.window.partition_by]
-        partitions = self.partition_keys.encode(columns, len(rows))
-        codes, arguments = self._grouped_columns(entering)
-        fresh = HeldRows(arguments, rows.times, rows.order, visible, partitions, codes)
-        self.incoming.append(fresh)
+        fresh, late = self._hold(entering), entering.rows.late_flags()
         if late is not None:
             self._record_late(fresh, np.flatnonzero(late), ledger)
-
-    def _grouped_columns(self, entering: EnteringRows) -> tuple[Int64Array, pa.Table]:
-        """The group of each row and the arguments of aggregates, which are NULL for rows without a group."""
-        table, kept, count = entering.grouped, entering.kept, len(entering.rows)
-        keys = [table.column(key).combine_chunks() for key in self.plan.group.keys]
-        found, arguments = self.keys.encode(keys, table.num_rows), table.select(self.arguments.names)
-        if kept is None:
-            return found, arguments
-        codes, places = np.full(count, -1, np.int64), np.zeros(count, np.int64)
-        codes[kept], places[kept] = found, np.arange(len(kept))
-        return codes, arguments.take(pa.array(places, mask=codes < 0))
 
     def _record_late(self, fresh: HeldRows, late: Int64Array, ledger: Ledger) -> None:
         order, times, visible = fresh.order[late], fresh.times[late], fresh.visible[late]
@@ -142,9 +108,7 @@ class RowFamily(Family):
         return max((window.count + window.lag for window in windows), default=0)
 
     def _merge_incoming(self) -> None:
-        if self.incoming:
-            self.held = HeldRows.concat([self.held, *self.incoming])
-            self.incoming = []
+        super()._merge_incoming()
         if len(self.partition_keys) > len(self.dropped):
             self.dropped = np.append(self.dropped, np.zeros(len(self.partition_keys) - len(self.dropped), np.int64))
 
@@ -272,27 +236,12 @@ class RowFamily(Family):
 
     # ---- forgetting and restarts -------------------------------------------------------------------------------
 
-    def live_groups(self) -> Iterable[Int64Array]:
-        for rows in (self.held, *self.incoming):
-            yield rows.codes[rows.codes >= 0]
-
-    def recode(self, codes: Int64Array) -> None:
-        self.held = self.held.with_codes(codes)
-        self.incoming = [rows.with_codes(codes) for rows in self.incoming]
-
     def state(self) -> Tree:
-        self._merge_incoming()
-        return super().state() | {
-            "partitions": self.partition_keys.state(),
-            "dropped": pa.table({"rows": self.dropped}),
-            "held": self.held.state(),
-        }
+        return super().state() | {"dropped": pa.table({"rows": self.dropped})}
 
     def restore(self, state: Tree) -> None:
         super().restore(state)
-        self.partition_keys.restore(state["partitions"])
         self.dropped = np.array(state["dropped"].column(0).to_numpy(), np.int64)
-        self.held = HeldRows.from_state(state["held"])
 
 
 def _at_instants(steps: GroupSteps, instants: Int64Array) -> GroupSteps:

@@ -1,0 +1,86 @@
+"""A family that holds rows until time has passed them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from panewise.aggregate import Int64Array
+from panewise.algebra import Host
+from panewise.core.time import Boundary
+from panewise.engine.keys import Keys
+from panewise.engine.panes.family import EnteringRows, Family
+from panewise.engine.panes.held_rows import HeldRows
+from panewise.engine.state.snapshot import Tree
+from panewise.plan import PanePlan
+
+#: No column of aggregates' arguments: rows are only counted.
+NOTHING = np.zeros(0, np.int64)
+
+
+class HoldingFamily(Family):
+    """Rows with their partitions, their groups and the arguments of aggregates."""
+
+    def __init__(self, plan: PanePlan, boundary: Boundary, host: Host) -> None:
+        super().__init__(plan, boundary, host)
+        types = {c.name: c.type for c in (plan.before[-1] if plan.before else plan.source).columns}
+        self.partition_keys = Keys([types[name] for name in plan.window.partition_by])
+        read = dict.fromkeys(name for call in self.stored_calls for name in call.arguments)
+        columns = {column.name: column.type for column in plan.group.child.columns}
+        self.arguments = pa.schema([(name, columns[name]) for name in read])
+        self.held = HeldRows(self.arguments.empty_table(), *[NOTHING] * 5)
+        self.incoming: list[HeldRows] = []
+
+    @property
+    def nbytes(self) -> int:
+        return sum(rows.nbytes for rows in (self.held, *self.incoming))
+
+    def _hold(self, entering: EnteringRows) -> HeldRows:
+        """Keep the rows that enter; returns them."""
+        rows, late = entering.rows, entering.rows.late_flags()
+        visible = rows.times + self.boundary.shift
+        if late is not None and rows.marks is not None:
+            visible = np.where(late, rows.marks + self.boundary.shift, visible)
+        columns = [entering.windowed.column(name).combine_chunks() for name in self.plan.window.partition_by]
+        partitions = self.partition_keys.encode(columns, len(rows))
+        codes, arguments = self._grouped_columns(entering)
+        fresh = HeldRows(arguments, rows.times, rows.order, visible, partitions, codes)
+        self.incoming.append(fresh)
+        return fresh
+
+    def _grouped_columns(self, entering: EnteringRows) -> tuple[Int64Array, pa.Table]:
+        """The group of each row and the arguments of aggregates, which are NULL for rows without a group."""
+        table, kept, count = entering.grouped, entering.kept, len(entering.rows)
+        keys = [table.column(key).combine_chunks() for key in self.plan.group.keys]
+        found, arguments = self.keys.encode(keys, table.num_rows), table.select(self.arguments.names)
+        if kept is None:
+            return found, arguments
+        codes, places = np.full(count, -1, np.int64), np.zeros(count, np.int64)
+        codes[kept], places[kept] = found, np.arange(len(kept))
+        return codes, arguments.take(pa.array(places, mask=codes < 0))
+
+    def _merge_incoming(self) -> None:
+        if self.incoming:
+            self.held = HeldRows.concat([self.held, *self.incoming])
+            self.incoming = []
+
+    # ---- forgetting and restarts -------------------------------------------------------------------------------
+
+    def live_groups(self) -> Iterable[Int64Array]:
+        for rows in (self.held, *self.incoming):
+            yield rows.codes[rows.codes >= 0]
+
+    def recode(self, codes: Int64Array) -> None:
+        self._merge_incoming()
+        self.held = self.held.with_codes(codes)
+
+    def state(self) -> Tree:
+        self._merge_incoming()
+        return super().state() | {"partitions": self.partition_keys.state(), "held": self.held.state()}
+
+    def restore(self, state: Tree) -> None:
+        super().restore(state)
+        self.partition_keys.restore(state["partitions"])
+        self.held = HeldRows.from_state(state["held"])
