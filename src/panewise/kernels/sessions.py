@@ -1,12 +1,4 @@
-"""The kernel of session windows: which session takes each item.
-
-Items come in the order in which they become visible: those on time by their time, late ones with the watermark of
-their arrival, equal ones as they arrived. The sessions are those of the order of arrival: an item on time extends only
-sessions that end no earlier than its time, and to a late item that is visible before these are open anyway.
-
-In this order at most two sessions of a partition can take items. One is the newest. The other is the former one, under
-`[)` and while it ends at the instant that is reached: it takes an item of this time, but no late one.
-"""
+"""The kernel of session windows: which session takes each item."""
 
 from __future__ import annotations
 
@@ -22,65 +14,87 @@ Sessions: TypeAlias = tuple[Int64Array, Int64Array, Int64Array]
 
 @kernel
 def session_numbers(
-    partitions: Int64Array, times: Int64Array, visible: Int64Array, shift: int, gap: int, size: int, known: Sessions
+    partitions: Int64Array, times: Int64Array, needs: Int64Array, gap: int, size: int, known: Sessions
 ) -> tuple[Int64Array, Int64Array, Sessions]:
     """The session of each item, -1 where it came too late for any; new numbers of the known sessions; all sessions.
 
-    Items that are late are visible later than `shift` after their time. Partitions are below a size.
+    Items are replayed one after the other. Each joins the sessions within the gap that end no earlier than it `needs`:
+    than its time, or, if it is late, than the first instant that was not final. Partitions are below a size.
     """
-    count = len(known[0])
-    owners, firsts = np.empty(count + len(times), np.int64), np.empty(count + len(times), np.int64)
-    lasts, merged = np.empty(count + len(times), np.int64), np.full(count + len(times), -1, np.int64)
-    owners[:count], firsts[:count], lasts[:count] = known
-    newest, former = _newest_sessions(known, size)
-    numbers = np.full(len(times), -1, np.int64)
+    before, count = len(known[0]), len(known[0])
+    owners, firsts = np.empty(before + len(times), np.int64), np.empty(before + len(times), np.int64)
+    lasts, merged = np.empty(before + len(times), np.int64), np.full(before + len(times), -1, np.int64)
+    owners[:before], firsts[:before], lasts[:before] = known
+    heads, links = np.full(size, -1, np.int64), np.empty(before + len(times), np.int64)
+    for session in range(before):
+        links[session], heads[owners[session]] = heads[owners[session]], session
+    needed = _least_to_come(needs)
+    numbers = np.empty(len(times), np.int64)
     for item in range(len(times)):
         time, owner = times[item], partitions[item]
-        # A late item needs a session that ends no earlier than this.
-        least = visible[item] if visible[item] > time + shift else time
-        for session in (newest[owner], former[owner]):
-            if session < 0 or time < firsts[session] - gap or lasts[session] + gap < least:
-                continue
-            whole = numbers[item]
-            if whole < 0:
-                numbers[item] = session
-                firsts[session], lasts[session] = min(firsts[session], time), max(lasts[session], time)
-            else:
-                firsts[whole], lasts[whole] = min(firsts[whole], firsts[session]), max(lasts[whole], lasts[session])
-                merged[session], former[owner] = whole, -1
-        if numbers[item] < 0 and time + gap >= least:
+        heads[owner], whole = _join(time, needs[item], needed[item], gap, heads[owner], links, firsts, lasts, merged)
+        if whole < 0 and time + gap >= needs[item]:
             owners[count], firsts[count], lasts[count] = owner, time, time
-            former[owner], newest[owner], numbers[item] = newest[owner], count, count
+            links[count], heads[owner], whole = heads[owner], count, count
             count += 1
+        numbers[item] = whole
     fresh, left = _numbers_without_gaps(merged[:count])
     for session in range(count):
         if merged[session] < 0:
             to = fresh[session]
             owners[to], firsts[to], lasts[to] = owners[session], firsts[session], lasts[session]
-    for item in range(len(times)):
-        if numbers[item] >= 0:
-            numbers[item] = fresh[numbers[item]]
-    return numbers, fresh[: len(known[0])], (owners[:left], firsts[:left], lasts[:left])
+    return fresh[numbers], fresh[:before], (owners[:left], firsts[:left], lasts[:left])
 
 
 @helper
-def _newest_sessions(known: Sessions, size: int) -> tuple[Int64Array, Int64Array]:
-    """For each partition the session that ends last, and the one that ends before; -1 where there is none."""
-    owners, _, lasts = known
-    newest, former = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
-    for session in range(len(owners)):
-        owner = owners[session]
-        if newest[owner] < 0 or lasts[session] >= lasts[newest[owner]]:
-            former[owner], newest[owner] = newest[owner], session
-        elif former[owner] < 0 or lasts[session] > lasts[former[owner]]:
-            former[owner] = session
-    return newest, former
+def _join(
+    time: int,
+    need: int,
+    needed: int,
+    gap: int,
+    head: int,
+    links: Int64Array,
+    firsts: Int64Array,
+    lasts: Int64Array,
+    merged: Int64Array,
+) -> tuple[int, int]:
+    """Join an item and the sessions that take it, of a chain, the newest first; the head of the chain and the session.
+
+    Merged sessions, and those that end before all that is `needed` from now on, leave the chain, which stays short.
+    """
+    whole, newer, session = -1, -1, head
+    while session >= 0:
+        older, end = links[session], lasts[session] + gap
+        if firsts[session] - gap <= time and end >= need:
+            if whole < 0:
+                whole = session
+            else:
+                merged[session] = whole
+            firsts[whole] = min(firsts[whole], firsts[session], time)
+            lasts[whole] = max(lasts[whole], lasts[session], time)
+        if end >= needed and merged[session] < 0:
+            newer = session
+        elif newer >= 0:
+            links[newer] = older
+        else:
+            head = older
+        session = older
+    return head, whole
+
+
+@helper
+def _least_to_come(needs: Int64Array) -> Int64Array:
+    """The least that an item or one after it needs."""
+    least = needs.copy()
+    for item in range(len(needs) - 2, -1, -1):
+        least[item] = min(least[item], least[item + 1])
+    return least
 
 
 @helper
 def _numbers_without_gaps(merged: Int64Array) -> tuple[Int64Array, int]:
-    """New numbers for sessions, of which some have become part of others; and how many are left."""
-    fresh, left = np.empty(len(merged), np.int64), 0
+    """New numbers for sessions, of which some have become part of others, and -1 as the last; and how many are left."""
+    fresh, left = np.full(len(merged) + 1, -1, np.int64), 0
     for session in range(len(merged)):
         if merged[session] < 0:
             fresh[session] = left

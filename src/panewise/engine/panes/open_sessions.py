@@ -87,15 +87,18 @@ class OpenSessions:
         words = (*self.sessions, self.groups.sessions, self.groups.codes)
         return sum(word.nbytes for word in words) + sum(map(bytes_of, self.groups.states))
 
-    def assign(self, rows: HeldRows, shift: int, partitions: int) -> Int64Array:
-        """The session of each row, -1 where it has none; all rows that become visible before have been assigned."""
+    def assign(self, rows: HeldRows, late: Flags, partitions: int) -> Int64Array:
+        """The session of each row, -1 where it has none. Rows come in the order in which they are visible.
+
+        The sessions are those of the order of arrival, since a row on time extends only sessions that end no earlier
+        than its time, and these are open to the late rows that are visible before it. In this order a partition has
+        only one session that takes rows, or under `[)` two, so that many rows of any order are assigned quickly.
+        """
         counts = rows.order > self.since
         chosen = slice(None) if counts.all() else counts
         numbers = np.full(len(rows), -1, np.int64)
-        words = (word[chosen] for word in (rows.partitions, rows.times, rows.visible))
-        numbers[chosen], fresh, self.sessions = kernels.session_numbers(
-            *words, shift, self.gap, partitions, self.sessions
-        )
+        words = (word[chosen] for word in (rows.partitions, rows.times, np.where(late, rows.visible, rows.times)))
+        numbers[chosen], fresh, self.sessions = kernels.session_numbers(*words, self.gap, partitions, self.sessions)
         self.groups = replace(self.groups, sessions=fresh[self.groups.sessions])
         return numbers
 

@@ -57,7 +57,7 @@ class SessionFamily(HoldingFamily):
         late = rows.visible > rows.times + self.boundary.shift
         audience = self.queries_by_subscription()
         for number, sessions in self.sessions.items():
-            numbers = sessions.assign(rows, self.boundary.shift, len(self.partition_keys))
+            numbers = sessions.assign(rows, late, len(self.partition_keys))
             self._add_rows(sessions, rows, numbers)
             if ledger is not None:
                 seen = numbers[late] >= 0

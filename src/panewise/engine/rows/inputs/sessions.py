@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from panewise.aggregate import Int64Array, runs
+from panewise import kernels
+from panewise.aggregate import Int64Array
 from panewise.algebra import Host, Windowed
 from panewise.core.time import Boundary
 from panewise.engine.keys import Keys
@@ -12,9 +13,7 @@ from panewise.engine.lateness import Ledger, Verdict
 from panewise.engine.rows.inputs.timed import Readers, WaitingItems, WindowInput, columns_of, concat_waiting
 from panewise.engine.rows.spans import EMPTY, RelationDelta, Spans
 from panewise.engine.state.snapshot import Tree
-from panewise.window import Contents, Session
-
-NO_MARK = int(np.iinfo(np.int64).min)
+from panewise.window import Session
 
 
 class SessionInput(WindowInput):
@@ -33,26 +32,29 @@ class SessionInput(WindowInput):
 
     def advance(self, limit: int) -> RelationDelta:
         items = concat_waiting(self.waiting, self.schema)
-        codes, firsts, ends, joined = self._assign_sessions(items)
-        ready, later = joined & (ends <= limit), joined & (ends > limit)
+        numbers, firsts, ends = self._assign_sessions(items)
+        joined, over = numbers >= 0, ends <= limit
+        ready = joined & over[numbers] if len(ends) else joined
+        later = joined & ~ready
         self.waiting = [items.where(later)] if later.any() else []
-        mine, firsts, ends = items.where(ready), firsts[ready], ends[ready]
-        self._note_changes(ends)
-        at = self._session_instants(codes[ready], firsts, ends)
+        mine, sessions = items.where(ready), numbers[ready]
+        self._note_changes(ends[over])
+        at = self._session_instants(firsts, ends, np.flatnonzero(over))[sessions]
         ids = self._next_ids(len(mine))
-        return RelationDelta(Spans(mine.table, at, at + 1, ids, mine.times, mine.order, ends + 1))
+        return RelationDelta(Spans(mine.table, at, at + 1, ids, mine.times, mine.order, ends[sessions] + 1))
 
-    def _session_instants(self, codes: Int64Array, firsts: Int64Array, ends: Int64Array) -> Int64Array:
-        """The instant of each item's session."""
+    def _session_instants(self, firsts: Int64Array, ends: Int64Array, over: Int64Array) -> Int64Array:
+        """The instant of each session; only that of sessions that are over counts."""
         if not self.apart:
-            self.ended_at = np.unique(ends)
+            self.ended_at = np.unique(ends[over])
             return ends
-        both = np.stack((ends, firsts, codes), axis=1)
-        sessions, where = np.unique(both, axis=0, return_inverse=True)
-        self.spans = np.stack((sessions[:, 1], sessions[:, 0]), axis=1)
-        first, self.number = self.number, self.number + len(sessions)
+        over = over[np.lexsort((firsts[over], ends[over]))]
+        self.spans = np.stack((firsts[over], ends[over]), axis=1)
+        first, self.number = self.number, self.number + len(over)
         self.ended_at = np.arange(first, self.number, dtype=np.int64)
-        return first + where.ravel()
+        instants = np.zeros(len(ends), np.int64)
+        instants[over] = self.ended_at
+        return instants
 
     def bounds(self, instants: Int64Array) -> tuple[Int64Array | None, Int64Array]:
         if not self.apart:
@@ -60,30 +62,29 @@ class SessionInput(WindowInput):
         chosen = self.spans[instants - (self.number - len(self.spans))]
         return chosen[:, 0], chosen[:, 1]
 
-    def _assign_sessions(
-        self, items: WaitingItems
-    ) -> tuple[Int64Array, Int64Array, Int64Array, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-        """The partition of each item, first time and end of its session, and which items were in time for one."""
-        codes = Keys(self.types).encode(columns_of(items.table, self.session.partition_by), len(items))
-        order = np.lexsort((items.order, items.times, codes))
-        firsts, ends = np.zeros(len(items), np.int64), np.zeros(len(items), np.int64)
-        joined = np.zeros(len(items), bool)
+    def _assign_sessions(self, items: WaitingItems) -> tuple[Int64Array, Int64Array, Int64Array]:
+        """The session of each item, -1 where it came too late for any; first time and end of each session."""
+        partitions = Keys(self.types)
+        codes = partitions.encode(columns_of(items.table, self.session.partition_by), len(items))
         late = items.visible > items.times + self.boundary.shift
-        marks = np.where(late, items.visible - self.boundary.shift, NO_MARK)
-        for start, stop in zip(*runs(codes[order]), strict=True):
-            mine = order[start:stop]
-            contents = Contents(items.times[mine], items.order[mine], marks[mine])
-            firsts[mine], ends[mine], joined[mine] = self.session.assign(contents, self.boundary)
-        return codes, firsts, ends, joined
+        # Streams have watermarks of their own: united ones are replayed as they arrived if there are late items.
+        replayed = len({inlet.stream for inlet in self.inlets}) > 1 and late.any()
+        order = np.lexsort((items.times, items.order) if replayed else (items.order, items.visible))
+        numbers = np.empty(len(items), np.int64)
+        words = (word[order] for word in (codes, items.times, np.where(late, items.visible, items.times)))
+        numbers[order], _, (_, firsts, lasts) = kernels.session_numbers(
+            *words, self.session.gap, len(partitions), (EMPTY, EMPTY, EMPTY)
+        )
+        return numbers, firsts, lasts + self.session.gap
 
     def note_newest(self, newest: int) -> None:
         self._note_changes(np.array([newest + self.session.gap]))
 
     def record_late(self, late: WaitingItems, ledger: Ledger, readers: Readers) -> None:
         """Record a late item as lost unless it joins a session that was open when it came."""
-        joined = self._assign_sessions(concat_waiting(self.waiting, self.schema))[-1]
+        numbers, *_ = self._assign_sessions(concat_waiting(self.waiting, self.schema))
         newest = self.waiting[-1].order
-        seen = np.isin(late.order, newest[joined[len(joined) - len(newest) :]])
+        seen = np.isin(late.order, newest[numbers[len(numbers) - len(newest) :] >= 0])
         ledger.add(Verdict(late.order, np.ones(len(late), bool), seen, ~seen), readers(self.node.window))
 
     def state(self) -> Tree:
