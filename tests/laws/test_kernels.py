@@ -183,6 +183,13 @@ ARGUMENTS: dict[str, Callable[[Drawn], list[tuple[Any, ...]]]] = {
     ],
     "take_latest": lambda d: [latest(d, 1), latest(d, -1)],
     "bucket_order": lambda d: [(d.rows.slots, SLOTS)],
+    "session_numbers": lambda d: [
+        (d.rows.slots, d.rows.times, d.rows.times + np.maximum(d.rows.values % 5 - 2, 0), d.width, SLOTS, known)
+        for known in (
+            (d.zeros[:0], d.zeros[:0], d.zeros[:0]),
+            (d.others.slots, d.others.times - 3, d.others.times - 3 + d.others.values % 4),
+        )
+    ],
     "overlap_join": lambda d: [
         (joined(d.rows, start, in_order), joined(d.others, 0, in_order))
         for start in (0, 3)
