@@ -64,13 +64,6 @@ class HeldRows:
                 return HeldRows(self.arguments.slice(first, count), *(word[first:stop] for word in self.words))
         return self.at(np.flatnonzero(keep))
 
-    def in_order_of_sight(self) -> HeldRows:
-        """The same rows, ordered by when they are visible, then by arrival; often they are in this order."""
-        later, since = np.diff(self.visible), np.diff(self.order)
-        if ((later > 0) | ((later == 0) & (since > 0))).all():
-            return self
-        return self.at(np.lexsort((self.order, self.visible)))
-
     def with_codes(self, codes: Int64Array) -> HeldRows:
         """The same rows with other codes of groups: `codes` maps the present ones to them."""
         return replace(self, codes=np.append(codes, -1)[self.codes])

@@ -53,8 +53,10 @@ class SessionFamily(HoldingFamily):
         if not due.any():
             return
         rows, self.held = self.held.where(due), self.held.where(~due)
-        rows = rows.in_order_of_sight()
         late = rows.visible > rows.times + self.boundary.shift
+        if late.any():
+            order = np.lexsort((rows.order, rows.visible))
+            rows, late = rows.at(order), late[order]
         audience = self.queries_by_subscription()
         for number, sessions in self.sessions.items():
             numbers = sessions.assign(rows, late, len(self.partition_keys))
