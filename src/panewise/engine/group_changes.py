@@ -75,7 +75,7 @@ class PresentRows:
         changed[both] = ~self._equal_rows(table, before[both], now[both])
         self._replace(table, slots[first], slots, now, np.append(first[1:], True)[: len(first)])
         words = (at, np.where(changed, before, -1), np.where(changed, now, -1))
-        rows, places, signs = kernels.range_report(_report_order(slots, at), np.stack(words, axis=1))
+        rows, places, signs = kernels.range_report(report_order(slots >> CODE_BITS, at), np.stack(words, axis=1))
         return GroupChanges(table, rows, places if order is None else order[places], signs)
 
     def _places_of(self, slots: Int64Array) -> Int64Array:
@@ -138,11 +138,10 @@ def _slot_order(slots: Int64Array, at: Int64Array) -> Int64Array | None:
     return None if in_order.all() else np.lexsort((at, slots))
 
 
-def _report_order(slots: Int64Array, at: Int64Array) -> Int64Array:
-    """The order by subscription, then by instant, of states that are ordered by slot."""
+def report_order(subscriptions: Int64Array, at: Int64Array) -> Int64Array:
+    """The order by subscription, then by instant."""
     order = order_by_instant(at)
-    subscriptions = slots >> CODE_BITS
-    if not len(slots) or subscriptions[0] == subscriptions[-1]:
+    if (subscriptions == subscriptions[:1]).all():
         return order
     return order[order_by_code(subscriptions[order])]
 

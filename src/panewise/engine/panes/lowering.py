@@ -126,7 +126,7 @@ def _lower_runs(family: Family, several: Sequence[ChangeRun]) -> GroupRows:
         expires=family.plan.keeps_rows,
     )
     whole = decided or family.plan.repeats_on_change
-    return rows.take(report_order(subscriptions, at, np.ones(len(at), np.int64))) if whole else rows
+    return rows.take(report_order(subscriptions, at)) if whole else rows
 
 
 def locate_overflow(family: Family, pending: Sequence[Chunk | ChangeRun]) -> None:

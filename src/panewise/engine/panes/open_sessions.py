@@ -11,7 +11,8 @@ import pyarrow as pa
 from panewise import kernels
 from panewise.aggregate import Int64Array, Items, StateArrays, StateWords, bytes_of, concat_states, states_at
 from panewise.engine.group_steps import GroupSteps
-from panewise.engine.panes.evaluators import ChangeRun, Subscription
+from panewise.engine.panes.chunks import ChangeRun
+from panewise.engine.panes.evaluators import Subscription
 from panewise.engine.panes.held_rows import Flags, HeldRows
 from panewise.engine.panes.open_panes import compact_slots
 from panewise.engine.state.snapshot import Tree, pane_tree, panes_from
