@@ -767,6 +767,15 @@ def test_a_landmark_waits_for_the_late_items_of_a_filtered_stream() -> None:
         agrees(f"SELECT COUNT(*) AS n FROM {filtered}", rows, delay=0)
 
 
+def test_a_landmark_that_ends_reports_the_last_late_item_that_was_in_time() -> None:
+    """One late item became visible at the last instant, another one after it."""
+    s = pa.table({"i": [*range(5)], "t": [0, 3, 0, 4, 0]})
+    cql = "SELECT COUNT(*) AS n FROM S [UNTIL 1 SLIDE 1]"
+    wanted = pw.reference.run(cql, {"S": pw.Stream(s, "t", 2)})
+    assert wanted["n"].to_pylist() == [1, 2]
+    same(alone(cql, [s], s.schema, 2, "(]"), wanted)
+
+
 def test_an_item_outside_of_a_landmark_changes_nothing() -> None:
     agrees("SELECT RSTREAM COUNT(*) AS n FROM S [FROM 5 UNTIL 10]", [(6,), (9,), (-1,)], delay=1)
 

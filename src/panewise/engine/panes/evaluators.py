@@ -8,9 +8,9 @@ are those of the family: an item's time, one tick later under the boundary `[)`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from bisect import insort
+from bisect import bisect_right, insort
 from collections import deque
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -97,15 +97,20 @@ class TouchedGroups:
 
 @dataclass
 class EntryBounds:
-    """The oldest and newest position of items in windows, grouped or not, and when the last late one became visible."""
+    """The oldest and newest position of items in windows, grouped or not, and when late ones became visible."""
 
     oldest: int = END_OF_TIME
     newest: int = MIN_POSITION
-    late_until: int = MIN_POSITION
+    #: Ascending.
+    late: list[int] = field(default_factory=list)
 
-    def note(self, first: int, last: int, late_until: int = MIN_POSITION) -> None:
+    def note(self, first: int, last: int, late: Iterable[int] = ()) -> None:
         self.oldest, self.newest = min(self.oldest, first), max(self.newest, last)
-        self.late_until = max(self.late_until, late_until)
+        self.late = sorted({*self.late, *late})
+
+    def forget_until(self, answered: int) -> None:
+        """Drop instants that have been answered, but for the last one, which may be answered at the next of a grid."""
+        self.late = self.late[max(bisect_right(self.late, answered) - 1, 0) :]
 
 
 class Evaluator(ABC):

@@ -46,8 +46,9 @@ class AccumulatingEvaluator(Evaluator):
     def _first_complete_instant(self) -> int:
         """The first instant whose window has every item."""
         grid = self.window.grid or (0, 1)
-        newest, late_until = on_grid(self.entry_bounds.newest, *grid), on_grid(self.entry_bounds.late_until, *grid)
-        return max(newest, late_until) if late_until <= self.window.closing_instant else newest
+        late = [on_grid(instant, *grid) for instant in self.entry_bounds.late]
+        in_time = (instant for instant in late if instant <= self.window.closing_instant)
+        return max([on_grid(self.entry_bounds.newest, *grid), *in_time])
 
     def _has_unreported(self, at: int) -> bool:
         # A window that never ends loses no items; an item that is late for its last instant changes nothing.

@@ -218,7 +218,7 @@ class TimeFamily(Family):
         visible, late = mark + self.boundary.shift, []
         for pane in panes:
             mine = pane.with_codes(codes)
-            self.entry_bounds.note(mine.end, mine.end, visible if mine.end < visible else MIN_POSITION)
+            self.entry_bounds.note(mine.end, mine.end, [visible] if mine.end < visible else [])
             if mine.end < visible:
                 late.append(mine)
             else:
@@ -228,12 +228,12 @@ class TimeFamily(Family):
 
     def _note_arrivals(self, rows: Arrivals, ledger: Ledger) -> None:
         """Note the bounds of the items that enter windows, grouped or not, and which windows late ones missed."""
-        late, shift, late_until = rows.late_flags(), self.boundary.shift, MIN_POSITION
+        late, shift, late_instants = rows.late_flags(), self.boundary.shift, np.zeros(0, np.int64)
         if late is not None and rows.marks is not None:
-            late_until = int(rows.marks[late].max()) + shift
+            late_instants = np.unique(rows.marks[late] + shift)
             self.record_late(rows.order[late], rows.times[late] + shift, rows.marks[late] + shift, ledger)
         if any(subscription.needs_newest for subscription in self.subscriptions.values()):
-            self.entry_bounds.note(int(rows.times.min()) + shift, int(rows.times.max()) + shift, late_until)
+            self.entry_bounds.note(int(rows.times.min()) + shift, int(rows.times.max()) + shift, late_instants.tolist())
         for subscription in [subscription for subscription in self.subscriptions.values() if subscription.empty]:
             if len(seen := rows.instants_in(subscription.window, self.boundary)):
                 first, last = self.reach.get(subscription.number, (int(seen[0]), int(seen[-1])))
@@ -269,6 +269,7 @@ class TimeFamily(Family):
             self._close_panes(limit)
             self._report(limit)
             self.answered_until = limit
+            self.entry_bounds.forget_until(limit)
             self.chains.repack(self._progress())
 
     def finish(self, until: int | None) -> None:
