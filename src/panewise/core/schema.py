@@ -64,7 +64,7 @@ class StreamSchema:
         kind = self.schema.field(self.time).type
         return pa.int64() if self.domain is Domain.INTEGER else pa.timestamp("us", kind.tz)
 
-    @property
+    @cached_property
     def delay_ticks(self) -> int | None:
         return None if self.delay is None else Duration.parse(self.delay).ticks(self.domain)
 

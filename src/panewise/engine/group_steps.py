@@ -59,12 +59,10 @@ class GroupSteps:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def between(self, low: int, high: int) -> GroupSteps:
-        """Those from one place to before another."""
-        where = slice(low, high)
-        return GroupSteps(
-            self.codes[where], self.at[where], self.columns, [states_at(words, where) for words in self.states]
-        )
+    def at_places(self, places: Int64Array | slice) -> GroupSteps:
+        """Those at some places."""
+        states = [states_at(words, places) for words in self.states]
+        return GroupSteps(self.codes[places], self.at[places], self.columns, states)
 
 
 def group_steps(

@@ -28,7 +28,7 @@ class QueryOutput:
         """The added columns of the query's results."""
         return added_types(self.member.plan.query, self.instants)
 
-    @property
+    @cached_property
     def empty_table(self) -> pa.Table:
         return result_schema(self.member.plan.query, self.instants).empty_table()
 

@@ -39,7 +39,7 @@ class RowLookupSource(LookupSource):
         slots[codes] = np.arange(len(codes))
         mine = slots[self.family.held.codes[places]]
         places, mine = places[mine >= 0], mine[mine >= 0]
-        items = self.family.held_items(self.family.held.times, places)
+        items = self.family.held_items(self.family.held.times[places], places)
         return [column.gather(mine, each, len(codes)) for column, each in zip(self.family.columns, items, strict=True)]
 
     def _places_inside(self, window: Rows, at: int) -> Int64Array:

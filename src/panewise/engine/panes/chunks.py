@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -29,7 +29,7 @@ class Chunk:
     #: Later instants at which the same states are reported.
     again: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
 
-    def part_of(self, subscriptions: Container[int]) -> Chunk | None:
+    def part_of(self, subscriptions: Collection[int]) -> Chunk | None:
         """The same for some subscriptions only; None if it is for none of them."""
         mine = tuple(number for number in self.subscriptions if number in subscriptions)
         return replace(self, subscriptions=mine) if mine else None
@@ -37,13 +37,17 @@ class Chunk:
 
 @dataclass(frozen=True, eq=False)
 class ChangeRun:
-    """The states that one subscription reports at many instants, group by group."""
+    """States that subscriptions report at many instants, group by group, and the subscription of each."""
 
-    subscription: int
+    subscriptions: Int64Array
     steps: GroupSteps
     #: The start of the window of each state, if its items decide it.
     starts: Int64Array | None = None
 
-    def part_of(self, subscriptions: Container[int]) -> ChangeRun | None:
-        """The same, or None if it is for none of some subscriptions."""
-        return self if self.subscription in subscriptions else None
+    def part_of(self, subscriptions: Collection[int]) -> ChangeRun | None:
+        """The same for some subscriptions only; None if it is for none of them."""
+        mine = np.flatnonzero(np.isin(self.subscriptions, list(subscriptions)))
+        if not len(mine):
+            return None
+        starts = None if self.starts is None else self.starts[mine]
+        return ChangeRun(self.subscriptions[mine], self.steps.at_places(mine), starts)

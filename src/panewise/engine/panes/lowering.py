@@ -109,7 +109,7 @@ def _lower_runs(family: Family, several: Sequence[ChangeRun]) -> GroupRows:
     """The same for runs of changes; the order of groups stays, and instants are ordered where states are whole."""
     found = [_answers(family, run.steps) for run in several]
     at, codes = (np.concatenate([getattr(run.steps, name) for run in several]) for name in ("at", "codes"))
-    subscriptions = np.repeat([run.subscription for run in several], [len(run.steps) for run in several])
+    subscriptions = np.concatenate([run.subscriptions for run in several])
     oldest = [old for _, _, old in found if old is not None]
     decided = any(run.starts is not None for run in several)
     starts = [run.steps.at if run.starts is None else run.starts for run in several]
@@ -136,7 +136,7 @@ def locate_overflow(family: Family, pending: Sequence[Chunk | ChangeRun]) -> Non
             steps = each.steps if isinstance(each, ChangeRun) else _chunk_steps(family, each)
             _answers(family, steps)
     except PanewiseError as problem:
-        place = first_failing(len(steps), lambda low, high: _answers(family, steps.between(low, high)))
+        place = first_failing(len(steps), lambda low, high: _answers(family, steps.at_places(slice(low, high))))
         keys = family.keys.take(steps.codes[place : place + 1])
         problem.row = {name: key[0].as_py() for name, key in zip(family.plan.group.keys, keys, strict=True)}
         raise

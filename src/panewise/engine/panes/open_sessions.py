@@ -122,7 +122,7 @@ class OpenSessions:
         if not len(ended.codes):
             return None
         steps = GroupSteps(ended.codes, ended.sessions, self.columns, ended.states)
-        return ChangeRun(self.subscription.number, steps, starts)
+        return ChangeRun(np.full(len(steps), self.subscription.number), steps, starts)
 
     def _report_changes(self, ended: SessionGroups, until: int) -> ChangeRun | None:
         """Report as changes: the groups of a session are present at its end, and gone at the next instant."""
@@ -133,7 +133,7 @@ class OpenSessions:
         if not len(changed.codes):
             return None
         steps = GroupSteps(changed.codes, changed.sessions, self.columns, changed.states)
-        return ChangeRun(self.subscription.number, steps)
+        return ChangeRun(np.full(len(steps), self.subscription.number), steps)
 
     def recode(self, codes: Int64Array, partitions: Int64Array) -> None:
         """Replace the codes of groups and of partitions."""

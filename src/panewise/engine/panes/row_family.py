@@ -6,9 +6,8 @@ groups that change are evaluated by `engine.group_steps`; nothing but the rows i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +31,9 @@ from panewise.plan import PanePlan
 from panewise.stores.pane import Pane
 from panewise.window import LogicalWindow, Rows
 
+#: Windows are evaluated together as long as they see no more rows than this in all.
+MANY_ROWS = 1 << 18
+
 
 @dataclass(frozen=True, eq=False)
 class _Expiry:
@@ -51,8 +53,9 @@ class _Expiry:
 
 @dataclass(frozen=True, eq=False)
 class _WindowView:
-    """When the rows of a family are in one window, and when they expire there."""
+    """When the rows of a family are in the window of a subscription, and when they expire there."""
 
+    subscription: Subscription
     lifetimes: Lifetimes
     expiry: _Expiry
 
@@ -139,10 +142,11 @@ class RowFamily(HoldingFamily):
         self._keep_fresh_panes(limit)
         needed = np.zeros(len(self.held), bool)
         partitions = RowsByPartition.of(self.held) if self.rows_needed else None
-        for subscription in self.subscriptions.values():
-            view = self._view(subscription, partitions, limit)
+        views = [self._view(subscription, partitions, limit) for subscription in self.subscriptions.values()]
+        for view in views:
             needed |= view.lifetimes.leave > limit
-            self.pending_chunks += self._change_runs(subscription, view, limit)
+        for some in self._views_together(views):
+            self.pending_chunks += self._change_runs(some, limit)
         self.dropped += np.bincount(self.held.partitions[~needed], minlength=len(self.dropped))
         self.held = self.held.where(needed)
         self.answered_until = max(self.answered_until, limit)
@@ -153,35 +157,58 @@ class RowFamily(HoldingFamily):
         if partitions is None or subscription.window.logical:
             window = LogicalWindow.of(subscription.window)
             lifetimes = timed_lifetimes(rows, window, self.boundary, subscription.since)
-            return _WindowView(lifetimes, _Expiry(np.arange(len(rows)), lifetimes, lifetimes.leave))
+            return _WindowView(subscription, lifetimes, _Expiry(np.arange(len(rows)), lifetimes, lifetimes.leave))
         counted = Rows.of(subscription.window)
         lifetimes = partitions.lifetimes(rows, counted, since, limit)
         places, pieces, numbers = partitions.row_numbers(rows, lifetimes, since, limit)
         numbers += self.dropped[rows.partitions[places]] + 1
-        return _WindowView(lifetimes, _Expiry(places, pieces, numbers + counted.count + counted.lag))
+        return _WindowView(subscription, lifetimes, _Expiry(places, pieces, numbers + counted.count + counted.lag))
 
-    def _change_runs(self, subscription: Subscription, view: _WindowView, limit: int) -> Iterator[ChangeRun]:
-        since, whole = self.answered_until, not subscription.changes
-        for steps in group_steps(
-            self.columns, view.lifetimes, partial(self.held_items, view.expiry.values), since, limit, whole
-        ):
-            if whole:
-                steps = _at_instants(steps, self._change_instants(subscription, view.lifetimes, limit))
-            elif self.expiry_column and view.expiry.vary:
-                steps = replace(steps, states=[*steps.states[:-1], self._first_expiry(view.expiry, limit, steps)])
-            yield ChangeRun(subscription.number, steps)
+    def _views_together(self, views: Sequence[_WindowView]) -> Iterator[Sequence[_WindowView]]:
+        """Windows that are evaluated together, so that each of them costs little when few rows come.
+
+        Whole states, and expiry that varies, are found for each window on its own.
+        """
+        alike = [view for view in views if view.subscription.changes and not view.expiry.vary]
+        yield from ([view] for view in views if view not in alike)
+        size = max(MANY_ROWS // max(len(self.held), 1), 1)
+        yield from (alike[start : start + size] for start in range(0, len(alike), size))
+
+    def _change_runs(self, views: Sequence[_WindowView], limit: int) -> Iterator[ChangeRun]:
+        """The changes of some windows: a group is the group of keys in one of them."""
+        since, count, size = self.answered_until, len(self.held), len(self.keys)
+        (first, *others), numbers = views, np.array([view.subscription.number for view in views], np.int64)
+        lifetimes, values = first.lifetimes, first.expiry.values
+        if others:
+            parts = [(view.lifetimes, np.int64(place * size)) for place, view in enumerate(views)]
+            lifetimes = Lifetimes(
+                np.concatenate([np.where(part.codes < 0, -1, part.codes + base) for part, base in parts]),
+                np.concatenate([part.enter for part, _ in parts]),
+                np.concatenate([part.leave for part, _ in parts]),
+            )
+            values = np.concatenate([view.expiry.values for view in views])
+
+        def items(places: Int64Array) -> list[Items]:
+            return self.held_items(values[places], places % count if others else places)
+
+        for steps in group_steps(self.columns, lifetimes, items, since, limit, not first.subscription.changes):
+            if not first.subscription.changes:
+                steps = _at_instants(steps, self._change_instants(first, limit))
+            elif self.expiry_column and first.expiry.vary:
+                steps = replace(steps, states=[*steps.states[:-1], self._first_expiry(first.expiry, limit, steps)])
+            yield ChangeRun(numbers[steps.codes // size], replace(steps, codes=steps.codes % size))
 
     def held_items(self, ages: Int64Array, places: Int64Array) -> list[Items]:
-        """What each column of states looks at, of the held rows at some places; `ages` is for the expiry of results."""
+        """What each column of states looks at, of the held rows at some places, whose `ages` decide the expiry."""
         items = self.held.items(self.stored_calls, places)
         if self.expiry_column:
-            items.append(Items((pa.array(ages[places]),), items[0].times, items[0].order))
+            items.append(Items((pa.array(ages),), items[0].times, items[0].order))
         return items
 
-    def _change_instants(self, subscription: Subscription, lifetimes: Lifetimes, limit: int) -> Int64Array:
+    def _change_instants(self, view: _WindowView, limit: int) -> Int64Array:
         """The instants at which the window changes, also by rows without a group."""
-        found = [self.held.visible]
-        if subscription.window.logical:
+        found, lifetimes = [self.held.visible], view.lifetimes
+        if view.subscription.window.logical:
             inside = lifetimes.enter < lifetimes.leave
             found = [lifetimes.enter[inside], lifetimes.leave[inside]]
         instants = np.unique(np.concatenate(found))
@@ -216,7 +243,7 @@ class RowFamily(HoldingFamily):
         if not len(places):
             return
         rows = self.held.at(places)
-        positions, items = rows.times + self.boundary.shift, self.held_items(self.held.times, places)
+        positions, items = rows.times + self.boundary.shift, self.held_items(self.held.times[places], places)
         for position, codes, states in gather_panes(self.columns, positions, rows.codes, items, len(self.keys)):
             yield Pane(position - 1, position, codes, states)
 
