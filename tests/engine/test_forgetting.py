@@ -28,6 +28,8 @@ FRAMES = {
     "one item, followed": "SELECT COUNT(*) AS n FROM S [FRAME MEDIAN(v) >= 1 PARTITION BY k]",
     "one item, everywhere": "SELECT COUNT(*) AS n FROM S [FRAME COUNT(*) >= 1 UNCONSTRAINED PARTITION BY k]",
     "windows": "SELECT k, COUNT(*) AS n FROM S [RANGE 20 SLIDE 10] GROUP BY k",
+    "sessions": "SELECT k, COUNT(*) AS n FROM S [PARTITION BY k SESSION 2] GROUP BY k",
+    "sessions of keys, without groups": "SELECT COUNT(*) AS n FROM S [PARTITION BY k SESSION 2]",
 }
 
 

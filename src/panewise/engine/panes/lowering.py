@@ -78,8 +78,6 @@ def lower_chunks(family: Family, pending: Sequence[Chunk | ChangeRun]) -> GroupR
     table, present, oldest = _answers(family, GroupSteps(codes, codes, family.columns, states))
     counts = sizes[origin]
     revised = np.array([chunk.revised for chunk in chunks], bool)
-    decided = any(chunk.start is not None for chunk in chunks)
-    starts = np.array([chunk.start or 0 for chunk in chunks], np.int64) if decided else None
     rows = GroupRows(
         table,
         np.repeat(subscriptions, counts),
@@ -88,7 +86,7 @@ def lower_chunks(family: Family, pending: Sequence[Chunk | ChangeRun]) -> GroupR
         np.repeat(np.arange(len(subscriptions)), counts),
         present,
         np.repeat(revised[origin], counts),
-        None if starts is None else np.repeat(starts[origin], counts),
+        None,
         oldest,
     )
     if once:

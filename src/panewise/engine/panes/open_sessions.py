@@ -135,11 +135,15 @@ class OpenSessions:
         steps = GroupSteps(changed.codes, changed.sessions, self.columns, changed.states)
         return ChangeRun(np.full(len(steps), self.subscription.number), steps)
 
-    def recode(self, codes: Int64Array, partitions: Int64Array) -> None:
-        """Replace the codes of groups and of partitions."""
+    def recode(self, codes: Int64Array) -> None:
+        """Replace the codes of groups."""
         self.groups = replace(self.groups, codes=codes[self.groups.codes])
         self.fading = replace(self.fading, codes=codes[self.fading.codes])
-        self.sessions = partitions[self.sessions[0]], *self.sessions[1:]
+
+    def recode_partitions(self, codes: Int64Array) -> None:
+        """Replace the codes of partitions."""
+        partitions, firsts, lasts = self.sessions
+        self.sessions = codes[partitions], firsts, lasts
 
     def state(self) -> Tree:
         groups, fading = self.groups, self.fading

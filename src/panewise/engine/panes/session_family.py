@@ -96,11 +96,20 @@ class SessionFamily(HoldingFamily):
 
     def recode(self, codes: Int64Array) -> None:
         super().recode(codes)
-        held = self.held.partitions
-        kept = self.partition_keys.keep_codes([held, *(some.sessions[0] for some in self.sessions.values())])
-        self.partition_keys, self.held = kept.keys, self.held.with_partitions(kept.codes)
         for sessions in self.sessions.values():
-            sessions.recode(codes, kept.codes)
+            sessions.recode(codes)
+
+    def tidy(self) -> None:
+        """Drop partitions too, for which no session is open."""
+        super().tidy()
+        if kept := self.partition_keys.shrink_to_live(self._live_partitions):
+            self.partition_keys, self.held = kept.keys, self.held.with_partitions(kept.codes)
+            for sessions in self.sessions.values():
+                sessions.recode_partitions(kept.codes)
+
+    def _live_partitions(self) -> Iterable[Int64Array]:
+        self._merge_incoming()
+        return [self.held.partitions, *(sessions.sessions[0] for sessions in self.sessions.values())]
 
     def state(self) -> Tree:
         return super().state() | {"sessions": [sessions.state() for sessions in self.sessions.values()]}
