@@ -24,8 +24,6 @@ class Chunk:
     codes: Int64Array
     states: Sequence[StateWords]
     revised: bool = False
-    #: The start of the window, if its items decide it.
-    start: int | None = None
     #: Later instants at which the same states are reported.
     again: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
 
