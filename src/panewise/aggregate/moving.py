@@ -82,10 +82,14 @@ class PickedValues(StateArrays):
         return self.values.take(pa.array(words[0], mask=words[0] < 0))
 
 
-def moving_states(column: StateArrays, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords]:
-    """The states of all ranges over some items, and how they are lowered."""
+def moving_states(
+    column: StateArrays, items: Items, ranges: MovingRanges, combine: bool = False
+) -> tuple[StateArrays, StateWords]:
+    """The states of all ranges over some items, and how they are lowered; `combine` says that they will be combined."""
     found = column.moving_answers(items, ranges)
-    return found if found is not None else (column, _combined_scans(column, items, ranges))
+    if found is None or (combine and found[0] is not column):
+        return column, _combined_scans(column, items, ranges)
+    return found
 
 
 def _combined_scans(column: StateArrays, items: Items, ranges: MovingRanges) -> StateWords:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -72,10 +73,12 @@ def group_steps(
     since: int,
     limit: int,
     opening: bool = False,
+    combine: bool = False,
 ) -> Iterator[GroupSteps]:
     """The changes of all groups after `since` and up to `limit`, those of a group in one piece.
 
-    With `opening`, all groups are returned, also with their states at `since`; otherwise only those that change.
+    With `opening`, all groups are returned, also with their states at `since`; otherwise only those that change. With
+    `combine`, states can be combined with others.
     """
     mine = _rows_of_changing_groups(rows, since, limit, opening)
     if not len(mine):
@@ -85,9 +88,9 @@ def group_steps(
     starts, stops = runs(rows.codes)
     moving = _groups_in_order(rows, starts)
     if moving.all():
-        yield _moving_steps(columns, rows, items(mine), since, limit, opening)
+        yield _moving_steps(columns, rows, items(mine), since, limit, opening, combine)
         return
-    for kind, steps in ((moving, _moving_steps), (~moving, _tree_steps)):
+    for kind, steps in ((moving, partial(_moving_steps, combine=combine)), (~moving, _tree_steps)):
         chosen = np.flatnonzero(np.repeat(kind, stops - starts))
         if len(chosen):
             yield steps(columns, rows.at(chosen), items(mine[chosen]), since, limit, opening)
@@ -122,12 +125,18 @@ def _groups_in_order(rows: Lifetimes, starts: Int64Array) -> Flags:
 
 
 def _moving_steps(
-    columns: Sequence[StateArrays], rows: Lifetimes, items: Sequence[Items], since: int, limit: int, opening: bool
+    columns: Sequence[StateArrays],
+    rows: Lifetimes,
+    items: Sequence[Items],
+    since: int,
+    limit: int,
+    opening: bool,
+    combine: bool,
 ) -> GroupSteps:
     starts, _ = runs(rows.codes)
     edges = np.append(starts, len(rows.codes))
     ranges = MovingRanges.of(edges, rows.enter, rows.leave, since, limit, opening)
-    found = [moving_states(column, each, ranges) for column, each in zip(columns, items, strict=True)]
+    found = [moving_states(column, each, ranges, combine) for column, each in zip(columns, items, strict=True)]
     codes = rows.codes[starts][ranges.groups]
     return GroupSteps(codes, ranges.at, [column for column, _ in found], [words for _, words in found])
 

@@ -59,6 +59,16 @@ class PanePlan:
         return slides or self.window.retention is WindowRetention.COUNTS_ROWS
 
     @property
+    def keeps_totals(self) -> bool:
+        """Whether nothing leaves its window, which changes with every row: a total of each group is all that is kept.
+
+        Holistic aggregates have no total that is smaller than the rows.
+        """
+        lasts = self.window.retention is WindowRetention.ACCUMULATES and self.window.lasting
+        bounded = all(call.aggregate.laws.bounded for call in self.group.calls)
+        return lasts and bounded and self.reports_changes and not self.window.periodic
+
+    @property
     def positional(self) -> bool:
         """Whether some aggregate looks at where in the window items lie."""
         return bool(positional_calls(self.group))

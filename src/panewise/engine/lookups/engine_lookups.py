@@ -13,6 +13,7 @@ from panewise.engine.lookups.lookups import PoolLookups
 from panewise.engine.lookups.pane_source import LookupSource
 from panewise.engine.lookups.row_source import RowLookupSource
 from panewise.engine.panes.family import Family
+from panewise.engine.panes.landmark_family import LandmarkFamily
 from panewise.engine.panes.row_family import RowFamily
 from panewise.engine.panes.time_family import TimeFamily
 from panewise.plan import PanePlan
@@ -65,7 +66,7 @@ class EngineLookups(PoolLookups):
         """The families that may answer: those of the stream that keep what is asked for, or the one of the query."""
         counted = plan.window.retention is WindowRetention.COUNTS_ROWS
         every = [f for f in self.engine.families() if f.plan.source.stream == plan.source.stream]
-        kinds = (RowFamily,) if counted else (RowFamily, TimeFamily)
+        kinds = (RowFamily,) if counted else (RowFamily, LandmarkFamily, TimeFamily)
         return [f for f in every if isinstance(f, kinds) and (name is None or name in f.members)]
 
     def _sources_of(self, family: Family, name: str | None, plan: PanePlan) -> list[LookupSource]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from panewise.algebra import Host
 from panewise.core.time import Boundary
 from panewise.engine.panes.family import Family
+from panewise.engine.panes.landmark_family import LandmarkFamily
 from panewise.engine.panes.row_family import RowFamily
 from panewise.engine.panes.session_family import SessionFamily
 from panewise.engine.panes.time_family import TimeFamily
@@ -17,6 +18,8 @@ def create_family(plan: PanePlan, boundary: Boundary, host: Host, policy: Groupi
     """A new family for queries like this one."""
     if plan.keeps_rows:
         return RowFamily(plan, boundary, host)
+    if plan.keeps_totals:
+        return LandmarkFamily(plan, boundary, host)
     match plan.window.retention:
         case WindowRetention.FOLLOWS_SESSIONS:
             return SessionFamily(plan, boundary, host)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Int64Array
+from panewise.aggregate import Int64Array, Items
 from panewise.algebra import Host
 from panewise.core.time import Boundary
 from panewise.engine.keys import Keys
 from panewise.engine.panes.family import EnteringRows, Family
-from panewise.engine.panes.held_rows import HeldRows
+from panewise.engine.panes.held_rows import Flags, HeldRows
+from panewise.engine.panes.open_panes import gather_panes
 from panewise.engine.state.snapshot import Tree
 from panewise.plan import PanePlan
+from panewise.stores.pane import Pane
 
 #: No column of aggregates' arguments: rows are only counted.
 NOTHING = np.zeros(0, np.int64)
@@ -65,6 +67,38 @@ class HoldingFamily(Family):
         if self.incoming:
             self.held = HeldRows.concat([self.held, *self.incoming])
             self.incoming = []
+
+    def held_items(self, ages: Int64Array, places: Int64Array) -> list[Items]:
+        """What each column of states looks at, of the held rows at some places, whose `ages` decide the expiry."""
+        items = self.held.items(self.stored_calls, places)
+        if self.expiry_column:
+            items.append(Items((pa.array(ages),), items[0].times, items[0].order))
+        return items
+
+    # ---- panes for lookups -------------------------------------------------------------------------------------
+
+    def _keep_fresh_panes(self, limit: int) -> None:
+        """Give the rows that have become visible to the archive and to the pane log, as panes of one tick."""
+        if self.archive is not None or self.finished_panes is not None:
+            visible = self.held.visible
+            for pane in self._tick_panes((visible > self.answered_until) & (visible <= limit)):
+                self._keep_pane(pane)
+
+    def _tick_panes(self, chosen: Flags) -> Iterator[Pane]:
+        """Some of the held rows as panes of one tick."""
+        self._merge_incoming()
+        places = np.flatnonzero(chosen & (self.held.codes >= 0))
+        if not len(places):
+            return
+        rows = self.held.at(places)
+        positions, items = rows.times + self.boundary.shift, self.held_items(self.held.times[places], places)
+        for position, codes, states in gather_panes(self.columns, positions, rows.codes, items, len(self.keys)):
+            yield Pane(position - 1, position, codes, states)
+
+    @property
+    def pending_panes(self) -> list[Pane]:
+        self._merge_incoming()
+        return list(self._tick_panes(self.held.visible > self.answered_until))
 
     # ---- forgetting and restarts -------------------------------------------------------------------------------
 

@@ -24,11 +24,9 @@ from panewise.engine.panes.evaluators import Subscription
 from panewise.engine.panes.family import EnteringRows
 from panewise.engine.panes.held_rows import Flags, HeldRows, RowsByPartition, timed_lifetimes
 from panewise.engine.panes.holding_family import NOTHING, HoldingFamily
-from panewise.engine.panes.open_panes import gather_panes
 from panewise.engine.state.snapshot import Tree
 from panewise.kernels.ranges import OPEN
 from panewise.plan import PanePlan
-from panewise.stores.pane import Pane
 from panewise.window import LogicalWindow, Rows
 
 #: Windows are evaluated together as long as they see no more rows than this in all.
@@ -198,13 +196,6 @@ class RowFamily(HoldingFamily):
                 steps = replace(steps, states=[*steps.states[:-1], self._first_expiry(first.expiry, limit, steps)])
             yield ChangeRun(numbers[steps.codes // size], replace(steps, codes=steps.codes % size))
 
-    def held_items(self, ages: Int64Array, places: Int64Array) -> list[Items]:
-        """What each column of states looks at, of the held rows at some places, whose `ages` decide the expiry."""
-        items = self.held.items(self.stored_calls, places)
-        if self.expiry_column:
-            items.append(Items((pa.array(ages),), items[0].times, items[0].order))
-        return items
-
     def _change_instants(self, view: _WindowView, limit: int) -> Int64Array:
         """The instants at which the window changes, also by rows without a group."""
         found, lifetimes = [self.held.visible], view.lifetimes
@@ -227,30 +218,7 @@ class RowFamily(HoldingFamily):
         words = concat_states([p.states[0] for p in parts])
         return states_at(words, _last_before(codes, at, steps))
 
-    # ---- panes for lookups -------------------------------------------------------------------------------------
-
-    def _keep_fresh_panes(self, limit: int) -> None:
-        """Give the rows that have become visible to the archive and to the pane log, as panes of one tick."""
-        if self.archive is not None or self.finished_panes is not None:
-            visible = self.held.visible
-            for pane in self._tick_panes((visible > self.answered_until) & (visible <= limit)):
-                self._keep_pane(pane)
-
-    def _tick_panes(self, chosen: Flags) -> Iterator[Pane]:
-        """Some of the held rows as panes of one tick."""
-        self._merge_incoming()
-        places = np.flatnonzero(chosen & (self.held.codes >= 0))
-        if not len(places):
-            return
-        rows = self.held.at(places)
-        positions, items = rows.times + self.boundary.shift, self.held_items(self.held.times[places], places)
-        for position, codes, states in gather_panes(self.columns, positions, rows.codes, items, len(self.keys)):
-            yield Pane(position - 1, position, codes, states)
-
-    @property
-    def pending_panes(self) -> list[Pane]:
-        self._merge_incoming()
-        return list(self._tick_panes(self.held.visible > self.answered_until))
+    # ---- lookups -----------------------------------------------------------------------------------------------
 
     def window_archives(self) -> list[Archive]:
         self._merge_incoming()

@@ -73,7 +73,9 @@ def family_key(plan: PanePlan) -> tuple[object, ...]:
     """
     if RULE in plan.rules_off:
         return (plan.query,)
-    kind: object = "rows" if plan.keeps_rows else None if plan.window.logical else plan.window.retention
+    kind: object = None if plan.window.logical else plan.window.retention
+    if plan.keeps_rows or plan.keeps_totals:
+        kind = "rows" if plan.keeps_rows else "totals"
     if plan.positional:
         kind = plan.window
     return (

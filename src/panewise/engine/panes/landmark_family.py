@@ -1,0 +1,146 @@
+"""A family of queries over windows that nothing leaves, and that report whenever they change: totals are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from panewise.aggregate import Int64Array, Items, StateWords, bytes_of, concat_states, put, states_at
+from panewise.algebra import Host
+from panewise.core.time import Boundary
+from panewise.engine.group_steps import GroupSteps, group_steps
+from panewise.engine.lateness import Ledger, late_verdict
+from panewise.engine.lookups.archive import Archive
+from panewise.engine.panes.chunks import ChangeRun
+from panewise.engine.panes.evaluators import Subscription
+from panewise.engine.panes.family import EnteringRows
+from panewise.engine.panes.held_rows import timed_lifetimes
+from panewise.engine.panes.holding_family import HoldingFamily
+from panewise.engine.state.snapshot import Tree, pane_tree, panes_from
+from panewise.kernels.ranges import OPEN
+from panewise.plan import PanePlan
+from panewise.stores.pane import Pane
+from panewise.window import LogicalWindow
+
+
+class LandmarkFamily(HoldingFamily):
+    """Rows are held until they enter the windows; from then on they are part of the totals of their groups."""
+
+    def __init__(self, plan: PanePlan, boundary: Boundary, host: Host) -> None:
+        super().__init__(plan, boundary, host)
+        #: For each subscription the states of all groups.
+        self.totals: dict[int, list[StateWords]] = {}
+
+    def _on_subscribe(self, subscription: Subscription) -> None:
+        self.totals[subscription.number] = [column.identity(0) for column in self.columns]
+
+    def _on_unsubscribe(self, subscription: Subscription) -> None:
+        del self.totals[subscription.number]
+
+    def take(self, entering: EnteringRows, ledger: Ledger) -> None:
+        fresh, late = self._hold(entering), entering.rows.late_flags()
+        if late is None:
+            return
+        order, times, visible = fresh.order[late], fresh.times[late], fresh.visible[late]
+        for number, queries in self.queries_by_subscription().items():
+            window = LogicalWindow.of(self.subscriptions[number].window)
+            ledger.add(late_verdict(window, self.boundary, order, times, visible), queries)
+
+    # ---- time --------------------------------------------------------------------------------------------------
+
+    def advance(self, limit: int) -> None:
+        if limit > self.answered_until:
+            self._turn(limit)
+
+    def finish(self, until: int | None) -> None:
+        self._turn(OPEN - 1 if until is None else until)
+
+    def _turn(self, limit: int) -> None:
+        """Report the changes up to an instant, and add the rows that have entered to the totals."""
+        self._merge_incoming()
+        self._keep_fresh_panes(limit)
+        for subscription in self.subscriptions.values():
+            window = LogicalWindow.of(subscription.window)
+            rows = timed_lifetimes(self.held, window, self.boundary, subscription.since)
+            for steps in group_steps(self.columns, rows, self._fresh_items, self.answered_until, limit, combine=True):
+                whole = self._add_to_totals(subscription.number, steps)
+                self.pending_chunks.append(ChangeRun(np.full(len(steps), subscription.number), whole))
+        self.held = self.held.where(self.held.visible > limit)
+        self.answered_until = max(self.answered_until, limit)
+
+    def _fresh_items(self, places: Int64Array) -> list[Items]:
+        return self.held_items(self.held.times[places], places)
+
+    def _add_to_totals(self, number: int, steps: GroupSteps) -> GroupSteps:
+        """States of rows that enter, together with those of all rows before; the last of each group is its total."""
+        totals = self._grown_totals(number)
+        states = [
+            column.combine(states_at(total, steps.codes), words)
+            for column, total, words in zip(self.columns, totals, steps.states, strict=True)
+        ]
+        last = np.flatnonzero(np.append(np.diff(steps.codes) != 0, True))
+        for total, words in zip(totals, states, strict=True):
+            put(total, steps.codes[last], states_at(words, last))
+        return GroupSteps(steps.codes, steps.at, steps.columns, states)
+
+    def _grown_totals(self, number: int) -> list[StateWords]:
+        """The totals of a subscription, with room for all groups."""
+        size = len(self.keys)
+        if len(self.totals[number][0][0]) < size:
+            self.totals[number] = [
+                concat_states([total, column.identity(size - len(total[0]))])
+                for column, total in zip(self.columns, self.totals[number], strict=True)
+            ]
+        return self.totals[number]
+
+    # ---- lookups -----------------------------------------------------------------------------------------------
+
+    def window_archives(self) -> list[Archive]:
+        found = []
+        for pane in map(self._pane_of_totals, self.subscriptions):
+            archive = Archive(self.columns, None, max(pane.start, self.created_at))
+            if len(pane.codes):
+                archive.take(pane)
+            found.append(archive)
+        return found
+
+    def _pane_of_totals(self, number: int) -> Pane:
+        """All that has entered the window of a subscription, as one pane."""
+        totals, at = self._grown_totals(number), self.answered_until
+        low, _ = LogicalWindow.of(self.subscriptions[number].window).scope(np.array([at], np.int64), self.boundary)
+        codes = np.flatnonzero(totals[0][0])
+        states = tuple(states_at(total, codes) for total in totals)
+        return Pane(int(low[0]) + self.boundary.shift - 1, at, codes, states)
+
+    # ---- forgetting and restarts -------------------------------------------------------------------------------
+
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + sum(bytes_of(total) for totals in self.totals.values() for total in totals)
+
+    def live_groups(self) -> Iterable[Int64Array]:
+        yield from super().live_groups()
+        yield from (self._pane_of_totals(number).codes for number in self.subscriptions)
+
+    def recode(self, codes: Int64Array) -> None:
+        super().recode(codes)
+        self._load_totals({number: self._pane_of_totals(number).with_codes(codes) for number in self.totals})
+
+    def _load_totals(self, panes: Mapping[int, Pane]) -> None:
+        for number, pane in panes.items():
+            self.totals[number] = [column.identity(len(self.keys)) for column in self.columns]
+            for total, words in zip(self.totals[number], pane.states, strict=True):
+                put(total, pane.codes, words)
+
+    def state(self) -> Tree:
+        panes = [[number, pane_tree(self.columns, [self._pane_of_totals(number)])] for number in self.totals]
+        return super().state() | {"totals": panes}
+
+    def restore(self, state: Tree) -> None:
+        super().restore(state)
+        for subscription in self.subscriptions.values():
+            self._on_subscribe(subscription)
+        for number, saved in state["totals"]:
+            (pane,) = panes_from(self.columns, saved)
+            self._load_totals({number: pane})
