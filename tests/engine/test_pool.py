@@ -229,3 +229,18 @@ def test_windows_that_come_and_go_between_rows_see_all_rows_after_some_instant(r
             for row in found.to_pylist():
                 seen = values[max(row["w_start"] + 1, 0) : row["w_end"] + 1]
                 assert row["s"] in {sum(seen[first:]) for first in range(len(seen))}
+
+
+def test_windows_that_change_at_the_same_instant_report_apart() -> None:
+    """The last instant of the first window is the first of the second."""
+    schema = pa.schema([("t", pa.int64()), ("v", pa.int64())])
+    pool = pw.Pool({"S": pw.StreamSchema(schema, "t")})
+    for count in (1, 2):
+        pool.register(f"last {count}", f"SELECT SUM(v) AS s FROM S [ROWS {count}]")
+    engine = pw.Engine(pool)
+    engine.feed("S", pa.table([[1, 1], [1, 2]], schema))
+    engine.advance(1)
+    engine.feed("S", pa.table([[2], [5]], schema))
+    found = engine.finish()
+    assert [(row["s"], row["sign"]) for row in found["last 1"].to_pylist()] == [(5, 1), (2, -1)]
+    assert [(row["s"], row["sign"]) for row in found["last 2"].to_pylist()] == [(7, 1), (3, -1)]

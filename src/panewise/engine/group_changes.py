@@ -74,8 +74,9 @@ class PresentRows:
         both = np.flatnonzero(changed & (before >= 0) & (now >= 0))
         changed[both] = ~self._equal_rows(table, before[both], now[both])
         self._replace(table, slots[first], slots, now, np.append(first[1:], True)[: len(first)])
-        words = (at, np.where(changed, before, -1), np.where(changed, now, -1))
-        rows, places, signs = kernels.range_report(report_order(slots >> CODE_BITS, at), np.stack(words, axis=1))
+        subscriptions = slots >> CODE_BITS
+        words = (np.where(changed, before, -1), np.where(changed, now, -1), subscriptions, at)
+        rows, places, signs = kernels.range_report(report_order(subscriptions, at), np.stack(words, axis=1))
         return GroupChanges(table, rows, places if order is None else order[places], signs)
 
     def _places_of(self, slots: Int64Array) -> Int64Array:

@@ -226,24 +226,25 @@ def _rank_in_tree(tree: Int32Array, base: int, width: int, rank: int) -> int:
 
 @kernel
 def range_report(order: Int64Array, states: Int64Array) -> tuple[Int64Array, Int64Array, Int8Array]:
-    """The rows that enter and leave, in an order of states whose instants ascend; at each of them rows enter first.
+    """The rows that enter and leave, turn by turn in an order of states; in each turn rows enter first.
 
-    A state is its instant, the row that leaves and the row that enters, -1 where there is none: words that lie
-    together, since the order is not that of memory. Returned are the rows, their states and their signs.
+    A state is the row that leaves and the row that enters, -1 where there is none, and its turn, a subscription and an
+    instant: words that lie together, since the order is not that of memory. Returned are the rows, their states and
+    their signs.
     """
     size = 2 * len(order)
     rows, found, signs = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int8)
     count = begin = 0
     while begin < len(order):
-        end, at = begin, states[order[begin], 0]
-        while end < len(order) and states[order[end], 0] == at:
-            if states[order[end], 2] >= 0:
-                rows[count], found[count], signs[count] = states[order[end], 2], order[end], 1
+        end, whose, at = begin, states[order[begin], 2], states[order[begin], 3]
+        while end < len(order) and states[order[end], 3] == at and states[order[end], 2] == whose:
+            if states[order[end], 1] >= 0:
+                rows[count], found[count], signs[count] = states[order[end], 1], order[end], 1
                 count += 1
             end += 1
         for place in range(begin, end):
-            if states[order[place], 1] >= 0:
-                rows[count], found[count], signs[count] = states[order[place], 1], order[place], -1
+            if states[order[place], 0] >= 0:
+                rows[count], found[count], signs[count] = states[order[place], 0], order[place], -1
                 count += 1
         begin = end
     return rows[:count], found[:count], signs[:count]
