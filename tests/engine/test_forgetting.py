@@ -8,8 +8,11 @@ import pyarrow as pa
 import pytest
 
 import panewise as pw
+from panewise.aggregate.multisets import MultisetStates
 from panewise.core.errors import BindProblem
 from panewise.engine.frames import FrameQuery
+from panewise.engine.rows.operator_graph import OperatorGraph
+from panewise.engine.rows.operators.group import GroupOperator
 
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("j", pa.string()), ("v", pa.int64())])
 BATCH = 1000
@@ -79,6 +82,53 @@ def test_a_key_with_an_open_frame_is_remembered() -> None:
     said.append(engine.finish()["q"])
     found = pa.concat_tables(said).select(["k", "n", "frame_id"]).to_pydict()
     assert found == {"k": ["ended", "open", "ended"], "n": [1, 2, 1], "frame_id": [-2, -3, 502]}
+
+
+@pytest.mark.parametrize("window", ["RANGE 5 SLIDE 1", "RANGE 5", "UNBOUNDED"])
+def test_lookups_find_the_groups_of_kept_panes_after_others_are_forgotten(
+    window: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Panes are kept for lookups longer than rows for windows: codes that windows forget may stand in panes."""
+    monkeypatch.setattr("panewise.engine.keys.FEW_KEYS", 4)
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, "t", delay=0)})
+    pool.register("q", f"SELECT k, SUM(v) AS s FROM S [{window}] GROUP BY k ALLOW UNBOUNDED")
+    engine = pw.Engine(pool, keep=1000)
+    for time in range(60):
+        engine.feed("S", pa.table([[time], [f"key {time:02}"], [""], [time]], schema=SCHEMA))
+        engine.advance()
+    found = engine.lookup("SELECT k, SUM(v) AS s FROM S [RANGE 5] GROUP BY k", at=10).sort_by("k")
+    assert found["k"].to_pylist() == [f"key {time:02}" for time in range(6, 11)]
+    assert found["s"].to_pylist() == [6, 7, 8, 9, 10]
+
+
+#: Queries that have codes of texts, over windows and relations that keep few rows.
+CODES = {
+    "panes": "SELECT COUNT(DISTINCT k) AS n FROM S [RANGE 20 SLIDE 10]",
+    "changes": "SELECT COUNT(DISTINCT k) AS n FROM S [RANGE 5]",
+    "counted": "SELECT QUANTILE(k, 0.5) AS n FROM S [ROWS 5]",
+    "sessions": "SELECT COUNT(DISTINCT k) AS n FROM S [PARTITION BY k SESSION 2]",
+    "groups over a join": (
+        "SELECT COUNT(DISTINCT a.k) AS n, QUANTILE(a.k, 0.5) AS q "
+        "FROM S [RANGE 5 SLIDE 5] AS a, S [RANGE 5 SLIDE 5] AS b WHERE a.k = b.k"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CODES)
+def test_texts_that_no_window_holds_are_forgotten(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("panewise.aggregate.dictionary.SMALL_DICTIONARY", 2 * BATCH)
+    engine = followed(CODES[kind], 40)
+    sizes = [len(column.dictionary) for column in multisets(engine) if column.dictionary is not None]
+    assert sizes
+    assert max(sizes) <= 8 * BATCH
+
+
+def multisets(engine: pw.Engine) -> Iterator[MultisetStates]:
+    graphs = [part for part in engine._row_engine.parts.values() if isinstance(part, OperatorGraph)]
+    operators = [operator for graph in graphs for operator in graph.operators.values()]
+    groups = [operator.columns for operator in operators if isinstance(operator, GroupOperator)]
+    for columns in (*groups, *(family.columns for family in engine._families.values())):
+        yield from (column for column in columns if isinstance(column, MultisetStates))
 
 
 PARTITIONED = {

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from panewise import kernels
 from panewise.aggregate.count import CountStates
-from panewise.aggregate.dictionary import IntegerCodes, ValueDictionary
+from panewise.aggregate.dictionary import ValueCodes, ValueDictionary
 from panewise.aggregate.moving import MovingRanges, PickedValues
 from panewise.aggregate.ordering import fits_int64, from_longs, to_longs
 from panewise.aggregate.ragged import RaggedArray, consecutive_runs, in_one_dictionary, ragged_word
@@ -100,7 +100,7 @@ class DistinctStates(MultisetStates):
     def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
         codes = np.full(len(items), -1)
         known, values = present_values(items)
-        codes[known] = IntegerCodes().encode(self._keys(values))
+        codes[known] = ValueCodes(self.kind).encode(values)
         return CountStates(), (kernels.range_distinct(codes, ranges.low, ranges.high),)
 
     def lower(self, words: StateWords) -> pa.Array:
@@ -118,9 +118,7 @@ class RankedStates(MultisetStates):
 
     def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
         known, values = present_values(items)
-        keys = self._keys(values)
-        if self.dictionary is not None:
-            keys, _ = self.dictionary.places(keys)
+        keys = to_longs(values) if self.dictionary is None else _places_in_order(values)
         groups = np.searchsorted(ranges.starts, known, side="right") - 1
         order = np.lexsort((keys, groups))
         sorted_rows = np.full(len(items), -1)
@@ -189,3 +187,10 @@ def present_values(items: Items) -> tuple[Int64Array, pa.Array]:
     if present is None:
         return np.arange(len(items)), items.arguments[0]
     return np.flatnonzero(present), items.arguments[0].drop_null()
+
+
+def _places_in_order(values: pa.Array) -> Int64Array:
+    """The place of each value among the sorted ones. Nothing of it is kept, as codes of states would be."""
+    dictionary = ValueDictionary(values.type)
+    places, _ = dictionary.places(dictionary.encode(values))
+    return places

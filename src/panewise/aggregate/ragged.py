@@ -43,6 +43,10 @@ class RunBlock:
         return first
 
 
+#: The block of an array that `RaggedArray.of` has not given its own yet.
+NO_ENTRIES = RunBlock((np.zeros(0, np.int64),))
+
+
 class RaggedArray(npt.NDArray[np.int64]):
     """A word that has a start and a size for each place, with the usual indexing, and the block of its entries.
 
@@ -66,7 +70,7 @@ class RaggedArray(npt.NDArray[np.int64]):
         return cls.of(np.zeros((size, 2), np.int64), tuple(np.zeros(0, kind) for kind in kinds))
 
     def __array_finalize__(self, source: Any) -> None:
-        self.block, self._owner = getattr(source, "block", None), False  # type: ignore[assignment]
+        self.block, self._owner = getattr(source, "block", NO_ENTRIES), False
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
         if function is np.concatenate:

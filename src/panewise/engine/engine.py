@@ -23,7 +23,6 @@ from panewise.engine.outputs import Emission, QueryOutput
 from panewise.engine.panes.choose_family import create_family
 from panewise.engine.panes.family import Family
 from panewise.engine.panes.grouping import FamilyKey, family_key
-from panewise.engine.panes.session_family import SessionFamily
 from panewise.engine.panes.slicer import read_parcel
 from panewise.engine.panes.time_family import TimeFamily
 from panewise.engine.pool import Pool, RegisteredQuery
@@ -340,7 +339,7 @@ class Engine:
         stream = family.plan.source.stream
         newest = self._intakes[stream].newest
         family.created_at = MIN_POSITION if newest == NO_MARK else newest + self.pool.boundary.shift
-        if stream in self.retention.keep and not isinstance(family, SessionFamily):
+        if stream in self.retention.keep and family.answers_stretches:
             family.start_archive(self.retention.keep[stream], self.retention.grain.get(stream))
 
     def _anchor(self, stream: str, first: int) -> None:

@@ -158,15 +158,10 @@ def _equal_values(values: pa.Array, one: Int64Array, other: Int64Array) -> Flags
         equal: Flags = left == right
         return equal | ((left != left) & (right != right)) if numbers.dtype.kind == "f" else equal
     left, right = values.take(pa.array(one)), values.take(pa.array(other))
-    same = pc.fill_null(pc.equal(left, right), False).to_numpy(zero_copy_only=False)
-    missing = (pc.is_null(side, nan_is_null=True).to_numpy(zero_copy_only=False) for side in (left, right))
-    return np.asarray(same | np.logical_and(*missing) & _both_null_or_nan(left, right))
-
-
-def _both_null_or_nan(left: pa.Array, right: pa.Array) -> Flags:
-    """Whether both are NULL, or neither is."""
-    nulls = [pc.is_null(side).to_numpy(zero_copy_only=False) for side in (left, right)]
-    return np.asarray(nulls[0] == nulls[1])
+    same = pc.or_(pc.fill_null(pc.equal(left, right), False), pc.and_(pc.is_null(left), pc.is_null(right)))
+    if pa.types.is_floating(values.type):
+        same = pc.or_(same, pc.fill_null(pc.and_(pc.is_nan(left), pc.is_nan(right)), False))
+    return np.asarray(same.to_numpy(zero_copy_only=False))
 
 
 def without_cancelled(changes: GroupChanges, turns: Int64Array, age: Int64Array) -> GroupChanges:

@@ -40,6 +40,15 @@ def late_verdict(
     return Verdict(order, wanted, wanted & (first_seen < leave), wanted & (enter < visible))
 
 
+def visible_lifetimes(
+    window: LogicalWindow, times: Int64Array, visible: Int64Array, boundary: Boundary
+) -> tuple[Int64Array, Int64Array]:
+    """When items enter a window and leave it; late ones enter with the first instant at which they are visible."""
+    enter, leave = window.lifetimes(times, boundary)
+    late = visible > times + boundary.shift
+    return np.where(late, np.maximum(enter, window.instants_from(visible)), enter), leave
+
+
 class Ledger:
     """Collects the verdicts of all windows of a stream for one batch."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Int64Array, Items
+from panewise.aggregate import Int64Array, Items, StateWords
 from panewise.algebra import Host
 from panewise.core.time import MAX_TICK, MIN_TICK, Boundary
 from panewise.engine.blame import blame_queries
@@ -161,6 +161,11 @@ class Family(GroupEncoder, ABC):
         """Panes that are not in the archive yet: open ones, and late ones that wait for their instants."""
         return []
 
+    @property
+    def answers_stretches(self) -> bool:
+        """Whether panes of this family can answer lookups of stretches of time; no such lookup has partitions."""
+        return not self.plan.window.partition_by
+
     def window_archives(self) -> list[Archive]:
         """The panes that windows hold, as archives; each may answer lookups."""
         return []
@@ -173,14 +178,28 @@ class Family(GroupEncoder, ABC):
             self.keys = kept.keys
             self.recode(kept.codes)
             self.on_recode(kept.codes)
+        for number, column in enumerate(self.columns):
+            if column.oversized:
+                column.forget(states[number] for states in self.kept_states())
 
-    @abstractmethod
+    def kept_states(self) -> Iterable[Sequence[StateWords]]:
+        """All states that are kept, those of each column; here those of lookups and of the pane log."""
+        return (pane.states for pane in self._panes_for_lookups())
+
     def live_groups(self) -> Iterable[Int64Array]:
-        """The codes of groups that some window holds."""
+        """The codes of groups that some window, lookups or the pane log hold; here those of the last two."""
+        return (pane.codes for pane in self._panes_for_lookups())
 
-    @abstractmethod
+    def _panes_for_lookups(self) -> Iterator[Pane]:
+        if self.archive is not None:
+            yield from self.archive.all_panes()
+        yield from self.finished_panes or ()
+
     def recode(self, codes: Int64Array) -> None:
-        """Replace the codes of groups."""
+        """Replace the codes of groups; here those of lookups and of the pane log."""
+        self.finished_panes = self.finished_panes and [pane.with_codes(codes) for pane in self.finished_panes]
+        if self.archive is not None:
+            self.archive.recode(codes)
 
     def state(self) -> Tree:
         """The state that is needed after a restart, keys first: all the rest uses their codes."""
@@ -222,9 +241,9 @@ class Family(GroupEncoder, ABC):
         self.members[name] = Member(name, plan, tuple(subscriptions))
 
     @property
-    @abstractmethod
     def nbytes(self) -> int:
-        """How much memory the states take."""
+        """How much memory states and rows take; here those of lookups."""
+        return self.archive.nbytes if self.archive else 0
 
     def _filter_arrivals(self, arrivals: Arrivals) -> tuple[pa.Table, Arrivals]:
         """The rows that enter windows: those within the admitted times that pass the filters below the window."""

@@ -14,6 +14,7 @@ from panewise.aggregate import Int64Array, Items, runs
 from panewise.algebra import Call
 from panewise.core.time import Boundary
 from panewise.engine.group_steps import Lifetimes, order_by_code
+from panewise.engine.lateness import visible_lifetimes
 from panewise.kernels.ranges import OPEN
 from panewise.window import LogicalWindow, Rows
 
@@ -57,10 +58,11 @@ class HeldRows:
         return HeldRows(self.arguments.take(pa.array(places)), *(word[places] for word in self.words))
 
     def where(self, keep: Flags) -> HeldRows:
-        """Some of the rows; those at the beginning or at the end are not copied."""
+        """Some of the rows; most of them, at the beginning or at the end, are not copied."""
         count = np.count_nonzero(keep)
         for first, stop in ((len(keep) - count, len(keep)), (0, count)):
-            if keep[first:stop].all():
+            # What is not copied keeps the memory of all.
+            if 2 * count >= len(keep) and keep[first:stop].all():
                 return HeldRows(self.arguments.slice(first, count), *(word[first:stop] for word in self.words))
         return self.at(np.flatnonzero(keep))
 
@@ -102,10 +104,8 @@ WORDS = ("times", "order", "visible", "partitions", "codes")
 
 def timed_lifetimes(rows: HeldRows, window: LogicalWindow, boundary: Boundary, after: int) -> Lifetimes:
     """When rows enter a window that time decides, and leave it; rows up to the position `after` do not count."""
-    enter, leave = window.lifetimes(rows.times, boundary)
-    positions = rows.times + boundary.shift
-    enter = np.where(rows.visible > positions, np.maximum(enter, rows.visible), enter)
-    return Lifetimes(np.where(positions > after, rows.codes, -1), enter, leave)
+    enter, leave = visible_lifetimes(window, rows.times, rows.visible, boundary)
+    return Lifetimes(np.where(rows.times + boundary.shift > after, rows.codes, -1), enter, leave)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -15,6 +16,7 @@ from panewise.engine.panes.family import EnteringRows, Family
 from panewise.engine.panes.held_rows import Flags, HeldRows
 from panewise.engine.panes.open_panes import gather_panes
 from panewise.engine.state.snapshot import Tree
+from panewise.kernels.ranges import OPEN
 from panewise.plan import PanePlan
 from panewise.stores.pane import Pane
 
@@ -37,7 +39,7 @@ class HoldingFamily(Family):
 
     @property
     def nbytes(self) -> int:
-        return sum(rows.nbytes for rows in (self.held, *self.incoming))
+        return super().nbytes + sum(rows.nbytes for rows in (self.held, *self.incoming))
 
     def _hold(self, entering: EnteringRows) -> HeldRows:
         """Keep the rows that enter; returns them."""
@@ -62,6 +64,20 @@ class HoldingFamily(Family):
         codes, places = np.full(count, -1, np.int64), np.zeros(count, np.int64)
         codes[kept], places[kept] = found, np.arange(len(kept))
         return codes, arguments.take(pa.array(places, mask=codes < 0))
+
+    def advance(self, limit: int) -> None:
+        if limit > self.answered_until:
+            self._turn(limit, finishing=False)
+            self.answered_until = limit
+
+    def finish(self, until: int | None) -> None:
+        limit = OPEN - 1 if until is None else until
+        self._turn(limit, finishing=True)
+        self.answered_until = max(self.answered_until, limit)
+
+    @abstractmethod
+    def _turn(self, limit: int, finishing: bool) -> None:
+        """Report what changes after the instants answered already and up to one; if `finishing`, no more rows come."""
 
     def _merge_incoming(self) -> None:
         if self.incoming:
@@ -103,10 +119,12 @@ class HoldingFamily(Family):
     # ---- forgetting and restarts -------------------------------------------------------------------------------
 
     def live_groups(self) -> Iterable[Int64Array]:
+        yield from super().live_groups()
         for rows in (self.held, *self.incoming):
             yield rows.codes[rows.codes >= 0]
 
     def recode(self, codes: Int64Array) -> None:
+        super().recode(codes)
         self._merge_incoming()
         self.held = self.held.with_codes(codes)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from panewise.engine.panes.family import EnteringRows
 from panewise.engine.panes.held_rows import timed_lifetimes
 from panewise.engine.panes.holding_family import HoldingFamily
 from panewise.engine.state.snapshot import Tree, pane_tree, panes_from
-from panewise.kernels.ranges import OPEN
 from panewise.plan import PanePlan
 from panewise.stores.pane import Pane
 from panewise.window import LogicalWindow
@@ -49,14 +48,7 @@ class LandmarkFamily(HoldingFamily):
 
     # ---- time --------------------------------------------------------------------------------------------------
 
-    def advance(self, limit: int) -> None:
-        if limit > self.answered_until:
-            self._turn(limit)
-
-    def finish(self, until: int | None) -> None:
-        self._turn(OPEN - 1 if until is None else until)
-
-    def _turn(self, limit: int) -> None:
+    def _turn(self, limit: int, finishing: bool) -> None:
         """Report the changes up to an instant, and add the rows that have entered to the totals."""
         self._merge_incoming()
         self._keep_fresh_panes(limit)
@@ -67,7 +59,6 @@ class LandmarkFamily(HoldingFamily):
                 whole = self._add_to_totals(subscription.number, steps)
                 self.pending_chunks.append(ChangeRun(np.full(len(steps), subscription.number), whole))
         self.held = self.held.where(self.held.visible > limit)
-        self.answered_until = max(self.answered_until, limit)
 
     def _fresh_items(self, places: Int64Array) -> list[Items]:
         return self.held_items(self.held.times[places], places)
@@ -122,6 +113,10 @@ class LandmarkFamily(HoldingFamily):
     def live_groups(self) -> Iterable[Int64Array]:
         yield from super().live_groups()
         yield from (self._pane_of_totals(number).codes for number in self.subscriptions)
+
+    def kept_states(self) -> Iterable[Sequence[StateWords]]:
+        yield from super().kept_states()
+        yield from self.totals.values()
 
     def recode(self, codes: Int64Array) -> None:
         super().recode(codes)

@@ -81,15 +81,19 @@ class RowFamily(HoldingFamily):
 
     def _record_late(self, fresh: HeldRows, late: Int64Array, ledger: Ledger) -> None:
         order, times, visible = fresh.order[late], fresh.times[late], fresh.visible[late]
-        audience = self.queries_by_subscription()
-        for number, subscription in self.subscriptions.items():
-            if subscription.window.logical:
-                window = LogicalWindow.of(subscription.window)
-                verdict = late_verdict(window, self.boundary, order, times, visible)
+        counted: Verdict | None = None
+        for number, queries in self.queries_by_subscription().items():
+            window = self.subscriptions[number].window
+            if window.logical:
+                ledger.add(late_verdict(LogicalWindow.of(window), self.boundary, order, times, visible), queries)
             else:
-                yes = np.ones(len(late), bool)
-                verdict = Verdict(order, yes, self._newer_rows(order) < self.rows_needed, yes)
-            ledger.add(verdict, audience[number])
+                counted = counted or self._counted_verdict(order)
+                ledger.add(counted, queries)
+
+    def _counted_verdict(self, order: Int64Array) -> Verdict:
+        """The verdict of windows that count rows: a late row is lost if none of them reaches back to it."""
+        yes = np.ones(len(order), bool)
+        return Verdict(order, yes, self._newer_rows(order) < self.rows_needed, yes)
 
     def _newer_rows(self, order: Int64Array) -> Int64Array:
         """How many newer rows of its partition were there when each of some late rows became visible."""
@@ -127,14 +131,7 @@ class RowFamily(HoldingFamily):
 
     # ---- time --------------------------------------------------------------------------------------------------
 
-    def advance(self, limit: int) -> None:
-        if limit > self.answered_until:
-            self._turn(limit)
-
-    def finish(self, until: int | None) -> None:
-        self._turn(OPEN - 1 if until is None else until)
-
-    def _turn(self, limit: int) -> None:
+    def _turn(self, limit: int, finishing: bool) -> None:
         """Report the changes up to an instant, and drop the rows that no window needs after it."""
         self._merge_incoming()
         self._keep_fresh_panes(limit)
@@ -147,7 +144,6 @@ class RowFamily(HoldingFamily):
             self.pending_chunks += self._change_runs(some, limit)
         self.dropped += np.bincount(self.held.partitions[~needed], minlength=len(self.dropped))
         self.held = self.held.where(needed)
-        self.answered_until = max(self.answered_until, limit)
 
     def _view(self, subscription: Subscription, partitions: RowsByPartition | None, limit: int) -> _WindowView:
         """The held rows as a window sees them."""
@@ -167,8 +163,12 @@ class RowFamily(HoldingFamily):
 
         Whole states, and expiry that varies, are found for each window on its own.
         """
-        alike = [view for view in views if view.subscription.changes and not view.expiry.vary]
-        yield from ([view] for view in views if view not in alike)
+        alike: list[_WindowView] = []
+        for view in views:
+            if view.subscription.changes and not view.expiry.vary:
+                alike.append(view)
+            else:
+                yield [view]
         size = max(MANY_ROWS // max(len(self.held), 1), 1)
         yield from (alike[start : start + size] for start in range(0, len(alike), size))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from panewise.aggregate import Int64Array
+from panewise.aggregate import Int64Array, StateWords
 from panewise.algebra import Host
 from panewise.core.time import Boundary
 from panewise.engine.lateness import Ledger, Verdict
@@ -31,6 +31,11 @@ class SessionFamily(HoldingFamily):
     @property
     def nbytes(self) -> int:
         return super().nbytes + sum(sessions.nbytes for sessions in self.sessions.values())
+
+    @property
+    def answers_stretches(self) -> bool:
+        """Rows without a group enter as well: they connect others, but belong to no pane."""
+        return False
 
     def _on_subscribe(self, subscription: Subscription) -> None:
         """A new window does not count the rows that are held."""
@@ -72,18 +77,10 @@ class SessionFamily(HoldingFamily):
             rows, numbers = rows.where(grouped), numbers[grouped]
         sessions.add(numbers, rows.codes, self._items(arrays_of(rows.arguments), rows.times, rows.order))
 
-    def advance(self, limit: int) -> None:
-        if limit > self.answered_until:
-            self.answered_until = limit
-            self._assign_rows(limit)
-            # Under `[)` a row whose time is the limit may still come, and join a session that ends there.
-            self._report_sessions(limit - self.boundary.shift)
-
-    def finish(self, until: int | None) -> None:
-        self._assign_rows(OPEN)
-        self._report_sessions(OPEN if until is None else until)
-
-    def _report_sessions(self, until: int) -> None:
+    def _turn(self, limit: int, finishing: bool) -> None:
+        self._assign_rows(OPEN if finishing else limit)
+        # Under `[)` a row whose time is the limit may still come, and join a session that ends there.
+        until = limit if finishing else limit - self.boundary.shift
         found = [sessions.report(until) for sessions in self.sessions.values()]
         self.pending_chunks += [run for run in found if run is not None]
 
@@ -93,6 +90,10 @@ class SessionFamily(HoldingFamily):
         yield from super().live_groups()
         for sessions in self.sessions.values():
             yield from (sessions.groups.codes, sessions.fading.codes)
+
+    def kept_states(self) -> Iterable[Sequence[StateWords]]:
+        yield from super().kept_states()
+        yield from (sessions.groups.states for sessions in self.sessions.values())
 
     def recode(self, codes: Int64Array) -> None:
         super().recode(codes)

@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import Int64Array
+from panewise.aggregate import Int64Array, StateWords
 from panewise.algebra import Host
 from panewise.core.time import Boundary
 from panewise.engine.intake import Arrivals
@@ -80,11 +80,8 @@ class TimeFamily(Family):
 
     @property
     def nbytes(self) -> int:
-        open_and_late = self.pending_panes
-        kept = self.archive.nbytes if self.archive else 0
-        return (
-            kept + sum(pane.nbytes for pane in open_and_late) + sum(evaluator.nbytes for evaluator in self.evaluators)
-        )
+        pending = sum(pane.nbytes for pane in self.pending_panes)
+        return super().nbytes + pending + sum(evaluator.nbytes for evaluator in self.evaluators)
 
     @property
     def pending_panes(self) -> list[Pane]:
@@ -331,32 +328,27 @@ class TimeFamily(Family):
 
     # ---- forgetting --------------------------------------------------------------------------------------------
 
-    def _all_panes(self) -> Iterable[Pane]:
+    def _window_panes(self) -> Iterable[Pane]:
+        """The panes that are not closed yet, and those of evaluators."""
         yield from self.pending_panes
-        if self.archive is not None:
-            yield from self.archive.all_panes()
-        yield from self.finished_panes or ()
         for evaluator in self.evaluators:
             yield from evaluator.waiting
             yield from evaluator.panes()
 
-    def tidy(self) -> None:
-        super().tidy()
-        for number, column in enumerate(self.columns):
-            if column.oversized:
-                column.forget(pane.states[number] for pane in self._all_panes())
+    def kept_states(self) -> Iterable[Sequence[StateWords]]:
+        yield from super().kept_states()
+        yield from (pane.states for pane in self._window_panes())
 
     def live_groups(self) -> Iterable[Int64Array]:
-        yield from (pane.codes for pane in self._all_panes())
+        yield from super().live_groups()
+        yield from (pane.codes for pane in self._window_panes())
         for evaluator in self.evaluators:
             yield from evaluator.unreported_groups()
 
     def recode(self, codes: Int64Array) -> None:
+        super().recode(codes)
         self.open.recode(codes)
-        self.finished_panes = self.finished_panes and [pane.with_codes(codes) for pane in self.finished_panes]
         self.late = [LatePanes(late.visible, [pane.with_codes(codes) for pane in late.panes]) for late in self.late]
-        if self.archive is not None:
-            self.archive.recode(codes)
         for evaluator in self.evaluators:
             evaluator.recode(codes, len(self.keys))
 

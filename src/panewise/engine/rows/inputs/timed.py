@@ -13,7 +13,7 @@ from panewise.aggregate import Int64Array
 from panewise.algebra import Host, Windowed
 from panewise.core.time import Boundary
 from panewise.engine.intake import Arrivals
-from panewise.engine.lateness import Ledger, late_verdict
+from panewise.engine.lateness import Ledger, late_verdict, visible_lifetimes
 from panewise.engine.row_steps import apply_steps
 from panewise.engine.rows.departures import Departures
 from panewise.engine.rows.spans import EMPTY, NO_EXPIRY, RelationDelta, Spans
@@ -246,20 +246,11 @@ class TimedInput(WindowInput):
         self.leaving.restore(state["leaving"])
 
     def _lifetimes(self, items: WaitingItems) -> tuple[Int64Array, Int64Array]:
-        return lifetimes(self.logical_window, items.times, items.visible, self.boundary)
+        return visible_lifetimes(self.logical_window, items.times, items.visible, self.boundary)
 
     def record_late(self, late: WaitingItems, ledger: Ledger, readers: Readers) -> None:
         verdict = late_verdict(self.logical_window, self.boundary, late.order, late.times, late.visible)
         ledger.add(verdict, readers(self.node.window))
-
-
-def lifetimes(
-    window: LogicalWindow, times: Int64Array, visible: Int64Array, boundary: Boundary
-) -> tuple[Int64Array, Int64Array]:
-    """When items enter a window and leave it; late ones enter with the first instant at which they are visible."""
-    enter, leave = window.lifetimes(times, boundary)
-    late = visible > times + boundary.shift
-    return np.where(late, np.maximum(enter, window.instants_from(visible)), enter), leave
 
 
 def expiry_instants(window: Window, times: Int64Array, boundary: Boundary) -> Int64Array:

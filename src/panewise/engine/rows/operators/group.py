@@ -103,6 +103,9 @@ class GroupOperator(Operator):
 
     def _forget(self, limit: int) -> None:
         assert self.rows is not None
+        for column in self.columns:
+            if column.oversized:
+                column.forget(())
         alive = self.rows.leave > limit
         if self.purge.due(int(np.count_nonzero(alive)), len(alive)):
             self.rows, self.codes = self.rows.where(alive), self.codes[alive]

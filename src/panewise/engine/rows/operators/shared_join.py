@@ -14,8 +14,9 @@ import numpy as np
 from panewise.aggregate import Int64Array
 from panewise.algebra import Host, Join, Node, Windowed
 from panewise.core.time import Boundary
+from panewise.engine.lateness import visible_lifetimes
 from panewise.engine.purge import Purge
-from panewise.engine.rows.inputs.timed import WindowInput, expiry_instants, lifetimes
+from panewise.engine.rows.inputs.timed import WindowInput, expiry_instants
 from panewise.engine.rows.operators.base import OperatorKey, schema_of
 from panewise.engine.rows.operators.join import JoinOperator
 from panewise.engine.rows.shared_items import SharedInput, shared_input
@@ -119,7 +120,7 @@ class SharedJoinMember:
         times, visible, born = (
             [word[places] for word in pairs.orders[n :: SharedInput.WORDS]] for n in range(SharedInput.WORDS)
         )
-        lives = [lifetimes(*each, self.boundary) for each in zip(self.windows, times, visible, strict=True)]
+        lives = [visible_lifetimes(*each, self.boundary) for each in zip(self.windows, times, visible, strict=True)]
         enter, leave = np.maximum(lives[0][0], lives[1][0]), np.minimum(lives[0][1], lives[1][1])
         mine = (enter < leave) & (np.minimum(born[0], born[1]) >= self.since)
         places, enter, leave = places[mine], enter[mine], leave[mine]
