@@ -91,6 +91,17 @@ def test_what_is_kept_survives_a_restart_and_is_forgotten_in_time() -> None:
     assert running.lookup("sums", at=25).num_rows == 0
 
 
+def test_a_row_too_late_for_every_window_is_kept_for_lookups() -> None:
+    """It is visible with the row at 6, when the window has passed it already."""
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, time="t", delay=0)})
+    pool.register("sums", "SELECT SUM(v) AS s FROM S [RANGE 5]")
+    running = pw.Engine(pool, keep=100, grain=1)
+    running.feed("S", batch([(6, "a", 1), (0, "a", 2)]))
+    for _ in range(2):
+        assert running.lookup("SELECT SUM(v) AS s FROM S [UNBOUNDED]", at=[0, 6]).column("s").to_pylist() == [2, 3]
+        running.advance()
+
+
 def test_structures_are_explained() -> None:
     running = engine(keep=100, grain=1)
     for _ in range(3):

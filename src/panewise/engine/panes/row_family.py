@@ -135,7 +135,8 @@ class RowFamily(HoldingFamily):
         """Report the changes up to an instant, and drop the rows that no window needs after it."""
         self._merge_incoming()
         self._keep_fresh_panes(limit)
-        needed = np.zeros(len(self.held), bool)
+        # Rows that no window will ever hold may still be kept for lookups, once they are visible.
+        needed = self.held.visible > limit
         partitions = RowsByPartition.of(self.held) if self.rows_needed else None
         views = [self._view(subscription, partitions, limit) for subscription in self.subscriptions.values()]
         for view in views:
