@@ -269,6 +269,8 @@ def floor_to_grid(instants: Ticks, origin: int, step: int) -> Ticks:
 
 def ceil_to_grid(instants: Ticks, origin: int, step: int) -> Ticks:
     """The first grid point `origin + k * step` that is not before each instant."""
+    if step == 1:
+        return instants
     return origin - (origin - instants) // step * step
 
 

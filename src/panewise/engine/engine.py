@@ -223,7 +223,7 @@ class Engine:
 
     def state(self) -> Tree:
         """The same as a tree, without the queries."""
-        if self._undelivered or any(family.pending_chunks for family in self._families.values()):
+        if self._undelivered or any(family.pending for family in self._families.values()):
             raise StateProblem("results are waiting that could not be reported", fix="revoke the query that overflows")
         families = []
         for home, family in self._families.items():
@@ -366,20 +366,23 @@ class Engine:
     def _emit(self, tables: dict[str, pa.Table]) -> Emission:
         failures: list[Failure] = []
         for home, family in self._families.items():
-            # Chunks are dropped only when they have become results, so that an overflow loses nothing of any query.
             try:
-                found = self._reporters[home].report(family.pending_chunks)
+                self._report_pending(family, self._reporters[home])
             except QueryProblem as problem:
                 failures += problem.failures
                 continue
-            for report_format, reported in found.items():
-                self._undelivered.setdefault(report_format, []).append(reported)
-            family.pending_chunks = []
             family.tidy()
         if failures:
             raise QueryProblem(failures)
         reports, self._undelivered = self._undelivered, {}
         return Emission(dict(self._outputs), reports, self._row_engine.with_empty_results(tables))
+
+    def _report_pending(self, family: Family, reporter: Reporter) -> None:
+        """Turns are dropped only when they have become results, so that an overflow loses nothing of any query."""
+        while family.pending:
+            for report_format, reported in reporter.report(family.pending[0]).items():
+                self._undelivered.setdefault(report_format, []).append(reported)
+            del family.pending[0]
 
     def _promise(self, to: int | str | datetime) -> None:
         for intake in self._intakes.values():

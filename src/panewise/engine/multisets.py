@@ -5,16 +5,20 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from panewise.aggregate import Int64Array
 from panewise.aggregate.dictionary import IntegerCodes
+from panewise.aggregate.ordering import fits_int64, to_longs
 from panewise.engine.keys import Keys
 from panewise.kernels.ranges import OPEN
 
 Flags = npt.NDArray[np.bool_]
 
-#: So many bits distinguish most labels; a table for all of them stays in the cache.
-LABEL_BITS = 21
+#: The first so many bits distinguish most sketches; a table for all of them stays in the cache.
+SKETCH_BITS = 21
+#: Multiplied by this odd number, numbers that are close to each other differ in their first bits.
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def uncancelled_rows(table: pa.Table, came: Int64Array, went: Int64Array, age: Int64Array) -> tuple[Flags, Flags]:
@@ -26,18 +30,30 @@ def uncancelled_rows(table: pa.Table, came: Int64Array, went: Int64Array, age: I
     ups, downs = np.ones(len(came), bool), np.ones(len(went), bool)
     if not len(came) or not len(went):
         return ups, downs
-    rising, falling = np.split(_labels(table, np.concatenate((came, went))), [len(came)])
     # Few rows are equal, and finding those that may be costs less than numbering all.
-    up, down = _may_meet(rising, falling)
-    if not up.any():
+    at = np.concatenate((came, went))
+    up, down = map(np.flatnonzero, _may_meet(*np.split(_sketches(table, at), [len(came)])))
+    if not len(up) or not len(down):
         return ups, downs
-    slots = IntegerCodes().encode(np.concatenate((rising[up], falling[down])))
-    risen, fallen = (np.bincount(some, minlength=slots.max() + 1) for some in np.split(slots, [up.sum()]))
-    meets, net = (risen > 0) & (fallen > 0), risen - fallen
-    ages = np.split(age, [len(came)])
-    ups[up] = _left_over(slots[: up.sum()], meets, np.maximum(net, 0), ages[0][up])
-    downs[down] = _left_over(slots[up.sum() :], meets, np.maximum(-net, 0), ages[1][down])
+    places = np.concatenate((up, len(came) + down))
+    slots = IntegerCodes().encode(_labels(table.take(pa.array(places)), at[places]))
+    risen, fallen = (np.bincount(some, minlength=slots.max() + 1) for some in np.split(slots, [len(up)]))
+    meets, net, ages = (risen > 0) & (fallen > 0), risen - fallen, age[places]
+    ups[up] = _left_over(slots[: len(up)], meets, np.maximum(net, 0), ages[: len(up)])
+    downs[down] = _left_over(slots[len(up) :], meets, np.maximum(-net, 0), ages[len(up) :])
     return ups, downs
+
+
+def _sketches(table: pa.Table, at: Int64Array) -> npt.NDArray[np.uint64]:
+    """Equal numbers for equal rows at one instant, and for some others: only columns that fit into numbers count."""
+    found = at.view(np.uint64) * SPREAD
+    for column in table.columns:
+        if fits_int64(column.type):
+            values = column.combine_chunks()
+            if values.null_count:
+                values = pc.fill_null(values, pa.scalar(0).cast(values.type))
+            found = (found ^ to_longs(values).view(np.uint64)) * SPREAD
+    return found
 
 
 def _labels(table: pa.Table, at: Int64Array) -> Int64Array:
@@ -52,15 +68,14 @@ def _labels(table: pa.Table, at: Int64Array) -> Int64Array:
     return IntegerCodes().encode(since) * len(keys) + codes
 
 
-def _may_meet(one: Int64Array, other: Int64Array) -> tuple[Flags, Flags]:
-    """Which labels of each side may be among those of the other: all that are, and a few that are not."""
-    spread = np.uint64(0x9E3779B97F4A7C15)
-    first, second = ((side.view(np.uint64) * spread) >> np.uint64(64 - LABEL_BITS) for side in (one, other))
+def _may_meet(one: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> tuple[Flags, Flags]:
+    """Which sketches of each side may be among those of the other: all that are, and a few that are not."""
+    first, second = (side >> np.uint64(64 - SKETCH_BITS) for side in (one, other))
     return _mark_places(second)[first], _mark_places(first)[second]
 
 
 def _mark_places(places: npt.NDArray[np.uint64]) -> Flags:
-    marks = np.zeros(1 << LABEL_BITS, bool)
+    marks = np.zeros(1 << SKETCH_BITS, bool)
     marks[places] = True
     return marks
 

@@ -62,7 +62,8 @@ class Family(GroupEncoder, ABC):
         self.entry_bounds = EntryBounds()
         #: Every instant up to this one has been answered.
         self.answered_until = MIN_POSITION
-        self.pending_chunks: list[Chunk | ChangeRun] = []
+        #: What has to be reported, by the turns in which it was found.
+        self.pending: list[list[Chunk | ChangeRun]] = []
         #: Finished panes that have not been collected yet; None if they are not collected.
         self.finished_panes: list[Pane] | None = None
         #: Rows up to this position came before the family was created.
@@ -181,6 +182,11 @@ class Family(GroupEncoder, ABC):
         for number, column in enumerate(self.columns):
             if column.oversized:
                 column.forget(states[number] for states in self.kept_states())
+
+    def _pending_turn(self) -> list[Chunk | ChangeRun]:
+        """A new turn, to which the caller adds what has to be reported."""
+        self.pending.append([])
+        return self.pending[-1]
 
     def kept_states(self) -> Iterable[Sequence[StateWords]]:
         """All states that are kept, those of each column; here those of lookups and of the pane log."""

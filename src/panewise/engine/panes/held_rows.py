@@ -44,15 +44,21 @@ class HeldRows:
 
     @classmethod
     def concat(cls, parts: Sequence[HeldRows]) -> HeldRows:
-        """Several sets of rows as one, those that came first before the others; there must be at least one."""
+        """Several sets of rows as one; there must be at least one."""
         filled = [part for part in parts if len(part)] or list(parts[:1])
         if len(filled) > 1:
             words = [np.concatenate(some) for some in zip(*(part.words for part in filled), strict=True)]
             filled = [cls(pa.concat_tables([part.arguments for part in filled]).combine_chunks(), *words)]
         (found,) = filled
-        if (np.diff(found.times) >= 0).all():
+        later = np.diff(found.times)
+        if ((later > 0) | ((later == 0) & (np.diff(found.order) >= 0))).all():
             return found
-        return found.at(np.argsort(found.times, kind="stable"))
+        return found.at(np.lexsort((found.order, found.times)))
+
+    def part(self, which: slice) -> HeldRows:
+        """Rows that follow each other; they are not copied."""
+        arguments = self.arguments.slice(which.start, which.stop - which.start)
+        return HeldRows(arguments, *(word[which] for word in self.words))
 
     def at(self, places: Int64Array) -> HeldRows:
         return HeldRows(self.arguments.take(pa.array(places)), *(word[places] for word in self.words))
@@ -63,7 +69,7 @@ class HeldRows:
         for first, stop in ((len(keep) - count, len(keep)), (0, count)):
             # What is not copied keeps the memory of all.
             if 2 * count >= len(keep) and keep[first:stop].all():
-                return HeldRows(self.arguments.slice(first, count), *(word[first:stop] for word in self.words))
+                return self.part(slice(first, stop))
         return self.at(np.flatnonzero(keep))
 
     def with_codes(self, codes: Int64Array) -> HeldRows:

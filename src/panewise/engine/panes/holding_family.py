@@ -12,9 +12,11 @@ from panewise.aggregate import Int64Array, Items
 from panewise.algebra import Host
 from panewise.core.time import Boundary
 from panewise.engine.keys import Keys
+from panewise.engine.panes.chunks import ChangeRun
 from panewise.engine.panes.family import EnteringRows, Family
 from panewise.engine.panes.held_rows import Flags, HeldRows
 from panewise.engine.panes.open_panes import gather_panes
+from panewise.engine.portions import portion_limit, portion_slices
 from panewise.engine.state.snapshot import Tree
 from panewise.kernels.ranges import OPEN
 from panewise.plan import PanePlan
@@ -51,7 +53,7 @@ class HoldingFamily(Family):
         partitions = self.partition_keys.encode(columns, len(rows))
         codes, arguments = self._grouped_columns(entering)
         fresh = HeldRows(arguments, rows.times, rows.order, visible, partitions, codes)
-        self.incoming.append(fresh)
+        self.incoming += [fresh.part(each) for each in portion_slices(len(fresh))]
         return fresh
 
     def _grouped_columns(self, entering: EnteringRows) -> tuple[Int64Array, pa.Table]:
@@ -67,22 +69,38 @@ class HoldingFamily(Family):
 
     def advance(self, limit: int) -> None:
         if limit > self.answered_until:
-            self._turn(limit, finishing=False)
-            self.answered_until = limit
+            self._take_portions(limit)
+            self._take_turn(limit)
 
     def finish(self, until: int | None) -> None:
         limit = OPEN - 1 if until is None else until
-        self._turn(limit, finishing=True)
+        self._take_portions(limit)
+        self._take_turn(limit, finishing=True)
+
+    def _take_portions(self, limit: int) -> None:
+        """Take turns until the rows that still come are so few that one turn is enough."""
+        while (upto := self._portion_limit(limit)) < limit:
+            self._take_turn(upto)
+
+    def _portion_limit(self, limit: int) -> int:
+        """The end of the next turn."""
+        found = portion_limit((rows.visible for rows in self.incoming), limit, len(self.held))
+        return max(found, self.answered_until + 1)
+
+    def _take_turn(self, limit: int, finishing: bool = False) -> None:
+        self._pending_turn().extend(self._turn(limit, finishing))
         self.answered_until = max(self.answered_until, limit)
 
     @abstractmethod
-    def _turn(self, limit: int, finishing: bool) -> None:
-        """Report what changes after the instants answered already and up to one; if `finishing`, no more rows come."""
+    def _turn(self, limit: int, finishing: bool) -> Iterable[ChangeRun]:
+        """What changes after the instants answered already and up to one; if `finishing`, no more rows come."""
 
-    def _merge_incoming(self) -> None:
-        if self.incoming:
-            self.held = HeldRows.concat([self.held, *self.incoming])
-            self.incoming = []
+    def _merge_incoming(self, limit: int = OPEN) -> None:
+        """Hold the rows of which some are visible up to an instant."""
+        due = [rows for rows in self.incoming if rows.visible.min() <= limit]
+        if due:
+            self.incoming = [rows for rows in self.incoming if rows.visible.min() > limit]
+            self.held = HeldRows.concat([self.held, *due])
 
     def held_items(self, ages: Int64Array, places: Int64Array) -> list[Items]:
         """What each column of states looks at, of the held rows at some places, whose `ages` decide the expiry."""
@@ -102,7 +120,6 @@ class HoldingFamily(Family):
 
     def _tick_panes(self, chosen: Flags) -> Iterator[Pane]:
         """Some of the held rows as panes of one tick."""
-        self._merge_incoming()
         places = np.flatnonzero(chosen & (self.held.codes >= 0))
         if not len(places):
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -48,16 +48,16 @@ class LandmarkFamily(HoldingFamily):
 
     # ---- time --------------------------------------------------------------------------------------------------
 
-    def _turn(self, limit: int, finishing: bool) -> None:
+    def _turn(self, limit: int, finishing: bool) -> Iterator[ChangeRun]:
         """Report the changes up to an instant, and add the rows that have entered to the totals."""
-        self._merge_incoming()
+        self._merge_incoming(limit)
         self._keep_fresh_panes(limit)
         for subscription in self.subscriptions.values():
             window = LogicalWindow.of(subscription.window)
             rows = timed_lifetimes(self.held, window, self.boundary, subscription.since)
             for steps in group_steps(self.columns, rows, self._fresh_items, self.answered_until, limit, combine=True):
                 whole = self._add_to_totals(subscription.number, steps)
-                self.pending_chunks.append(ChangeRun(np.full(len(steps), subscription.number), whole))
+                yield ChangeRun(np.full(len(steps), subscription.number), whole)
         self.held = self.held.where(self.held.visible > limit)
 
     def _fresh_items(self, places: Int64Array) -> list[Items]:

@@ -112,8 +112,8 @@ class RowFamily(HoldingFamily):
         windows = [Rows.of(s.window) for s in self.subscriptions.values() if not s.window.logical]
         return max((window.count + window.lag for window in windows), default=0)
 
-    def _merge_incoming(self) -> None:
-        super()._merge_incoming()
+    def _merge_incoming(self, limit: int = OPEN) -> None:
+        super()._merge_incoming(limit)
         if len(self.partition_keys) > len(self.dropped):
             self.dropped = np.append(self.dropped, np.zeros(len(self.partition_keys) - len(self.dropped), np.int64))
 
@@ -131,9 +131,9 @@ class RowFamily(HoldingFamily):
 
     # ---- time --------------------------------------------------------------------------------------------------
 
-    def _turn(self, limit: int, finishing: bool) -> None:
+    def _turn(self, limit: int, finishing: bool) -> Iterator[ChangeRun]:
         """Report the changes up to an instant, and drop the rows that no window needs after it."""
-        self._merge_incoming()
+        self._merge_incoming(limit)
         self._keep_fresh_panes(limit)
         # Rows that no window will ever hold may still be kept for lookups, once they are visible.
         needed = self.held.visible > limit
@@ -142,7 +142,7 @@ class RowFamily(HoldingFamily):
         for view in views:
             needed |= view.lifetimes.leave > limit
         for some in self._views_together(views):
-            self.pending_chunks += self._change_runs(some, limit)
+            yield from self._change_runs(some, limit)
         self.dropped += np.bincount(self.held.partitions[~needed], minlength=len(self.dropped))
         self.held = self.held.where(needed)
 

@@ -10,6 +10,7 @@ from panewise.aggregate import Int64Array, StateWords
 from panewise.algebra import Host
 from panewise.core.time import Boundary
 from panewise.engine.lateness import Ledger, Verdict
+from panewise.engine.panes.chunks import ChangeRun
 from panewise.engine.panes.evaluators import Subscription
 from panewise.engine.panes.family import EnteringRows
 from panewise.engine.panes.grouping import arrays_of
@@ -53,7 +54,7 @@ class SessionFamily(HoldingFamily):
 
     def _assign_rows(self, until: int, ledger: Ledger | None = None) -> None:
         """Add the rows that are visible up to an instant to sessions, and record the verdicts of late ones."""
-        self._merge_incoming()
+        self._merge_incoming(until)
         due = self.held.visible <= until
         if not due.any():
             return
@@ -77,12 +78,12 @@ class SessionFamily(HoldingFamily):
             rows, numbers = rows.where(grouped), numbers[grouped]
         sessions.add(numbers, rows.codes, self._items(arrays_of(rows.arguments), rows.times, rows.order))
 
-    def _turn(self, limit: int, finishing: bool) -> None:
+    def _turn(self, limit: int, finishing: bool) -> Iterable[ChangeRun]:
         self._assign_rows(OPEN if finishing else limit)
         # Under `[)` a row whose time is the limit may still come, and join a session that ends there.
         until = limit if finishing else limit - self.boundary.shift
         found = [sessions.report(until) for sessions in self.sessions.values()]
-        self.pending_chunks += [run for run in found if run is not None]
+        return [run for run in found if run is not None]
 
     # ---- forgetting and restarts -------------------------------------------------------------------------------
 

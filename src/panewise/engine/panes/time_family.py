@@ -15,6 +15,7 @@ from panewise.engine.intake import Arrivals
 from panewise.engine.lateness import Ledger, late_verdict
 from panewise.engine.lookups.archive import Archive
 from panewise.engine.panes.chains import Chains, FamilyProgress
+from panewise.engine.panes.chunks import Chunk
 from panewise.engine.panes.evaluators import EntryBounds, Evaluator, Subscription
 from panewise.engine.panes.family import EnteringRows, Family, filter_items
 from panewise.engine.panes.kept_panes import KeptPanesEvaluator
@@ -306,25 +307,24 @@ class TimeFamily(Family):
     def _report(self, limit: int | None, finishing: bool = False) -> None:
         for evaluator in self.evaluators:
             evaluator.prepare(len(self.keys), self.reach, self.entry_bounds, finishing)
-        waiting = []
+        found, waiting = self._pending_turn(), []
         for late in self.late:
             if limit is not None and late.visible > limit + 1:
                 waiting.append(late)
                 continue
-            self._run_evaluators(late.visible - 1)
+            found += self._run_evaluators(late.visible - 1)
             for pane in late.panes:
                 self._keep_pane(pane)
             for evaluator in self.evaluators:
                 for pane in late.panes:
-                    self.pending_chunks += evaluator.insert(pane, late.visible)
+                    found += evaluator.insert(pane, late.visible)
         self.late = waiting
-        self._run_evaluators(limit)
+        found += self._run_evaluators(limit)
         if not finishing:
             self.chains.drop_finished_standins()
 
-    def _run_evaluators(self, upto: int | None) -> None:
-        for evaluator in self.evaluators:
-            self.pending_chunks += evaluator.run(upto)
+    def _run_evaluators(self, upto: int | None) -> list[Chunk]:
+        return [chunk for evaluator in self.evaluators for chunk in evaluator.run(upto)]
 
     # ---- forgetting --------------------------------------------------------------------------------------------
 

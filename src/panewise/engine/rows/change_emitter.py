@@ -61,9 +61,9 @@ class ChangeEmitter(Emitter):
             ups = ups[:0]
         places = np.concatenate((ups, downs))
         signs = np.repeat(np.array([1, -1]), [len(ups), len(downs)])
-        order = np.lexsort((rows.order[places], rows.time[places], -signs, at[places]))
-        nothing = np.full(len(order), NO_EXPIRY)
-        return EmittedRows(rows.at(places[order]), at[places[order]], signs[order], nothing, nothing)
+        order = _report_order(at[places], signs, rows.time[places], rows.order[places])
+        places, nothing = places[order], np.full(len(order), NO_EXPIRY)
+        return EmittedRows(rows, places, at[places], signs[order], nothing, nothing)
 
     def _notice_instants(self, instants: Int64Array, limit: int) -> Int64Array:
         """The instant at which a change is reported; OPEN where there is none yet."""
@@ -93,6 +93,17 @@ class ChangeEmitter(Emitter):
         self.unreported = Spans.from_state(state["unsaid"])
         self.live_rows.restore(state["standing"])
         self.session_ends = np.array(state["moments"], np.int64)
+
+
+def _report_order(at: Int64Array, signs: Int64Array, times: Int64Array, order: Int64Array) -> Int64Array:
+    """The order by instant; insertions, which are given first, come before deletions, then time and arrival count."""
+    behind = np.zeros(max(len(at) - 1, 0), bool)
+    for word in (order, times, at):
+        step = np.diff(word)
+        behind = (step < 0) | ((step == 0) & behind)
+    if not behind[signs[1:] == signs[:-1]].any():
+        return np.argsort(at, kind="stable")
+    return np.lexsort((order, times, -signs, at))
 
 
 #: More pieces than this are put together.

@@ -27,13 +27,26 @@ Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 @dataclass(frozen=True, eq=False)
 class EmittedRows:
-    """Result rows with the instant of each, and the sign of changes."""
+    """Result rows with the instant of each, and the sign of changes: the rows at some places of a relation."""
 
-    rows: Spans
+    relation: Spans
+    places: Int64Array
     at: Int64Array
     signs: Int64Array
     starts: Int64Array
     ends: Int64Array
+
+    @property
+    def table(self) -> pa.Table:
+        return self.relation.table.take(pa.array(self.places))
+
+    @property
+    def expires(self) -> Int64Array:
+        return self.relation.expires[self.places]
+
+    @property
+    def orders(self) -> list[Int64Array]:
+        return [order[self.places] for order in self.relation.orders]
 
 
 class Emitter(ABC):
@@ -70,7 +83,7 @@ class Emitter(ABC):
 
 def emitted_table(query: Query, emitted: EmittedRows, level: int | None, instants: pa.DataType) -> pa.Table:
     """The results of one level of a query as a table."""
-    table, types = emitted.rows.table, added_types(query, instants)
+    table, types = emitted.table, added_types(query, instants)
     added: dict[str, AddedValues] = {
         "ts": emitted.at,
         "w_level": np.full(len(emitted.at), level or 0),
@@ -80,11 +93,11 @@ def emitted_table(query: Query, emitted: EmittedRows, level: int | None, instant
         added["w_start"] = pa.array(emitted.starts, mask=emitted.starts == NO_EXPIRY)
         added["w_end"] = pa.array(emitted.ends, mask=emitted.ends == -NO_EXPIRY)
     # The expiry of rows that leave is NULL.
-    gone, expires = emitted.signs < 0, emitted.rows.expires
+    gone, expires = emitted.signs < 0, emitted.expires
     if "expires_at" in types:
         added["expires_at"] = pa.array(expires, mask=gone | (expires == NO_EXPIRY) | (expires == UNKNOWN_EXPIRY))
     if "expires_order" in types:
-        added["expires_order"] = _order_values(emitted.rows.orders, gone)
+        added["expires_order"] = _order_values(emitted.orders, gone)
     return dated_table(dict(zip(table.column_names, table.columns, strict=True)), added, types)
 
 

@@ -255,6 +255,10 @@ class OperatorGraph:
             if any(inlet.stream == stream for inlet in leaf.inlets):
                 leaf.anchor(first)
 
+    def portion_limit(self, limit: int) -> int:
+        """The instant, up to `limit`, by which a portion of the items that wait is visible."""
+        return min((leaf.portion_limit(self.advanced_until, limit) for leaf in self._all_inputs), default=limit)
+
     def advance(self, limit: int, instants: pa.DataType, finishing: bool = False) -> dict[str, pa.Table]:
         """The results of all queries up to an instant; if `finishing`, no more rows will come.
 
@@ -343,7 +347,7 @@ class OperatorGraph:
         for emitter in self.inner[query]:
             emitted = self._emit(emitter, limit)
             at = emitted.ends if emitter.variant.apart else emitted.at
-            tables.append(emitted.rows.table.append_column("#at", pa.array(at)))
+            tables.append(emitted.table.append_column("#at", pa.array(at)))
         whole = pa.concat_tables(tables)
         order = np.argsort(whole.column("#at").to_numpy(), kind="stable")
         return whole.take(pa.array(order)).combine_chunks()

@@ -113,6 +113,7 @@ class RowEngine:
                 continue
             limit = min(limits.get(stream, -MAX_TICK) for stream in part.streams)
             if part.built and limit > part.advanced_until:
+                self._advance_by_portions(part, limit, instants)
                 self._collect(part.advance(limit, instants))
         return self._take_results()
 
@@ -123,8 +124,14 @@ class RowEngine:
             if isinstance(part, FrameQuery):
                 self._collect(part.advance(dict.fromkeys(part.streams, last), instants, finishing=True))
             elif part.built:
+                self._advance_by_portions(part, last, instants)
                 self._collect(part.advance(last, instants, finishing=True))
         return self._take_results()
+
+    def _advance_by_portions(self, part: OperatorGraph, limit: int, instants: pa.DataType) -> None:
+        """Advance until so few items wait that one turn is enough."""
+        while (upto := part.portion_limit(limit)) < limit:
+            self._collect(part.advance(upto, instants))
 
     def _collect(self, tables: Mapping[str, pa.Table]) -> None:
         for name, table in tables.items():

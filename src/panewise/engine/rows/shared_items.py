@@ -12,7 +12,7 @@ from panewise.algebra import Host, Project, Windowed
 from panewise.core.scalar import column
 from panewise.core.time import Boundary
 from panewise.engine.lateness import Ledger, late_verdict
-from panewise.engine.rows.inputs.timed import Readers, WaitingItems, WindowInput, concat_waiting
+from panewise.engine.rows.inputs.timed import Readers, WaitingItems, WindowInput
 from panewise.engine.rows.spans import NO_EXPIRY, RelationDelta, Spans
 from panewise.engine.state.snapshot import Tree
 from panewise.plan.rules.share_operators import without_projections
@@ -44,9 +44,9 @@ class SharedInput(WindowInput):
         super().enter(replace(items, table=items.table.append_column(JOINED_BEFORE, born)))
 
     def advance(self, limit: int) -> RelationDelta:
-        items = concat_waiting(self.waiting, self.schema)
+        items = self._take_visible(limit)
         ready = items.visible <= limit
-        self.waiting = [items.where(~ready)] if not ready.all() else []
+        self.waiting[:0] = [items.where(~ready)] if not ready.all() else []
         leave = items.times + self.boundary.shift + self.longest_stay
         seen = ready & (items.visible < leave)
         mine, leave = items.where(seen), leave[seen]

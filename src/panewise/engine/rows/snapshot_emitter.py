@@ -52,7 +52,7 @@ class SnapshotEmitter(Emitter):
         self.session_ends = self.session_ends[self.session_ends > limit]
         self.advanced_until = max(self.advanced_until, limit)
         starts, ends = self._bounds(at)
-        return EmittedRows(rows.at(places), at, np.ones(len(at), np.int64), starts, ends)
+        return EmittedRows(rows, places, at, np.ones(len(at), np.int64), starts, ends)
 
     def _last_report_instants(self) -> list[int]:
         """For each window view, the instant at which it reports the last change."""

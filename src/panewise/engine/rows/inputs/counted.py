@@ -17,7 +17,7 @@ from panewise.algebra import Host, Windowed
 from panewise.core.time import Boundary
 from panewise.engine.keys import Keys
 from panewise.engine.lateness import Ledger, Verdict
-from panewise.engine.rows.inputs.timed import Readers, WaitingItems, WindowInput, columns_of, concat_waiting
+from panewise.engine.rows.inputs.timed import Readers, WaitingItems, WindowInput, columns_of
 from panewise.engine.rows.spans import EMPTY, NO_EXPIRY, RelationDelta, Spans, empty_spans
 from panewise.engine.state.snapshot import Tree
 from panewise.kernels.ranges import OPEN
@@ -40,10 +40,10 @@ class CountedInput(WindowInput):
         self.advanced_until = -OPEN
 
     def advance(self, limit: int) -> RelationDelta:
-        items = concat_waiting(self.waiting, self.schema)
+        items = self._take_visible(limit)
         self._note_changes(items.visible)
         ready = items.visible <= limit
-        self.waiting = [items.where(~ready)] if not ready.all() else []
+        self.waiting[:0] = [items.where(~ready)] if not ready.all() else []
         items = items.where(ready)
         if self.watched:
             self.changed_at = np.unique(items.visible)

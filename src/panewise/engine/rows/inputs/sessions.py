@@ -30,6 +30,10 @@ class SessionInput(WindowInput):
         types = {column.name: column.type for column in node.columns}
         self.types = [types[name] for name in node.window.partition_by]
 
+    def enter(self, items: WaitingItems) -> None:
+        """Let items wait; sessions are found among all that do."""
+        self.waiting.append(items)
+
     def advance(self, limit: int) -> RelationDelta:
         items = concat_waiting(self.waiting, self.schema)
         numbers, firsts, ends = self._assign_sessions(items)

@@ -14,6 +14,7 @@ from panewise.algebra import Host, Windowed
 from panewise.core.time import Boundary
 from panewise.engine.intake import Arrivals
 from panewise.engine.lateness import Ledger, late_verdict, visible_lifetimes
+from panewise.engine.portions import portion_limit, portion_slices
 from panewise.engine.row_steps import apply_steps
 from panewise.engine.rows.departures import Departures
 from panewise.engine.rows.spans import EMPTY, NO_EXPIRY, RelationDelta, Spans
@@ -44,6 +45,11 @@ class WaitingItems:
         return WaitingItems(
             self.table.take(pa.array(places)), self.times[places], self.order[places], self.visible[places]
         )
+
+    def part(self, which: slice) -> WaitingItems:
+        """Items that follow each other; they are not copied."""
+        table = self.table.slice(which.start, which.stop - which.start)
+        return WaitingItems(table, self.times[which], self.order[which], self.visible[which])
 
     def where(self, keep: Flags) -> WaitingItems:
         return self if keep.all() else self.at(np.flatnonzero(keep))
@@ -154,7 +160,18 @@ class WindowInput(WindowView, ABC):
 
     def enter(self, items: WaitingItems) -> None:
         """Let items wait until they are visible."""
-        self.waiting.append(items)
+        self.waiting += [items.part(each) for each in portion_slices(len(items))]
+
+    def portion_limit(self, after: int, limit: int) -> int:
+        """The instant, later than `after` and up to `limit`, by which a portion of the items is visible."""
+        coming = (items.visible for items in self.waiting if items.visible.max(initial=after) > after)
+        return portion_limit(coming, limit)
+
+    def _take_visible(self, limit: int) -> WaitingItems:
+        """Take out the items that wait, those that come much later than an instant excepted."""
+        due = [items for items in self.waiting if items.visible.min(initial=OPEN) <= limit]
+        self.waiting = [items for items in self.waiting if items.visible.min(initial=OPEN) > limit]
+        return concat_waiting(due, self.schema)
 
     @abstractmethod
     def note_newest(self, newest: int) -> None:
@@ -206,12 +223,12 @@ class TimedInput(WindowInput):
         return LogicalWindow.of(self.window)
 
     def advance(self, limit: int) -> RelationDelta:
-        items = concat_waiting(self.waiting, self.schema)
+        items = self._take_visible(limit)
         enter, leave = self._lifetimes(items)
         self._note_last_change(self._entry_instants(items, enter), leave)
         ready = (enter <= limit) & (enter < leave)
         later = (enter > limit) & (enter < leave)
-        self.waiting = [items.where(later)] if later.any() else []
+        self.waiting[:0] = [items.where(later)] if later.any() else []
         mine, enter, leave = items.where(ready), enter[ready], leave[ready]
         expires = expiry_instants(self.window, mine.times, self.boundary)
         ids = self._next_ids(len(mine))
