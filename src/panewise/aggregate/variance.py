@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from panewise import kernels
 from panewise.aggregate.base import Invertible, Laws, numeric_type
+from panewise.aggregate.moving import MovingRanges
 from panewise.aggregate.states import FusedOperation, Int64Array, Items, StateArrays, StateWords
 from panewise.aggregate.sum import nearest_double
 
@@ -184,6 +185,10 @@ class FloatVarianceStates(VarianceStates):
     def combine(self, left: StateWords, right: StateWords) -> StateWords:
         words: StateWords = kernels.variance_combine_floats(left, right)
         return words
+
+    def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
+        rows = self.gather(np.arange(len(items)), items, len(items))
+        return self, kernels.variance_ranges_floats(rows, ranges.low, ranges.high, ranges.middle)
 
     def _answers(self, words: StateWords) -> npt.NDArray[np.float64]:
         found: npt.NDArray[np.float64] = kernels.variance_answers_floats(words, self.freedom, self.root)

@@ -18,6 +18,8 @@ from panewise.kernels.regression_float import Pair, around, minus, over, plus, t
 FloatWords: TypeAlias = tuple[
     Int64Array, UInt8Array, Float64Array, Float64Array, Float64Array, Float64Array, Float64Array
 ]
+#: The same of one group.
+FloatState: TypeAlias = tuple[int, int, float, Pair, Pair]
 #: Of each group: how many values, the lower digit of their sum, the two lower digits of the sum of their squares, then
 #: the upper digit of the sum and the two upper ones of the squares.
 IntegerWords: TypeAlias = tuple[Int64Array, Int64Array, Int64Array, Int64Array, Int64Array, Int64Array, Int64Array]
@@ -128,34 +130,79 @@ def variance_add_floats(slots: Int64Array, values: Float64Array, words: FloatWor
             _add_any(words, slot, value)
 
 
+@helper
+def _state_at(words: FloatWords, place: int) -> FloatState:
+    counts, bands, anchors, sums, sums_lost, squares, squares_lost = words
+    total, square = (sums[place], sums_lost[place]), (squares[place], squares_lost[place])
+    return int(counts[place]), int(bands[place]), anchors[place], total, square
+
+
+@helper
+def _put_state(words: FloatWords, place: int, state: FloatState) -> None:
+    counts, bands, anchors, sums, sums_lost, squares, squares_lost = words
+    counts[place], bands[place], anchors[place], total, square = state
+    sums[place], sums_lost[place] = total
+    squares[place], squares_lost[place] = square
+
+
+@helper
+def _both(left: FloatState, right: FloatState) -> FloatState:
+    """The state of both parts. The right part is moved to the anchor of the left one."""
+    count, band, anchor, x, xx = left
+    more, other_band, other, y, yy = right
+    if not more:
+        return left
+    if not count:
+        return right
+    apart = two_sum(other, -anchor)
+    if _is_plain(band, other_band, abs(apart[0])):
+        band = PLAIN if apart[0] != 0 else band | other_band
+    else:
+        old, band = band, max(band, other_band, _band(other, anchor))
+        x, xx = _rescale(x, old, band, 1), _rescale(xx, old, band, 2)
+        y, yy = _rescale(y, other_band, band, 1), _rescale(yy, other_band, band, 2)
+        apart = _apart(other, anchor, band)
+    number = np.float64(more)
+    moved, lost = two_product(number, apart[0])
+    far = _sum(y, (moved, lost + number * apart[1]))
+    return count + more, band, anchor, _sum(x, far), _sum(_sum(xx, yy), _product(apart, _sum(y, far)))
+
+
+@helper
+def _no_words(size: int) -> FloatWords:
+    counts, bands = np.zeros(size, np.int64), np.zeros(size, np.uint8)
+    return counts, bands, np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size)
+
+
 @kernel
 def variance_combine_floats(left: FloatWords, right: FloatWords) -> FloatWords:
-    """The words of both parts, place by place. The right part is moved to the anchor of the left one."""
-    size = len(left[0])
-    counts, bands, anchors = left[0] + right[0], left[1] | right[1], np.empty(size)
-    sums, sums_lost, squares, squares_lost = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    for i in range(size):
-        anchor = left[2][i] if left[0][i] else right[2][i]
-        other = right[2][i] if right[0][i] else anchor
-        anchors[i] = anchor
-        x, xx = (left[3][i], left[4][i]), (left[5][i], left[6][i])
-        y, yy = (right[3][i], right[4][i]), (right[5][i], right[6][i])
-        apart = two_sum(other, -anchor)
-        if _is_plain(left[1][i], right[1][i], abs(apart[0])):
-            if apart[0] != 0:
-                bands[i] = PLAIN
-        else:
-            band = max(left[1][i], right[1][i], _band(other, anchor))
-            bands[i] = band
-            x, xx = _rescale(x, left[1][i], band, 1), _rescale(xx, left[1][i], band, 2)
-            y, yy = _rescale(y, right[1][i], band, 1), _rescale(yy, right[1][i], band, 2)
-            apart = _apart(other, anchor, band)
-        count = np.float64(right[0][i])
-        moved, lost = two_product(count, apart[0])
-        far = _sum(y, (moved, lost + count * apart[1]))
-        sums[i], sums_lost[i] = _sum(x, far)
-        squares[i], squares_lost[i] = _sum(_sum(xx, yy), _product(apart, _sum(y, far)))
-    return counts, bands, anchors, sums, sums_lost, squares, squares_lost
+    """The words of both parts, place by place."""
+    out = _no_words(len(left[0]))
+    for i in range(len(left[0])):
+        _put_state(out, i, _both(_state_at(left, i), _state_at(right, i)))
+    return out
+
+
+@kernel
+def variance_ranges_floats(rows: FloatWords, low: Int64Array, high: Int64Array, middle: Int64Array) -> FloatWords:
+    """The words of ranges of rows that move; see `ranges.range_float_sums`. Those of the rows are overwritten."""
+    out = _no_words(len(low))
+    nothing = (0, SAME, 0.0, (0.0, 0.0), (0.0, 0.0))
+    border = filled = -1
+    newest = nothing
+    for step in range(len(low)):
+        first = int(low[step])
+        if middle[step] != border:
+            border = filled = int(middle[step])
+            for place in range(border - 2, first - 1, -1):
+                _put_state(rows, place, _both(_state_at(rows, place), _state_at(rows, place + 1)))
+            newest = nothing
+        while filled < high[step]:
+            newest = _both(newest, _state_at(rows, filled))
+            filled += 1
+        oldest = _state_at(rows, first) if first < border else nothing
+        _put_state(out, step, _both(oldest, newest))
+    return out
 
 
 @helper
