@@ -33,6 +33,7 @@ FAMILIES = {
     "power": "test_regression.py",
     "variance": "test_variance.py",
     "range": "test_moving.py",
+    "stretch": "test_moving.py",
     "runs": "test_ragged_states.py",
     "sketch": "test_ragged_states.py",
 }

@@ -86,7 +86,7 @@ def test_states_at_every_change_are_those_of_the_rows_that_are_there(
         return [Items((), enter[places], places), Items((values.take(pa.array(places)),), enter[places], places)]
 
     found: dict[tuple[int, int], tuple[int, Any]] = {}
-    with twins_in_use(*["range"] * twins):
+    with twins_in_use(*["range", "stretch"] * twins):
         columns = [CountStates(), aggregate.state_arrays()]
         for steps in group_steps(columns, Lifetimes(codes, enter, leave), items, since, limit, opening):
             counts, answers = (c.lower(words) for c, words in zip(steps.columns, steps.states, strict=True))

@@ -25,6 +25,7 @@ from panewise.aggregate.states import (
     runs,
     states_at,
 )
+from panewise.aggregate.stretches import stretch_states
 from panewise.aggregate.sum import Avg, Sum
 from panewise.aggregate.top_k import TopK
 from panewise.aggregate.variance import StddevPop, StddevSamp, VarPop, VarSamp
@@ -79,4 +80,5 @@ __all__ = [
     "put",
     "runs",
     "states_at",
+    "stretch_states",
 ]

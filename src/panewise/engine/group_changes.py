@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from panewise import kernels
 from panewise.aggregate import Int64Array
-from panewise.engine.group_steps import order_by_code
 from panewise.engine.keys import Keys
 from panewise.engine.multisets import uncancelled_rows
+from panewise.engine.sorting import order_by_code, order_by_instant
 from panewise.kernels import Int8Array
 
 Flags = npt.NDArray[np.bool_]
@@ -175,22 +175,3 @@ def without_cancelled(changes: GroupChanges, turns: Int64Array, age: Int64Array)
     left = np.empty(len(order), bool)
     left[order] = np.concatenate(uncancelled_rows(rows, turns[order[:count]], turns[order[count:]], age[order]))
     return changes.where(left)
-
-
-def order_by_instant(at: Int64Array) -> Int64Array:
-    """The order by instant; equal instants stay as they are."""
-    if not len(at):
-        return np.zeros(0, np.int64)
-    since = at - at.min()
-    # Digit by digit, from the last one on, so that a table for a digit stays in the cache.
-    order = order_by_code(since & DIGIT)
-    since = since >> DIGIT_BITS
-    while since.any():
-        order = order[order_by_code((since & DIGIT)[order])]
-        since = since >> DIGIT_BITS
-    return order
-
-
-#: The digits by which instants are ordered.
-DIGIT_BITS = 20
-DIGIT = (1 << DIGIT_BITS) - 1

@@ -2,8 +2,7 @@
 
 This is the one lane for changes: continuous and counted windows, and groups over joins, distincts and sub-queries.
 Where the rows of a group leave in the order in which they enter, its states are those of a range that moves over them.
-Elsewhere every row covers a stretch of the changes of its group, and is added to the few nodes of a tree that make up
-this stretch.
+Elsewhere every row covers a stretch of the changes of its group; see `aggregate.stretches`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from panewise import kernels
 from panewise.aggregate import (
     Int64Array,
     Items,
@@ -25,8 +23,9 @@ from panewise.aggregate import (
     moving_states,
     runs,
     states_at,
+    stretch_states,
 )
-from panewise.kernels.joins import bucket_order
+from panewise.engine.sorting import order_by_code, order_by_instant
 
 Flags = npt.NDArray[np.bool_]
 #: The items of each column of states, of the rows at some places.
@@ -90,7 +89,7 @@ def group_steps(
     if moving.all():
         yield _moving_steps(columns, rows, items(mine), since, limit, opening, combine)
         return
-    for kind, steps in ((moving, partial(_moving_steps, combine=combine)), (~moving, _tree_steps)):
+    for kind, steps in ((moving, partial(_moving_steps, combine=combine)), (~moving, _stretch_steps)):
         chosen = np.flatnonzero(np.repeat(kind, stops - starts))
         if len(chosen):
             yield steps(columns, rows.at(chosen), items(mine[chosen]), since, limit, opening)
@@ -105,15 +104,6 @@ def _rows_of_changing_groups(rows: Lifetimes, since: int, limit: int, opening: b
     touched = np.zeros(int(rows.codes.max(initial=-1)) + 2, bool)
     touched[rows.codes[changing]] = True
     return np.flatnonzero(there & touched[rows.codes])
-
-
-def order_by_code(codes: Int64Array) -> Int64Array:
-    """The order by code; equal codes stay as they are."""
-    size = int(codes.max(initial=-1)) + 1
-    # Where few of many codes occur, counting all of them would take longer than sorting.
-    sort = kernels.bucket_order if size < 16 * len(codes) else bucket_order
-    found: Int64Array = sort(codes, size)
-    return found
 
 
 def _groups_in_order(rows: Lifetimes, starts: Int64Array) -> Flags:
@@ -144,76 +134,35 @@ def _moving_steps(
 # ---- rows that leave in any order ------------------------------------------------------------------------------------
 
 
-def _tree_steps(
+def _stretch_steps(
     columns: Sequence[StateArrays], rows: Lifetimes, items: Sequence[Items], since: int, limit: int, opening: bool
 ) -> GroupSteps:
-    codes, at = _change_instants(rows, since, limit, opening)
-    starts, stops = runs(codes)
-    group = np.searchsorted(codes[starts], rows.codes)
-    low, high = (_first_step_from(at, starts[group], stops[group], instants) for instants in (rows.enter, rows.leave))
-    nodes, places = _covering_nodes(low, high, len(at))
-    size = 2 * _width(len(at))
-    states = [
-        _push_down(column, column.gather(nodes, each.at(places), size), len(at))
-        for column, each in zip(columns, items, strict=True)
-    ]
+    codes, at, low, high = _stretches(rows, since, limit, opening)
+    states = [stretch_states(column, each, low, high, len(at)) for column, each in zip(columns, items, strict=True)]
     return GroupSteps(codes, at, columns, states)
 
 
-def _change_instants(rows: Lifetimes, since: int, limit: int, opening: bool) -> tuple[Int64Array, Int64Array]:
-    """The code and instant of each change of each group, ordered by both."""
-    pieces = [(rows.codes, instants) for instants in (rows.enter, rows.leave)]
-    pieces = [(codes[here], at[here]) for codes, at in pieces for here in [(at > since) & (at <= limit)]]
-    if opening:
-        here = rows.enter <= since
-        pieces.append((rows.codes[here], np.full(np.count_nonzero(here), since)))
-    codes, at = (np.concatenate(words) for words in zip(*pieces, strict=True))
-    order = np.lexsort((at, codes))
+def _stretches(
+    rows: Lifetimes, since: int, limit: int, opening: bool
+) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
+    """The code and instant of each change of each group, ordered by both; and the stretch of them that each row covers.
+
+    Rows are ordered by group, and every group changes.
+    """
+    entering = rows.enter > since if not opening else np.ones(len(rows.codes), bool)
+    leaving = rows.leave <= limit
+    codes = np.concatenate((rows.codes[entering], rows.codes[leaving]))
+    at = np.concatenate((np.maximum(rows.enter[entering], since), rows.leave[leaving]))
+    order = order_by_instant(at)
+    order = order[order_by_code(codes[order])]
+    codes, at = codes[order], at[order]
     fresh = np.ones(len(codes), bool)
-    fresh[1:] = (np.diff(codes[order]) != 0) | (np.diff(at[order]) != 0)
-    return codes[order][fresh], at[order][fresh]
-
-
-def _first_step_from(at: Int64Array, first: Int64Array, stop: Int64Array, instants: Int64Array) -> Int64Array:
-    """For each instant, the first step of a group that is not before it."""
-    low, high = first.copy(), stop.copy()
-    while (open_ := low < high).any():
-        middle = (low + high) // 2
-        before = open_ & (at[np.minimum(middle, len(at) - 1)] < instants)
-        low = np.where(before, middle + 1, low)
-        high = np.where(open_ & ~before, middle, high)
-    return low
-
-
-def _width(count: int) -> int:
-    return 1 << max(count - 1, 0).bit_length()
-
-
-def _covering_nodes(low: Int64Array, high: Int64Array, count: int) -> tuple[Int64Array, Int64Array]:
-    """The nodes of a tree over all steps that make up each stretch, and which stretch each is for."""
-    left, right = low + _width(count), high + _width(count)
-    nodes, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    mine = np.flatnonzero(left < right)
-    left, right = left[mine], right[mine]
-    while len(mine):
-        for odd, node in ((left % 2 == 1, left), (right % 2 == 1, right - 1)):
-            nodes.append(node[odd])
-            places.append(mine[odd])
-        left, right = (left + 1) // 2, right // 2
-        keep = left < right
-        mine, left, right = mine[keep], left[keep], right[keep]
-    return np.concatenate(nodes), np.concatenate(places)
-
-
-def _push_down(column: StateArrays, words: StateWords, count: int) -> StateWords:
-    """The state at each step: that of its leaf and of all nodes above."""
-    width = _width(count)
-    level = 1
-    while level < width:
-        above = states_at(words, np.repeat(np.arange(level, 2 * level), 2))
-        below = slice(2 * level, 4 * level)
-        both = column.combine(states_at(words, below), above)
-        for word, value in zip(words, both, strict=True):
-            word[below] = value
-        level *= 2
-    return states_at(words, slice(width, width + count))
+    fresh[1:] = (np.diff(codes) != 0) | (np.diff(at) != 0)
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.cumsum(fresh) - 1
+    codes, at = codes[fresh], at[fresh]
+    (firsts, lasts), (starts, stops) = runs(codes), runs(rows.codes)
+    low, high = np.repeat(firsts, stops - starts), np.repeat(lasts, stops - starts)
+    count = np.count_nonzero(entering)
+    low[entering], high[leaving] = numbers[:count], numbers[count:]
+    return codes, at, low, high

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -15,8 +17,11 @@ from panewise.kernels.ranges import OPEN
 
 Flags = npt.NDArray[np.bool_]
 
-#: The first so many bits distinguish most sketches; a table for all of them stays in the cache.
+Sketches: TypeAlias = npt.NDArray[np.uint64]
+#: The first so many bits distinguish many sketches, and as many further ones the rest; a table for them stays in the
+#: cache.
 SKETCH_BITS = 21
+SKETCH_MASK = np.uint64((1 << SKETCH_BITS) - 1)
 #: Multiplied by this odd number, numbers that are close to each other differ in their first bits.
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -32,7 +37,7 @@ def uncancelled_rows(table: pa.Table, came: Int64Array, went: Int64Array, age: I
         return ups, downs
     # Few rows are equal, and finding those that may be costs less than numbering all.
     at = np.concatenate((came, went))
-    up, down = map(np.flatnonzero, _may_meet(*np.split(_sketches(table, at), [len(came)])))
+    up, down = _may_meet(*np.split(_sketches(table, at), [len(came)]))
     if not len(up) or not len(down):
         return ups, downs
     places = np.concatenate((up, len(came) + down))
@@ -44,7 +49,7 @@ def uncancelled_rows(table: pa.Table, came: Int64Array, went: Int64Array, age: I
     return ups, downs
 
 
-def _sketches(table: pa.Table, at: Int64Array) -> npt.NDArray[np.uint64]:
+def _sketches(table: pa.Table, at: Int64Array) -> Sketches:
     """Equal numbers for equal rows at one instant, and for some others: only columns that fit into numbers count."""
     found = at.view(np.uint64) * SPREAD
     for column in table.columns:
@@ -68,13 +73,16 @@ def _labels(table: pa.Table, at: Int64Array) -> Int64Array:
     return IntegerCodes().encode(since) * len(keys) + codes
 
 
-def _may_meet(one: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> tuple[Flags, Flags]:
-    """Which sketches of each side may be among those of the other: all that are, and a few that are not."""
-    first, second = (side >> np.uint64(64 - SKETCH_BITS) for side in (one, other))
-    return _mark_places(second)[first], _mark_places(first)[second]
+def _may_meet(one: Sketches, other: Sketches) -> tuple[Int64Array, Int64Array]:
+    """Where each side has sketches that may be among those of the other: all that are, and a few that are not."""
+    up, down = np.arange(len(one)), np.arange(len(other))
+    for bits in (SKETCH_BITS, 2 * SKETCH_BITS):
+        first, second = ((side >> np.uint64(64 - bits)) & SKETCH_MASK for side in (one[up], other[down]))
+        up, down = up[_marks(second)[first]], down[_marks(first)[second]]
+    return up, down
 
 
-def _mark_places(places: npt.NDArray[np.uint64]) -> Flags:
+def _marks(places: Sketches) -> Flags:
     marks = np.zeros(1 << SKETCH_BITS, bool)
     marks[places] = True
     return marks

@@ -29,7 +29,7 @@ from panewise.engine.panes.grouping import expiry_column
 from panewise.engine.panes.lowering import GroupRows, locate_overflow, lower_chunks
 from panewise.engine.row_steps import apply_steps
 from panewise.engine.state.snapshot import Tree
-from panewise.kernels import Int8Array
+from panewise.kernels import Flags, Int8Array
 from panewise.plan import PanePlan
 from panewise.plan.explain.query import call_text
 from panewise.plan.pane_plan import step_contents
@@ -248,8 +248,7 @@ class ReportFormat:
         if rows.oldest is None or column is None or self.plan.query.emit is Emit.DSTREAM:
             return {}
         if rows.expires:
-            expires = rows.oldest.take(pa.array(origin))
-            return {column: pc.if_else(pa.array(signs > 0), expires, pa.scalar(None, expires.type))}
+            return {column: _values_at(rows.oldest, origin, signs > 0)}
         if self.plan.window.retention is WindowRetention.FOLLOWS_SESSIONS:
             return {column: pa.array(rows.at[origin] + 1, mask=signs < 0)}
         oldest = rows.oldest.take(pa.array(origin))
@@ -295,6 +294,14 @@ class ReportFormat:
         patience = self.plan.query.revise or 0
         since = self.family.answered_until - patience
         self.last_reports = {key: last for key, last in self.last_reports.items() if key[1] >= since}
+
+
+def _values_at(numbers: pa.Array, places: Int64Array, wanted: Flags) -> pa.Array:
+    """The numbers at some places, NULL where they are not wanted."""
+    missing = ~wanted
+    if numbers.null_count:
+        missing |= numbers.is_null().to_numpy(zero_copy_only=False)[places]
+    return pa.array(pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False)[places], numbers.type, mask=missing)
 
 
 def _tuples(table: pa.Table) -> list[tuple[Any, ...]]:

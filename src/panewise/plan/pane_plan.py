@@ -54,19 +54,29 @@ class PanePlan:
 
     @property
     def keeps_rows(self) -> bool:
-        """Whether its window changes with every row, so that rows are kept and not panes."""
-        slides = self.window.retention is WindowRetention.SLIDES and not self.window.periodic
-        return slides or self.window.retention is WindowRetention.COUNTS_ROWS
+        """Whether its window changes with every row, so that rows are kept and not panes.
+
+        Where nothing leaves it, totals are kept if these are smaller.
+        """
+        if self.window.retention is WindowRetention.COUNTS_ROWS:
+            return True
+        slides = self.window.retention is WindowRetention.SLIDES
+        return not self.window.periodic and (slides or (self._lasts and not self._has_small_states))
+
+    @property
+    def _lasts(self) -> bool:
+        """Whether nothing ever leaves its window."""
+        return self.window.retention is WindowRetention.ACCUMULATES and self.window.lasting
+
+    @property
+    def _has_small_states(self) -> bool:
+        """Whether states do not grow with the number of rows, as those of holistic aggregates do."""
+        return all(call.aggregate.laws.bounded for call in self.group.calls)
 
     @property
     def keeps_totals(self) -> bool:
-        """Whether nothing leaves its window, which changes with every row: a total of each group is all that is kept.
-
-        Holistic aggregates have no total that is smaller than the rows.
-        """
-        lasts = self.window.retention is WindowRetention.ACCUMULATES and self.window.lasting
-        bounded = all(call.aggregate.laws.bounded for call in self.group.calls)
-        return lasts and bounded and self.reports_changes and not self.window.periodic
+        """Whether nothing leaves its window, which changes with every row: a total of each group is all that is kept."""
+        return self._lasts and self._has_small_states and self.reports_changes and not self.window.periodic
 
     @property
     def positional(self) -> bool:

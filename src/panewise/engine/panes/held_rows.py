@@ -13,8 +13,9 @@ from panewise import kernels
 from panewise.aggregate import Int64Array, Items, runs
 from panewise.algebra import Call
 from panewise.core.time import Boundary
-from panewise.engine.group_steps import Lifetimes, order_by_code
+from panewise.engine.group_steps import Lifetimes
 from panewise.engine.lateness import visible_lifetimes
+from panewise.engine.sorting import order_by_code
 from panewise.kernels.ranges import OPEN
 from panewise.window import LogicalWindow, Rows
 

@@ -224,7 +224,7 @@ class RowFamily(HoldingFamily):
     def window_archives(self) -> list[Archive]:
         self._merge_incoming()
         windows = [s.window for s in self.subscriptions.values() if s.window.logical]
-        widest = max((window.lag + (window.longest or 0) for window in windows), default=0)
+        widest = max((OPEN if w.longest is None else w.lag + w.longest for w in windows), default=0)
         archive = Archive(self.columns, None, max(self.created_at, self.answered_until - widest))
         for pane in self._tick_panes(self.held.visible <= self.answered_until):
             archive.take(pane)

@@ -15,6 +15,7 @@ from panewise.engine.rows.emitter import EmittedRows, Emitter
 from panewise.engine.rows.inputs.timed import WindowView
 from panewise.engine.rows.operators.base import OperatorVariant, order_count, schema_of
 from panewise.engine.rows.spans import NO_EXPIRY, RelationDelta, Spans, empty_spans, end_instants, with_ends
+from panewise.engine.sorting import order_by_instant
 from panewise.engine.state.snapshot import Tree
 from panewise.kernels.ranges import OPEN
 
@@ -96,14 +97,14 @@ class ChangeEmitter(Emitter):
 
 
 def _report_order(at: Int64Array, signs: Int64Array, times: Int64Array, order: Int64Array) -> Int64Array:
-    """The order by instant; insertions, which are given first, come before deletions, then time and arrival count."""
-    behind = np.zeros(max(len(at) - 1, 0), bool)
-    for word in (order, times, at):
-        step = np.diff(word)
-        behind = (step < 0) | ((step == 0) & behind)
-    if not behind[signs[1:] == signs[:-1]].any():
-        return np.argsort(at, kind="stable")
-    return np.lexsort((order, times, -signs, at))
+    """The order by instant; insertions come before deletions, then time and arrival count."""
+    found = np.arange(len(at))
+    for word in (order, times, -signs, at):
+        # Rows mostly come in their order, and then only few of these words have to be looked at again.
+        mine = word[found]
+        if (mine[1:] < mine[:-1]).any():
+            found = found[order_by_instant(mine)]
+    return found
 
 
 #: More pieces than this are put together.

@@ -74,8 +74,11 @@ def family_key(plan: PanePlan) -> tuple[object, ...]:
     if RULE in plan.rules_off:
         return (plan.query,)
     kind: object = None if plan.window.logical else plan.window.retention
-    if plan.keeps_rows or plan.keeps_totals:
-        kind = "rows" if plan.keeps_rows else "totals"
+    if plan.keeps_totals:
+        kind = "totals"
+    elif plan.keeps_rows:
+        # A turn looks at all rows that are kept: windows that keep all would slow down those that keep few.
+        kind = "all rows" if plan.window.lasting else "rows"
     if plan.positional:
         kind = plan.window
     return (

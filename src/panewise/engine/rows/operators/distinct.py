@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from panewise.aggregate import Int64Array, runs
 from panewise.algebra import Distinct, Except, Node, Windowed
-from panewise.engine.group_steps import order_by_code
 from panewise.engine.keys import Keys
 from panewise.engine.rows.departures import Departures
 from panewise.engine.rows.operators.base import Operator, is_crowded, order_count, schema_of
@@ -27,6 +26,7 @@ from panewise.engine.rows.spans import (
     empty_spans,
     end_instants,
 )
+from panewise.engine.sorting import order_by_code
 from panewise.engine.state.snapshot import Tree
 from panewise.kernels.ranges import OPEN
 
