@@ -52,7 +52,12 @@ def test_only_exact_states_of_invertible_aggregates_are_subtracted() -> None:
 
 @pytest.mark.parametrize(
     ("call", "how"),
-    [("SUM(v)", "differences of running sums"), ("COUNT(*)", "differences of running sums"), ("MAX(v)", "two scans")],
+    [
+        ("SUM(v)", "differences of running sums"),
+        ("COUNT(*)", "differences of running sums"),
+        ("MAX(v)", "where rows leave in the order in which they came, two scans; elsewhere a heap"),
+        ("FIRST(v)", "where rows leave in the order in which they came, two scans; elsewhere a tree over the changes"),
+    ],
 )
 @pytest.mark.parametrize("window", ["RANGE 9", "ROWS 9"])
 def test_windows_that_change_with_every_row_keep_rows(window: str, call: str, how: str) -> None:
@@ -60,7 +65,7 @@ def test_windows_that_change_with_every_row_keep_rows(window: str, call: str, ho
     for off in ([], [RULE.name]):
         pool = pw.Pool({"S": pw.StreamSchema(pa.schema([("t", INT), ("v", INT)]), "t")}, rules_off=off)
         pool.register("q", f"SELECT {call} AS a FROM S [{window}]")
-        assert f" in rows: where rows leave in the order in which they came, {how}; elsewhere a tree" in pool.explain()
+        assert f" in rows: {how}" in pool.explain()
 
 
 @pytest.mark.slow

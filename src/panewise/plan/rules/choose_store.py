@@ -54,9 +54,11 @@ def store_of(call: Call, plan: PanePlan | RowPlan | FramePlan | Refusal) -> Stor
 
 def _row_reason(call: Call) -> str:
     """How `engine.group_steps` evaluates a call."""
-    added = call.aggregate.state_arrays().fused is FusedOperation.ADDED
-    how = "differences of running sums" if added else "two scans"
-    return f"where rows leave in the order in which they came, {how}; elsewhere a tree over the changes"
+    fused = call.aggregate.state_arrays().fused
+    if fused is FusedOperation.ADDED:
+        return "differences of running sums"
+    otherwise = "a heap" if fused is FusedOperation.GREATEST else "a tree over the changes"
+    return f"where rows leave in the order in which they came, two scans; elsewhere {otherwise}"
 
 
 def _sliding_store(call: Call, rules_off: RulesOff) -> StoreChoice:
