@@ -102,10 +102,10 @@ def _combined_scans(column: StateArrays, items: Items, ranges: MovingRanges) -> 
     if column.fused is FusedOperation.ADDED:
         totals = [np.concatenate((np.zeros(1, np.int64), np.cumsum(word))) for word in words]
         return tuple(total[ranges.high] - total[ranges.low] for total in totals)
-    nothing = column.identity(1)
-    ends = concat_states([column.scan(words, ranges.cuts, backward=True), nothing])
+    nothing, older = column.identity(1), ranges.low < ranges.middle
     beginnings = concat_states([column.scan(words, ranges.cuts, backward=False), nothing])
-    return column.combine(
-        states_at(ends, np.where(ranges.low < ranges.middle, ranges.low, size)),
-        states_at(beginnings, np.where(ranges.middle < ranges.high, ranges.high - 1, size)),
-    )
+    newer = states_at(beginnings, np.where(ranges.middle < ranges.high, ranges.high - 1, size))
+    if not older.any():
+        return newer
+    ends = concat_states([column.scan(words, ranges.cuts, backward=True), nothing])
+    return column.combine(states_at(ends, np.where(older, ranges.low, size)), newer)
