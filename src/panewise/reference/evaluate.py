@@ -117,6 +117,7 @@ class Evaluation:
         seen = part.visible(window, moment.at, self.boundary, moment.admitted)
         if isinstance(node.child, Distinct):
             seen = _latest(part, seen)
+        seen = seen[window.complete(part.view(seen))]
         members = window.members(part.view(seen), moment.at, self.boundary)
         places = seen[members]
         rows = [part.rows[i] for i in places]

@@ -13,7 +13,7 @@ from panewise.algebra import Emit, Except, Node, Query, Union, Windowed
 from panewise.core.errors import BindProblem
 from panewise.core.time import Boundary, Ticks, grid_between
 from panewise.reference.history import History
-from panewise.window import FOREVER, Contents, Pattern, Session, Window
+from panewise.window import FOREVER, Contents, Pattern, Session, Window, WindowRetention
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,8 @@ def _periodic_instants(window: Window, part: History, boundary: Boundary) -> Tic
 
 def _instants_with_items(window: Window, part: History, boundary: Boundary) -> Ticks:
     """The instants of a periodic window that had some item."""
+    if window.retention is WindowRetention.COUNTS_ROWS:
+        return window.instants(part.contents, boundary)
     late = [_late_item_instants(window, *item, boundary) for item in part.late_items(boundary)]
     return np.unique(np.concatenate([window.instants(part.on_time(), boundary), *late]))
 
@@ -126,13 +128,14 @@ def _is_monotonic(window: Window) -> bool:
 
 def _change_instants(window: Window, part: History, boundary: Boundary) -> Ticks:
     """When a window reports that does so at every change; an item that missed its instant enters when it arrives."""
+    if window.retention is WindowRetention.COUNTS_ROWS:
+        return window.instants(part.contents, boundary)
     found = [window.instants(part.on_time(), boundary)]
     for time, opened in part.late_items(boundary):
         instants = window.instants(Contents.of(np.array([time], np.int64)), boundary)
         later = instants[instants > opened]
-        lasts = not window.logical or _is_monotonic(window)
         missed = len(later) < len(instants)
-        found.append(np.append(later, opened) if missed and (len(later) or lasts) else later)
+        found.append(np.append(later, opened) if missed and (len(later) or _is_monotonic(window)) else later)
     return np.unique(np.concatenate(found))
 
 

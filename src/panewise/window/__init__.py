@@ -12,7 +12,7 @@ from panewise.window.base import (
 )
 from panewise.window.cumulate import Cumulate
 from panewise.window.landmark import Landmark
-from panewise.window.multigranular import MultiGranular
+from panewise.window.multigranular import MultiGranular, RowHierarchy
 from panewise.window.predicate import Predicate
 from panewise.window.rows import Rows, historical_rows
 from panewise.window.session import Flags, Session
@@ -33,6 +33,7 @@ __all__ = [
     "MultiGranular",
     "Pattern",
     "Predicate",
+    "RowHierarchy",
     "Rows",
     "Session",
     "Sliding",

@@ -89,8 +89,6 @@ class Contents:
 class Window(ABC):
     """The contract of a window spec. Times handed in are always ascending."""
 
-    #: Columns that split the stream before the window applies; every part has a window of its own.
-    partition_by: tuple[str, ...] = ()
     #: The windows it consists of, finest first; none for a single window.
     levels: tuple[Window, ...] = ()
     #: A condition that items must satisfy to be in.
@@ -118,6 +116,11 @@ class Window(ABC):
         )
 
     @property
+    def partition_by(self) -> tuple[str, ...]:
+        """Columns that split the stream before the window applies; every part has a window of its own."""
+        return ()
+
+    @property
     @abstractmethod
     def retention(self) -> WindowRetention:
         """How it keeps its items."""
@@ -141,6 +144,10 @@ class Window(ABC):
     @abstractmethod
     def logical(self) -> bool:
         """Whether time alone decides what is in; physical windows count tuples instead."""
+
+    def complete(self, contents: Contents) -> Ticks:
+        """Positions in `contents` of the items that do not wait for others."""
+        return np.arange(len(contents), dtype=np.int64)
 
     @abstractmethod
     def members(self, contents: Contents, at: int, boundary: Boundary) -> Ticks:
@@ -231,6 +238,11 @@ class Window(ABC):
     def unbounded(self) -> bool:
         """Whether items enter for ever and none ever leaves."""
         return self.pattern is Pattern.MONOTONIC and self.time_span[1] == MAX_TICK
+
+    @property
+    def items_wait(self) -> bool:
+        """Whether items wait until more of them have come, so that not every item changes the window."""
+        return False
 
     @property
     def expires_by_time(self) -> bool:

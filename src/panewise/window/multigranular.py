@@ -1,29 +1,31 @@
-"""Multi-granular windows: nested time frames over one stream, each with its own slide.
+"""Multi-granular windows: nested frames of time, or of tuples, over one stream, each with its own slide.
 
-Paper: "Multi-granular windows" section III.
+Paper: "Multi-granular windows" section III; frames of tuples are among the future work of its section VII.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from panewise.core.errors import WindowProblem
 from panewise.core.time import Boundary, Domain, Ticks, duration_text
 from panewise.window.base import Contents, Edges, Pattern, Window, WindowRetention, unique_instants
+from panewise.window.rows import Rows
 from panewise.window.sliding import Sliding
+
+LevelT = TypeVar("LevelT", Sliding, Rows)
 
 
 @dataclass(frozen=True)
-class MultiGranular(Window):
-    """`[RANGES r2, r1, r0 SLIDES s2, s1, s0]`. Level 0 is the finest; `levels` is ordered from it to the widest.
+class Hierarchy(Window, Generic[LevelT]):
+    """Nested windows. Level 0 is the finest; `levels` is ordered from it to the widest.
 
     Slides never shrink and ranges grow from level to level, so every frame is nested in the next one. A query over
     the window is the same query over each level; each result row has the number of its level.
     """
 
-    levels: tuple[Sliding, ...] = field()
-
-    retention = WindowRetention.SLIDES
+    levels: tuple[LevelT, ...] = field()
 
     def __post_init__(self) -> None:
         if not self.levels:
@@ -43,12 +45,8 @@ class MultiGranular(Window):
             raise WindowProblem("a level has no slide", fix="give one slide for each range")
 
     @property
-    def time_span(self) -> tuple[int, int]:
-        return self.levels[0].time_span
-
-    @property
-    def edges(self) -> tuple[Edges, ...]:
-        return tuple(edge for level in self.levels for edge in level.edges)
+    def retention(self) -> WindowRetention:
+        return self.levels[0].retention
 
     @property
     def pattern(self) -> Pattern:
@@ -56,11 +54,11 @@ class MultiGranular(Window):
 
     @property
     def periodic(self) -> bool:
-        return True
+        return self.levels[0].periodic
 
     @property
     def logical(self) -> bool:
-        return True
+        return self.levels[0].logical
 
     def members(self, contents: Contents, at: int, boundary: Boundary) -> Ticks:
         """The union of all levels: the items of the widest one, and newer items of finer ones."""
@@ -72,6 +70,19 @@ class MultiGranular(Window):
     def spans(self, instants: Ticks) -> tuple[Ticks | None, Ticks]:
         return self.levels[-1].spans(instants)
 
+
+@dataclass(frozen=True)
+class MultiGranular(Hierarchy[Sliding]):
+    """`[RANGES r2, r1, r0 SLIDES s2, s1, s0]`: nested frames of time."""
+
+    @property
+    def time_span(self) -> tuple[int, int]:
+        return self.levels[0].time_span
+
+    @property
+    def edges(self) -> tuple[Edges, ...]:
+        return tuple(edge for level in self.levels for edge in level.edges)
+
     def anchor_to(self, first: int) -> MultiGranular:
         return MultiGranular(tuple(level.anchor_to(first) for level in self.levels))
 
@@ -82,3 +93,26 @@ class MultiGranular(Window):
         origin = wide_first[0].origin
         start = f" START AT {origin.text(domain)}" if origin else ""
         return f"RANGES {ranges} SLIDES {slides}{start}"
+
+
+@dataclass(frozen=True)
+class RowHierarchy(Hierarchy[Rows]):
+    """`[PARTITION BY columns ROWS n2, n1, n0 SLIDES m2, m1, m0]`: nested frames of tuples of the same partitions."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len({(level.partition_by, level.lag) for level in self.levels}) > 1:
+            raise WindowProblem("levels differ in their partitions or lags", fix="give all levels the same")
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        return self.levels[0].partition_by
+
+    @property
+    def items_wait(self) -> bool:
+        return self.levels[-1].items_wait
+
+    def text(self, domain: Domain) -> str:
+        wide_first = self.levels[::-1]
+        counts, slides = (", ".join(map(str, some)) for some in zip(*((w.count, w.step) for w in wide_first), strict=True))
+        return f"{wide_first[0].partition_text}ROWS {counts} SLIDES {slides}"

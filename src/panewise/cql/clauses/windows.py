@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any
+from functools import partial
+from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -28,12 +31,15 @@ from panewise.window import (
     Landmark,
     MultiGranular,
     Predicate,
+    RowHierarchy,
     Rows,
     Session,
     Sliding,
     Varying,
     Window,
 )
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -84,34 +90,14 @@ class LevelsClause(WindowClause, words=("RANGES",)):
     @classmethod
     def read(cls, cursor: Cursor, opening: str) -> LevelsClause:
         ranges = cursor.comma_list(cursor.duration)
-        cursor.expect("SLIDES")
-        slides = cursor.comma_list(cursor.duration)
-        if len(ranges) != len(slides):
-            raise SyntaxProblem(
-                f"there are {len(ranges)} RANGES but {len(slides)} SLIDES",
-                fix="give one slide for each range",
-                place=cursor.place(),
-            )
-        return cls(ranges, slides, _read_start(cursor))
+        return cls(ranges, _read_slides(cursor, cursor.duration, "RANGES", len(ranges)), _read_start(cursor))
 
     def bind(self, binder: ClauseBinder) -> Window:
-        """Check the levels here with the durations of the query; `MultiGranular` would report ticks."""
         origin = binder.instant(self.start)
         ranges = [binder.length("RANGE", size) for size in self.ranges]
         slides = [binder.length("SLIDE", slide) for slide in self.slides]
-        for at in range(1, len(ranges)):
-            if ranges[at] >= ranges[at - 1]:
-                raise WindowProblem(
-                    f"RANGES {self.ranges[at]} is not narrower than {self.ranges[at - 1]} before it",
-                    fix="list the ranges from the widest to the narrowest",
-                    place=binder.place_of(self.ranges[at]),
-                )
-            if slides[at] > slides[at - 1]:
-                raise WindowProblem(
-                    f"SLIDES {self.slides[at]} is longer than {self.slides[at - 1]} before it",
-                    fix="let slides shrink, or stay, towards narrower ranges",
-                    place=binder.place_of(self.slides[at]),
-                )
+        sizes, steps = zip(ranges, self.ranges, strict=True), zip(slides, self.slides, strict=True)
+        _check_levels(binder, "RANGES", list(sizes), list(steps))
         levels = [Sliding(size, slide, origin=origin) for size, slide in zip(ranges, slides, strict=True)]
         return MultiGranular(tuple(levels[::-1]))
 
@@ -219,20 +205,55 @@ class LandmarkClause(WindowClause, words=("UNBOUNDED", "UNTIL", "FROM")):
 @dataclass(frozen=True)
 class RowsClause(WindowClause, words=("ROWS",)):
     count: int
+    slide: int | None = None
     lag: int = 0
     partition_by: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, cursor: Cursor, opening: str) -> RowsClause:
-        count = cursor.integer("a number of rows")
-        return cls(count, cursor.integer("a number of rows") if cursor.take("LAG") else 0)
+    def read(cls, cursor: Cursor, opening: str) -> RowsClause | RowLevelsClause:
+        first, count = cursor.at, cursor.integer("a number of rows")
+        if cursor.peek(",") or cursor.peek("SLIDES"):
+            cursor.at = first
+            return RowLevelsClause.read(cursor, opening)
+        slide = cursor.integer("a number of rows") if cursor.take("SLIDE") else None
+        return cls(count, slide, cursor.integer("a number of rows") if cursor.take("LAG") else 0)
 
     def bind(self, binder: ClauseBinder) -> Window:
-        with errors_at(binder.place_of(self.count if self.count < 1 else self.lag)):
-            return Rows(self.count, self.lag, tuple(map(binder.column, self.partition_by)))
+        wrong = next((n for n in (self.count, self.slide) if n is not None and n < 1), self.lag)
+        with errors_at(binder.place_of(wrong)):
+            return Rows(self.count, self.lag, tuple(map(binder.column, self.partition_by)), self.slide)
 
     def text(self) -> str:
-        return f"{_partition_text(self.partition_by)}ROWS {self.count}{f' LAG {self.lag}' if self.lag else ''}"
+        slide = "" if self.slide is None else f" SLIDE {self.slide}"
+        lag = f" LAG {self.lag}" if self.lag else ""
+        return f"{_partition_text(self.partition_by)}ROWS {self.count}{slide}{lag}"
+
+
+@dataclass(frozen=True)
+class RowLevelsClause(WindowClause):
+    """Several counts, from the widest to the narrowest, with a slide each; `RowsClause` reads the word ROWS."""
+
+    counts: tuple[int, ...]
+    slides: tuple[int, ...]
+    partition_by: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, cursor: Cursor, opening: str) -> RowLevelsClause:
+        counts = cursor.comma_list(partial(cursor.integer, "a number of rows"))
+        return cls(counts, _read_slides(cursor, partial(cursor.integer, "a number of rows"), "ROWS", len(counts)))
+
+    def bind(self, binder: ClauseBinder) -> Window:
+        columns = tuple(map(binder.column, self.partition_by))
+        levels = []
+        for count, slide in zip(self.counts, self.slides, strict=True):
+            with errors_at(binder.place_of(count if count < 1 else slide)):
+                levels.append(Rows(count, partition_by=columns, slide=slide))
+        _check_levels(binder, "ROWS", [(n, n) for n in self.counts], [(n, n) for n in self.slides])
+        return RowHierarchy(tuple(levels[::-1]))
+
+    def text(self) -> str:
+        counts, slides = ", ".join(map(str, self.counts)), ", ".join(map(str, self.slides))
+        return f"{_partition_text(self.partition_by)}ROWS {counts} SLIDES {slides}"
 
 
 @dataclass(frozen=True)
@@ -333,6 +354,39 @@ def _read_slide(cursor: Cursor) -> Duration | None:
 
 def _slide_text(slide: Duration | None) -> str:
     return f" SLIDE {slide}" if slide else ""
+
+
+def _read_slides(cursor: Cursor, read: Callable[[], T], name: str, count: int) -> tuple[T, ...]:
+    """The slides of so many levels, whose ranges were listed under a name."""
+    cursor.expect("SLIDES")
+    slides = cursor.comma_list(read)
+    if len(slides) != count:
+        raise SyntaxProblem(
+            f"there are {count} {name} but {len(slides)} SLIDES",
+            fix="give one slide for each range" if name == "RANGES" else "give one slide for each number of rows",
+            place=cursor.place(),
+        )
+    return slides
+
+
+def _check_levels(
+    binder: ClauseBinder, name: str, ranges: Sequence[tuple[int, object]], slides: Sequence[tuple[int, object]]
+) -> None:
+    """Check levels here, with lengths as they were written; the window would report ticks."""
+    for (wider, before), (narrower, after) in pairwise(ranges):
+        if narrower >= wider:
+            raise WindowProblem(
+                f"{name} {after} is not narrower than {before} before it",
+                fix=f"list the {'ranges' if name == 'RANGES' else 'numbers of rows'} from the widest to the narrowest",
+                place=binder.place_of(after),
+            )
+    for (coarser, before), (finer, after) in pairwise(slides):
+        if finer > coarser:
+            raise WindowProblem(
+                f"SLIDES {after} is longer than {before} before it",
+                fix="let slides shrink, or stay, towards narrower ranges",
+                place=binder.place_of(after),
+            )
 
 
 def _partition_text(columns: tuple[str, ...]) -> str:
