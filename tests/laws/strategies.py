@@ -78,16 +78,17 @@ class Slide:
 
 @dataclass(frozen=True)
 class Count:
-    """`[PARTITION BY k ROWS count LAG lag]`."""
+    """`[PARTITION BY k ROWS count SLIDE slide LAG lag]`."""
 
     count: int
     lag: int = 0
     by_key: bool = False
-    slide: None = None
+    slide: int | None = None
 
     @property
     def cql(self) -> str:
-        return f"[{'PARTITION BY k ' * self.by_key}ROWS {self.count}{f' LAG {self.lag}' if self.lag else ''}]"
+        slide, lag = f" SLIDE {self.slide}" if self.slide else "", f" LAG {self.lag}" if self.lag else ""
+        return f"[{'PARTITION BY k ' * self.by_key}ROWS {self.count}{slide}{lag}]"
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,7 @@ SLIDING = st.builds(Slide, st.integers(1, 9), st.integers(1, 12), _LAGS, _STARTS
 TUMBLING = st.builds(lambda size, start: Slide(size, size, 0, start), st.integers(1, 9), _STARTS)
 CONTINUOUS = st.builds(Slide, st.integers(1, 9), st.none(), _LAGS, _STARTS)
 COUNTED = st.builds(Count, st.integers(1, 5), _LAGS, st.booleans())
+COUNTED_SLIDING = st.builds(Count, st.integers(1, 5), _LAGS, st.booleans(), st.integers(1, 4))
 CUMULATING = st.builds(Grow, st.integers(1, 4), st.integers(1, 4), _STARTS)
 _BANDS = st.tuples(_STARTS, st.one_of(st.none(), st.integers(0, 12))).map(
     lambda b: (b[0], None if b[1] is None else (b[0] or 0) + b[1])
@@ -250,6 +252,12 @@ _LEVELS = st.builds(
     st.tuples(st.integers(1, 4), st.integers(0, 3), st.integers(0, 3)),
     _STARTS,
 )
+_ROW_LEVELS = st.builds(
+    lambda by, counts, slides: f"[{by}ROWS {sum(counts)}, {counts[0]} SLIDES {sum(slides)}, {slides[0]}]",
+    st.sampled_from(["", "PARTITION BY k "]),
+    st.tuples(*[st.integers(1, 3)] * 2),
+    st.tuples(st.integers(1, 3), st.integers(0, 2)),
+)
 _EXTENTS = st.builds(
     lambda extent, slide: f"[RANGE ({extent}) SLIDE {slide}]",
     st.sampled_from(["CASE WHEN now < 3 THEN 1 ELSE 5 END", "CASE WHEN now % 4 = 0 THEN 7 ELSE 2 END", "ABS(now) % 4"]),
@@ -266,6 +274,7 @@ KINDS: dict[str, st.SearchStrategy[str]] = {
     "refreshed": PERIODIC_LANDMARKS.map(lambda w: w.cql),
     "cumulate": CUMULATING.map(lambda w: w.cql),
     "rows": st.one_of(COUNTED.map(lambda w: w.cql), st.just("[PARTITION BY k, v ROWS 2 LAG 1]")),
+    "blocks": st.one_of(COUNTED_SLIDING.map(lambda w: w.cql), _ROW_LEVELS),
     "session": _SESSIONS,
     "predicate": _FILTERED,
     "varying": _EXTENTS,

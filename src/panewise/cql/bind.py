@@ -81,6 +81,12 @@ class Binder:
             raise BindProblem(
                 "LATE REVISE cannot reopen a session", fix="use a longer DELAY, or leave it out", place=syntax.place
             )
+        if revise is not None and any(w.window.periodic and not w.window.logical for w in draft.windows):
+            raise BindProblem(
+                "LATE REVISE cannot move the instants of a window that counts rows",
+                fix="use a longer DELAY, or leave it out",
+                place=syntax.place,
+            )
         query = Query(root, emit, domain, syntax.empty, revise, syntax.unbounded, syntax.place)
         if reason := positional_refusal(query):
             raise BindProblem(

@@ -50,7 +50,7 @@ class PanePlan:
     @property
     def repeats_on_change(self) -> bool:
         """Whether any change of the window, in any group, makes the query report its whole state again."""
-        return not self.reports_changes and not self.window.periodic
+        return not self.reports_changes and (self.keeps_rows or not self.window.periodic)
 
     @property
     def keeps_rows(self) -> bool:

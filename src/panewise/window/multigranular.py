@@ -114,5 +114,6 @@ class RowHierarchy(Hierarchy[Rows]):
 
     def text(self, domain: Domain) -> str:
         wide_first = self.levels[::-1]
-        counts, slides = (", ".join(map(str, some)) for some in zip(*((w.count, w.step) for w in wide_first), strict=True))
+        counts = ", ".join(str(level.count) for level in wide_first)
+        slides = ", ".join(str(level.step) for level in wide_first)
         return f"{wide_first[0].partition_text}ROWS {counts} SLIDES {slides}"

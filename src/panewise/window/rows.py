@@ -100,7 +100,7 @@ class Rows(Window):
     def spans(self, instants: Ticks) -> tuple[Ticks | None, Ticks]:
         return None, instants
 
-    def expires_order(self, numbers: Ticks) -> Ticks | None:
+    def expires_order(self, numbers: Ticks) -> Ticks:
         return ceil_to_grid(numbers + self.count + self.lag, 0, self.step)
 
     @property

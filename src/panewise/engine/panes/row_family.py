@@ -1,4 +1,4 @@
-"""A family of queries over windows without a SLIDE, counted ones among them: they report whenever they change.
+"""A family of queries over windows without a SLIDE and over counted windows: they report whenever they change.
 
 All windows share the rows that the widest of them needs. At every turn each window gives these rows lifetimes, and the
 groups that change are evaluated by `engine.group_steps`; nothing but the rows is kept from turn to turn.
@@ -51,11 +51,12 @@ class _Expiry:
 
 @dataclass(frozen=True, eq=False)
 class _WindowView:
-    """When the rows of a family are in the window of a subscription, and when they expire there."""
+    """When the rows of a family are in the window of a subscription, when they expire there, and when it changes."""
 
     subscription: Subscription
     lifetimes: Lifetimes
     expiry: _Expiry
+    changes: Sequence[Int64Array]
 
 
 class RowFamily(HoldingFamily):
@@ -152,12 +153,15 @@ class RowFamily(HoldingFamily):
         if partitions is None or subscription.window.logical:
             window = LogicalWindow.of(subscription.window)
             lifetimes = timed_lifetimes(rows, window, self.boundary, subscription.since)
-            return _WindowView(subscription, lifetimes, _Expiry(np.arange(len(rows)), lifetimes, lifetimes.leave))
+            inside = lifetimes.enter < lifetimes.leave
+            expiry = _Expiry(np.arange(len(rows)), lifetimes, lifetimes.leave)
+            return _WindowView(subscription, lifetimes, expiry, [lifetimes.enter[inside], lifetimes.leave[inside]])
         counted = Rows.of(subscription.window)
+        rows = partitions.in_blocks(rows, counted.step, self.dropped)
         lifetimes = partitions.lifetimes(rows, counted, since, limit)
         places, pieces, numbers = partitions.row_numbers(rows, lifetimes, since, limit)
-        numbers += self.dropped[rows.partitions[places]] + 1
-        return _WindowView(subscription, lifetimes, _Expiry(places, pieces, numbers + counted.count + counted.lag))
+        expires = counted.expires_order(numbers + self.dropped[rows.partitions[places]] + 1)
+        return _WindowView(subscription, lifetimes, _Expiry(places, pieces, expires), [rows.visible])
 
     def _views_together(self, views: Sequence[_WindowView]) -> Iterator[Sequence[_WindowView]]:
         """Windows that are evaluated together, so that each of them costs little when few rows come.
@@ -199,11 +203,7 @@ class RowFamily(HoldingFamily):
 
     def _change_instants(self, view: _WindowView, limit: int) -> Int64Array:
         """The instants at which the window changes, also by rows without a group."""
-        found, lifetimes = [self.held.visible], view.lifetimes
-        if view.subscription.window.logical:
-            inside = lifetimes.enter < lifetimes.leave
-            found = [lifetimes.enter[inside], lifetimes.leave[inside]]
-        instants = np.unique(np.concatenate(found))
+        instants = np.unique(np.concatenate(view.changes))
         return instants[(instants > self.answered_until) & (instants <= limit)]
 
     def _first_expiry(self, expiry: _Expiry, limit: int, steps: GroupSteps) -> StateWords:

@@ -31,7 +31,7 @@ class ChangeEmitter(Emitter):
         self.live_rows = LiveRows(nothing)
 
     def advance(self, limit: int, given: RelationDelta, finishing: bool = False) -> EmittedRows:
-        self._note_sessions(after=True)
+        self._note_instants(after=True)
         self.live_rows.close_rows(given)
         rows = Spans.concat([with_ends(self.unreported, given), given.opened])
         came, went = self._notice_instants(rows.enter, limit), self._notice_instants(rows.leave, limit)
@@ -41,7 +41,7 @@ class ChangeEmitter(Emitter):
         brief = seen & (went < OPEN)
         self.live_rows.add(rows.where(seen & ~brief))
         left, left_at = self._rows_that_left(limit)
-        self.session_ends = self.session_ends[self.session_ends > limit]
+        self.noted_instants = self.noted_instants[self.noted_instants > limit]
         up, down = rows.where(seen), Spans.concat([left, rows.where(brief)])
         return self._emit(up, came[seen], down, np.concatenate((left_at, went[brief])))
 
@@ -75,11 +75,8 @@ class ChangeEmitter(Emitter):
         for view in self.periodic_views:
             if view.window.grid:
                 found[soon] = np.minimum(found[soon], ceil_to_grid(instants[soon], *view.window.grid))
-        if len(self.session_ends):
-            after = np.searchsorted(self.session_ends, instants)
-            next_ = np.where(
-                after < len(self.session_ends), self.session_ends[np.minimum(after, len(self.session_ends) - 1)], OPEN
-            )
+        if len(self.noted_instants):
+            next_ = np.append(self.noted_instants, OPEN)[np.searchsorted(self.noted_instants, instants)]
             found = np.minimum(found, np.where(soon, next_, OPEN))
         return np.where(found <= limit, found, OPEN)
 
@@ -87,13 +84,13 @@ class ChangeEmitter(Emitter):
         return {
             "unsaid": self.unreported.state(),
             "standing": self.live_rows.state(),
-            "moments": self.session_ends.tolist(),
+            "moments": self.noted_instants.tolist(),
         }
 
     def restore(self, state: Tree) -> None:
         self.unreported = Spans.from_state(state["unsaid"])
         self.live_rows.restore(state["standing"])
-        self.session_ends = np.array(state["moments"], np.int64)
+        self.noted_instants = np.array(state["moments"], np.int64)
 
 
 def _report_order(at: Int64Array, signs: Int64Array, times: Int64Array, order: Int64Array) -> Int64Array:

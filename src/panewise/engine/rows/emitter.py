@@ -16,7 +16,6 @@ import pyarrow as pa
 from panewise.aggregate import Int64Array
 from panewise.algebra import Query
 from panewise.algebra.result_columns import AddedValues, added_types, dated_table
-from panewise.engine.rows.inputs.sessions import SessionInput
 from panewise.engine.rows.inputs.timed import WindowView
 from panewise.engine.rows.operators.base import OperatorVariant
 from panewise.engine.rows.spans import EMPTY, NO_EXPIRY, UNKNOWN_EXPIRY, RelationDelta, Spans
@@ -54,8 +53,8 @@ class Emitter(ABC):
 
     def __init__(self, query: Query, views: Sequence[WindowView], variant: OperatorVariant) -> None:
         self.query, self.views, self.variant = query, views, variant
-        #: Instants at which sessions ended and that have not been reported yet.
-        self.session_ends = EMPTY
+        #: Instants of windows without a grid that have not been reported yet.
+        self.noted_instants = EMPTY
 
     @property
     def periodic_views(self) -> list[WindowView]:
@@ -65,12 +64,12 @@ class Emitter(ABC):
     def advance(self, limit: int, given: RelationDelta, finishing: bool = False) -> EmittedRows:
         """The result rows up to an instant."""
 
-    def _note_sessions(self, after: bool) -> None:
-        """Note the instants at which sessions ended, and the instants after them, at which they are gone."""
+    def _note_instants(self, after: bool) -> None:
+        """Note the instants of windows that have no grid, and those after them, at which sessions are gone."""
         for view in self.views:
-            if isinstance(view, SessionInput):
-                more = view.ended_at + 1 if after else EMPTY
-                self.session_ends = np.unique(np.concatenate((self.session_ends, view.ended_at, more)))
+            if len(view.own_instants):
+                more = view.window.next_instants(view.own_instants) if after else EMPTY
+                self.noted_instants = np.unique(np.concatenate((self.noted_instants, view.own_instants, more)))
 
     @abstractmethod
     def state(self) -> Tree:

@@ -32,7 +32,7 @@ class SnapshotEmitter(Emitter):
         return endless or any(isinstance(node, Union | Except) for node in self.query.root.walk())
 
     def advance(self, limit: int, given: RelationDelta, finishing: bool = False) -> EmittedRows:
-        self._note_sessions(after=False)
+        self._note_instants(after=False)
         self.rows = Spans.concat([with_ends(self.rows, given), given.opened])
         if self.outlasts_changes and self.periodic_views:
             lasts = self._last_report_instants()
@@ -49,7 +49,7 @@ class SnapshotEmitter(Emitter):
         order = np.lexsort((rows.order[places], rows.time[places], at))
         places, at = places[order], at[order]
         self.rows = rows.where(rows.leave > limit + 1)
-        self.session_ends = self.session_ends[self.session_ends > limit]
+        self.noted_instants = self.noted_instants[self.noted_instants > limit]
         self.advanced_until = max(self.advanced_until, limit)
         starts, ends = self._bounds(at)
         return EmittedRows(rows, places, at, np.ones(len(at), np.int64), starts, ends)
@@ -65,7 +65,7 @@ class SnapshotEmitter(Emitter):
         if not self.periodic_views:
             changes = np.unique(np.concatenate([EMPTY, *(view.changed_at for view in self.views)]))
             return changes[changes <= limit]
-        found = [self.session_ends[self.session_ends <= limit]]
+        found = [self.noted_instants[self.noted_instants <= limit]]
         lasts = self._last_report_instants() if self.outlasts_changes else [limit] * len(self.periodic_views)
         for view, until in zip(self.periodic_views, lasts, strict=True):
             if view.window.grid and len(first):
@@ -84,8 +84,8 @@ class SnapshotEmitter(Emitter):
         return starts[where], ends[where]
 
     def state(self) -> Tree:
-        return {"rows": self.rows.state(), "moments": self.session_ends.tolist(), "passed": self.advanced_until}
+        return {"rows": self.rows.state(), "moments": self.noted_instants.tolist(), "passed": self.advanced_until}
 
     def restore(self, state: Tree) -> None:
         self.rows, self.advanced_until = Spans.from_state(state["rows"]), state["passed"]
-        self.session_ends = np.array(state["moments"], np.int64)
+        self.noted_instants = np.array(state["moments"], np.int64)

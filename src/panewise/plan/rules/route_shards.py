@@ -74,7 +74,8 @@ def _needs_all_rows(query: Query) -> bool:
     mixed = any(isinstance(node, Union | Except) for node in query.root.walk())
     below = [node for w in query.windows for node in w.child.walk()]
     narrowed = any(isinstance(node, Select | Derived) for node in below)
-    return (endless or mixed) and (narrowed or any(w.window.condition is not None for w in query.windows))
+    partial = any(w.window.condition is not None or w.window.items_wait for w in query.windows)
+    return (endless or mixed) and (narrowed or partial)
 
 
 def _sources(node: Node) -> list[Source]:

@@ -1,7 +1,7 @@
 """Counted windows as relations: an item enters when it is one of the last, and leaves when enough others have come.
 
 That instant is not known beforehand, so rows are OPEN until then. They leave in the order in which they came, and
-their end is reported by their numbers.
+their end is reported by their numbers. With a SLIDE items wait until their block is complete.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from panewise.algebra import Host, Windowed
 from panewise.core.time import Boundary
 from panewise.engine.keys import Keys
 from panewise.engine.lateness import Ledger, Verdict
+from panewise.engine.row_blocks import block_instants
 from panewise.engine.rows.inputs.timed import Readers, WaitingItems, WindowInput, columns_of
 from panewise.engine.rows.spans import EMPTY, NO_EXPIRY, RelationDelta, Spans, empty_spans
 from panewise.engine.state.snapshot import Tree
@@ -29,8 +30,7 @@ class CountedInput(WindowInput):
 
     def __init__(self, node: Windowed, boundary: Boundary, host: Host) -> None:
         super().__init__(node, boundary, host)
-        window = Rows.of(node.window)
-        self.count, self.lag = window.count, window.lag
+        self.rows_window = Rows.of(node.window)
         types = {column.name: column.type for column in node.columns}
         self.partitions = Keys([types[name] for name in node.window.partition_by])
         #: The items that are in the window or will be, with the instant at which each entered, OPEN before it has.
@@ -38,15 +38,21 @@ class CountedInput(WindowInput):
         #: How many items of each partition have left.
         self.gone = EMPTY
         self.advanced_until = -OPEN
+        #: The last instant up to `advanced_until` at which the window changed.
+        self.final_change = -OPEN
 
     def advance(self, limit: int) -> RelationDelta:
         items = self._take_visible(limit)
-        self._note_changes(items.visible)
-        ready = items.visible <= limit
+        comes = self._block_instants(items)
+        ready = comes <= limit
+        # Late items may still come between those that wait, and then blocks end with other items.
+        self.last_change = max(self.final_change, int(comes[comes < OPEN].max(initial=-OPEN)))
+        self.final_change = max(self.final_change, int(comes[ready].max(initial=-OPEN)))
         self.waiting[:0] = [items.where(~ready)] if not ready.all() else []
-        items = items.where(ready)
-        if self.watched:
+        items = replace(items, visible=comes).where(ready)
+        if self.watched or self.window.periodic:
             self.changed_at = np.unique(items.visible)
+            self.own_instants = self.changed_at if self.window.periodic else EMPTY
         if not len(items):
             return RelationDelta(empty_spans(self.schema, orders=1))
         size = len(items)
@@ -56,6 +62,18 @@ class CountedInput(WindowInput):
         visible = np.concatenate((np.full(len(self.kept), self.advanced_until), items.visible))
         return self._delta(rows, visible, limit)
 
+    def _block_instants(self, items: WaitingItems) -> Int64Array:
+        """When items enter: with the last of their block, of which none has entered before."""
+        step = self.rows_window.step
+        if step == 1:
+            return items.visible
+        codes = self.partitions.encode(columns_of(items.table, self.node.window.partition_by), len(items))
+        order = np.lexsort((items.order, items.times, codes))
+        edges = np.append(runs(codes[order])[0], len(order))
+        comes = np.empty(len(items), np.int64)
+        comes[order] = block_instants(edges, items.visible[order], step, np.zeros(len(edges) - 1, np.int64))
+        return comes
+
     def _delta(self, rows: Spans, visible: Int64Array, limit: int) -> RelationDelta:
         """The delta of the kept items and those that have come; see `kernels.range_counted`."""
         codes = self.partitions.encode(columns_of(rows.table, self.node.window.partition_by), len(rows))
@@ -64,12 +82,12 @@ class CountedInput(WindowInput):
         rows, visible, codes = rows.at(order), visible[order], codes[order]
         edges = np.append(runs(codes)[0], len(codes))
         since, self.advanced_until = self.advanced_until, limit
-        enter, leave = kernels.range_counted(edges, visible, since, limit, self.lag, self.count)
+        enter, leave = kernels.range_counted(edges, visible, since, limit, self.rows_window.lag, self.rows_window.count)
         inside = rows.enter < OPEN
         opened = np.flatnonzero(~inside & (enter < leave) & (enter <= limit))
         closed = np.flatnonzero(inside & (leave < OPEN))
         numbers = self._numbers(edges, visible, enter, since) + self.gone[codes]
-        orders = numbers[opened] + 1 + self.count + self.lag
+        orders = self.rows_window.expires_order(numbers[opened] + 1)
         found = replace(rows.at(opened), enter=enter[opened], leave=leave[opened], orders=(orders,))
         staying = leave == OPEN
         self.gone += np.bincount(codes[~staying], minlength=len(self.gone))
@@ -83,7 +101,9 @@ class CountedInput(WindowInput):
         return found
 
     def note_newest(self, newest: int) -> None:
-        self._note_changes(np.array([newest + self.boundary.shift]))
+        """Note the change by an item; where items wait, it may change nothing."""
+        if not self.window.items_wait:
+            self.final_change = max(self.final_change, newest + self.boundary.shift)
 
     def record_late(self, late: WaitingItems, ledger: Ledger, readers: Readers) -> None:
         """Record late items as seen: whether they are among the last items is known only later."""
@@ -95,6 +115,7 @@ class CountedInput(WindowInput):
             "kept": self.kept.state(),
             "partitions": self.partitions.state(),
             "gone": pa.table({"gone": self.gone}),
+            "final_change": self.final_change,
             "passed": self.advanced_until,
         }
 
@@ -103,3 +124,4 @@ class CountedInput(WindowInput):
         self.kept = Spans.from_state(state["kept"])
         self.partitions.restore(state["partitions"])
         self.gone, self.advanced_until = np.array(state["gone"].column(0).to_numpy(), np.int64), state["passed"]
+        self.final_change = state["final_change"]

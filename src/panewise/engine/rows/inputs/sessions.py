@@ -25,8 +25,8 @@ class SessionInput(WindowInput):
         #: If every session is reported on its own, each has an instant of its own: its number.
         self.apart = False
         self.number = 0
-        #: The instants at which sessions ended in the last turn, and in which bounds.
-        self.ended_at, self.spans = EMPTY, np.zeros((0, 2), np.int64)
+        #: The bounds of the sessions that ended in the last turn.
+        self.spans = np.zeros((0, 2), np.int64)
         types = {column.name: column.type for column in node.columns}
         self.types = [types[name] for name in node.window.partition_by]
 
@@ -50,14 +50,14 @@ class SessionInput(WindowInput):
     def _session_instants(self, firsts: Int64Array, ends: Int64Array, over: Int64Array) -> Int64Array:
         """The instant of each session; only that of sessions that are over counts."""
         if not self.apart:
-            self.ended_at = np.unique(ends[over])
+            self.own_instants = np.unique(ends[over])
             return ends
         over = over[np.lexsort((firsts[over], ends[over]))]
         self.spans = np.stack((firsts[over], ends[over]), axis=1)
         first, self.number = self.number, self.number + len(over)
-        self.ended_at = np.arange(first, self.number, dtype=np.int64)
+        self.own_instants = np.arange(first, self.number, dtype=np.int64)
         instants = np.zeros(len(ends), np.int64)
-        instants[over] = self.ended_at
+        instants[over] = self.own_instants
         return instants
 
     def bounds(self, instants: Int64Array) -> tuple[Int64Array | None, Int64Array]:

@@ -100,6 +100,8 @@ class WindowView:
         #: The instants at which the window changed in the last turn, for queries that report at each of them.
         self.watched = False
         self.changed_at = EMPTY
+        #: The instants that the window had in the last turn, if it is periodic and these are not the points of a grid.
+        self.own_instants = EMPTY
 
     def bounds(self, instants: Int64Array) -> tuple[Int64Array | None, Int64Array]:
         """`w_start` and `w_end` at some instants."""
