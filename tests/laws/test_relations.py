@@ -33,6 +33,8 @@ WINDOWS = (
     "[ROWS 2]",
     "[ROWS 3 LAG 1]",
     "[PARTITION BY k ROWS 1]",
+    "[ROWS 3 SLIDE 2]",
+    "[PARTITION BY k ROWS 2 SLIDE 2]",
     "[RANGE 4 LAG 3]",
     "[RANGE 5 SLIDE 3 START AT 4]",
     "[CUMULATE 6 STEP 2]",

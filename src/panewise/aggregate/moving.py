@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from panewise import kernels
 from panewise.aggregate.states import (
@@ -67,7 +68,8 @@ class PickedValues(StateArrays):
     """States that are places of values in an array, -1 where there is none; they are only lowered."""
 
     def __init__(self, values: pa.Array) -> None:
-        self.values = values
+        # There is one zero.
+        self.values = pc.add(values, pa.scalar(0.0, values.type)) if pa.types.is_floating(values.type) else values
 
     def identity(self, size: int) -> StateWords:
         return (np.full(size, -1),)

@@ -135,7 +135,7 @@ class PoolLookups(ABC):
         self, name: str | None, plan: PanePlan, answer: Callable[[LookupSource], list[GroupAnswers]]
     ) -> list[GroupAnswers]:
         """The answer of the first source that has all that is needed."""
-        self._refuse_sessions(plan)
+        self._refuse_own_instants(plan)
         problem: StateProblem | None = None
         for source in self.lookup_sources(name, plan):
             try:
@@ -144,9 +144,14 @@ class PoolLookups(ABC):
                 problem = problem or found
         raise problem or StateProblem("no panes are kept yet", fix="feed rows first")
 
-    def _refuse_sessions(self, plan: PanePlan) -> None:
+    def _refuse_own_instants(self, plan: PanePlan) -> None:
         if plan.window.retention is WindowRetention.FOLLOWS_SESSIONS:
             raise BindProblem("sessions end when their items say so, not when somebody asks", fix="use RANGE or ROWS")
+        if plan.window.items_wait or (plan.window.levels and not plan.window.logical):
+            raise BindProblem(
+                "a counted window with a SLIDE has instants of its own, and is not looked up at others",
+                fix="ask for the last rows without a SLIDE",
+            )
 
 
 def refuse_too_many(what: str, count: int, most: int = MAX_WINDOWS) -> None:
