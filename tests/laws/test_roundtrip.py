@@ -31,6 +31,7 @@ from panewise.cql.clauses.windows import (
     LevelsClause,
     NowClause,
     RangeClause,
+    RowLevelsClause,
     RowsClause,
     SessionClause,
     VaryingClause,
@@ -109,6 +110,7 @@ DURATIONS = st.builds(Duration, COUNTS, st.one_of(st.none(), st.sampled_from(sor
 INSTANTS = st.one_of(st.integers(-(10**6), 10**6), st.sampled_from(["07:00:00", "2026-01-31 07:00:00", "it's"]))
 MAYBE_INSTANT = st.one_of(st.none(), INSTANTS)
 MAYBE_DURATION = st.one_of(st.none(), DURATIONS)
+ROW_COUNTS = st.integers(1, 1000)
 COLUMNS = st.lists(NAMES, max_size=2).map(tuple)
 
 
@@ -117,6 +119,13 @@ def levels(draw: st.DrawFn) -> LevelsClause:
     size = draw(st.integers(1, 3))
     several = st.lists(DURATIONS, min_size=size, max_size=size).map(tuple)
     return LevelsClause(draw(several), draw(several), draw(MAYBE_INSTANT))
+
+
+@st.composite
+def row_levels(draw: st.DrawFn) -> RowLevelsClause:
+    size = draw(st.integers(1, 3))
+    several = st.lists(ROW_COUNTS, min_size=size, max_size=size).map(tuple)
+    return RowLevelsClause(draw(several), draw(several), draw(COLUMNS))
 
 
 NUMBERS = st.one_of(st.integers(-99, 99).map(str), st.sampled_from(["0.5", "-2.25", "1e3", "100000000000000000001"]))
@@ -169,7 +178,8 @@ CLAUSES: st.SearchStrategy[WindowClause] = st.one_of(
     levels(),
     st.builds(VaryingClause, EXPRS, DURATIONS),
     st.builds(LandmarkClause, MAYBE_INSTANT, MAYBE_INSTANT, MAYBE_DURATION),
-    st.builds(RowsClause, st.integers(1, 1000), st.integers(0, 10), COLUMNS),
+    st.builds(RowsClause, ROW_COUNTS, st.one_of(st.none(), ROW_COUNTS), st.integers(0, 10), COLUMNS),
+    row_levels(),
     st.builds(SessionClause, DURATIONS, COLUMNS),
     st.builds(CumulateClause, DURATIONS, DURATIONS, MAYBE_INSTANT),
     st.builds(WhereClause, EXPRS),
