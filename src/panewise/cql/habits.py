@@ -89,6 +89,7 @@ HABITS = (
     Habit("<stream> # TIME ( <size> )", _ESPER, "<stream> [RANGE <size>]"),
     Habit("<stream> # TIME_BATCH ( <size> )", _ESPER, f"<stream> {_TUMBLING}"),
     Habit("<stream> # LENGTH ( <count> )", _ESPER, "<stream> [ROWS <count>]"),
+    Habit("<stream> # LENGTH_BATCH ( <count> )", _ESPER, "<stream> [ROWS <count> SLIDE <count>]"),
     Habit("WINDOW TUMBLING ( SIZE? <size>", _KSQL, _TUMBLING + _AFTER),
     Habit("WINDOW HOPPING ( SIZE <size> , ADVANCE BY <slide>", _KSQL, _HOPPING + _AFTER),
     Habit("WINDOW SESSION ( <gap>", _KSQL, "[SESSION <gap>]" + _AFTER),

@@ -112,7 +112,9 @@ class _TransferBuilder:
         span = plan.window.admitted_times(self.pool.boundary)
         if reason is not None:
             columns = {name: self._column_name(name) for name in columns_used(plans)}
-            by = [before[name] for name in plan.window.partition_by] if not plan.window.logical else keys
+            # A window that counts rows needs all those of a partition in one place, also beside others over time.
+            counted = next((some.window for some in plans if not some.window.logical), None)
+            by = keys if counted is None else [before[name] for name in counted.partition_by]
             routed = (
                 tuple(map(self._expression_name, by)) if set(by) <= set(keys) and not plan.repeats_on_change else ()
             )
