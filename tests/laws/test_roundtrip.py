@@ -25,14 +25,13 @@ from panewise.cql.clauses.frame_kinds import (
     TrendSyntax,
     WhileSyntax,
 )
+from panewise.cql.clauses.rows import RowLevelsClause, RowsClause
 from panewise.cql.clauses.windows import (
     CumulateClause,
     LandmarkClause,
     LevelsClause,
     NowClause,
     RangeClause,
-    RowLevelsClause,
-    RowsClause,
     SessionClause,
     VaryingClause,
     WhereClause,

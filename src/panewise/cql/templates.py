@@ -23,7 +23,8 @@ from panewise.core.scalar import Scalar
 from panewise.core.schema import StreamSchema
 from panewise.core.time import Duration
 from panewise.cql.clauses import WindowClause, bind_clause
-from panewise.cql.clauses.windows import RangeClause, RowsClause, SessionClause
+from panewise.cql.clauses.rows import RowsClause
+from panewise.cql.clauses.windows import RangeClause, SessionClause
 from panewise.cql.group_by import aggregate_name
 from panewise.cql.scope import Scope
 from panewise.cql.script import bind_query, bind_syntax

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from panewise.algebra import Query, Source, Windowed
 from panewise.core.accounting import Accounting
-from panewise.core.time import Boundary, Ticks
+from panewise.core.time import Boundary
 from panewise.reference.evaluate import Evaluation
 from panewise.reference.history import Arrival, History
 from panewise.reference.moments import Moment
-from panewise.window import FOREVER, Session
+from panewise.window import FOREVER, Contents, Session
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,20 +76,13 @@ def _seen_and_wanted(
     # Instants without a report count too. A late item was unknown at the instants that it missed, and at the first
     # instant that was not final when it came no other window of the query may have reported.
     opened = node.window.instants_from(np.array([opened for _, opened in part.late_items(boundary)], np.int64))
-    instants = np.union1d(node.window.instants(c, boundary), opened[opened < FOREVER])
+    punctual = Contents.of(c.times)
+    own = [node.window.instants(contents, boundary) for contents in (c, punctual)]
+    instants = np.unique(np.concatenate([*own, opened[opened < FOREVER]]))
     known = {moment.at for moment in moments}
     for moment in (*moments, *(Moment(t) for t in instants.tolist() if t not in known)):
         upto = int(np.searchsorted(c.times, moment.at - boundary.shift, side="right"))
-        seen, everything = (
-            part.visible(node.window, moment.at, boundary, moment.admitted),
-            np.arange(upto, dtype=np.int64),
-        )
-        yield (
-            _arrivals_in_window(part, node, seen, moment.at, boundary),
-            _arrivals_in_window(part, node, everything, moment.at, boundary),
-        )
-
-
-def _arrivals_in_window(part: History, node: Windowed, places: Ticks, at: int, boundary: Boundary) -> list[int]:
-    members = node.window.members(part.view(places), at, boundary)
-    return [int(a) for a in part.contents.arrivals[places[members]]]
+        visible = part.visible(node.window, moment.at, boundary, moment.admitted)
+        seen = visible[node.window.members(part.view(visible), moment.at, boundary)]
+        full = node.window.members(Contents.of(c.times[:upto]), moment.at, boundary)
+        yield c.arrivals[seen].tolist(), c.arrivals[full].tolist()

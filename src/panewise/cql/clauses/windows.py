@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from functools import partial
-from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,13 +11,15 @@ import pyarrow as pa
 from sqlglot import TokenType
 
 from panewise.algebra import Column, default_host
-from panewise.core.errors import BindProblem, Place, SyntaxProblem, WindowProblem
+from panewise.core.errors import BindProblem, Place, WindowProblem
 from panewise.core.scalar import Scalar
 from panewise.core.schema import type_name
 from panewise.core.time import Domain, Duration, Ticks
-from panewise.cql.clauses.base import READERS, ClauseBinder, WindowClause, errors_at
+from panewise.cql.clauses.base import READERS, ClauseBinder, WindowClause
+from panewise.cql.clauses.levels import check_levels, read_slides
+from panewise.cql.clauses.rows import RowsClause, partition_text
 from panewise.cql.data_types import is_interval
-from panewise.cql.dialect import name_text, string_text
+from panewise.cql.dialect import string_text
 from panewise.cql.group_by import without_aggregates
 from panewise.cql.scope import Scope
 from panewise.cql.syntax import Expr
@@ -31,8 +30,6 @@ from panewise.window import (
     Landmark,
     MultiGranular,
     Predicate,
-    RowHierarchy,
-    Rows,
     Session,
     Sliding,
     Varying,
@@ -90,14 +87,14 @@ class LevelsClause(WindowClause, words=("RANGES",)):
     @classmethod
     def read(cls, cursor: Cursor, opening: str) -> LevelsClause:
         ranges = cursor.comma_list(cursor.duration)
-        return cls(ranges, _read_slides(cursor, cursor.duration, "RANGES", len(ranges)), _read_start(cursor))
+        return cls(ranges, read_slides(cursor, cursor.duration, "RANGES", len(ranges)), _read_start(cursor))
 
     def bind(self, binder: ClauseBinder) -> Window:
         origin = binder.instant(self.start)
         ranges = [binder.length("RANGE", size) for size in self.ranges]
         slides = [binder.length("SLIDE", slide) for slide in self.slides]
         sizes, steps = zip(ranges, self.ranges, strict=True), zip(slides, self.slides, strict=True)
-        _check_levels(binder, "RANGES", list(sizes), list(steps))
+        check_levels(binder, "RANGES", list(sizes), list(steps))
         levels = [Sliding(size, slide, origin=origin) for size, slide in zip(ranges, slides, strict=True)]
         return MultiGranular(tuple(levels[::-1]))
 
@@ -203,60 +200,6 @@ class LandmarkClause(WindowClause, words=("UNBOUNDED", "UNTIL", "FROM")):
 
 
 @dataclass(frozen=True)
-class RowsClause(WindowClause, words=("ROWS",)):
-    count: int
-    slide: int | None = None
-    lag: int = 0
-    partition_by: tuple[str, ...] = ()
-
-    @classmethod
-    def read(cls, cursor: Cursor, opening: str) -> RowsClause | RowLevelsClause:
-        first, count = cursor.at, cursor.integer("a number of rows")
-        if cursor.peek(",") or cursor.peek("SLIDES"):
-            cursor.at = first
-            return RowLevelsClause.read(cursor, opening)
-        slide = cursor.integer("a number of rows") if cursor.take("SLIDE") else None
-        return cls(count, slide, cursor.integer("a number of rows") if cursor.take("LAG") else 0)
-
-    def bind(self, binder: ClauseBinder) -> Window:
-        wrong = next((n for n in (self.count, self.slide) if n is not None and n < 1), self.lag)
-        with errors_at(binder.place_of(wrong)):
-            return Rows(self.count, self.lag, tuple(map(binder.column, self.partition_by)), self.slide)
-
-    def text(self) -> str:
-        slide = "" if self.slide is None else f" SLIDE {self.slide}"
-        lag = f" LAG {self.lag}" if self.lag else ""
-        return f"{_partition_text(self.partition_by)}ROWS {self.count}{slide}{lag}"
-
-
-@dataclass(frozen=True)
-class RowLevelsClause(WindowClause):
-    """Several counts, from the widest to the narrowest, with a slide each; `RowsClause` reads the word ROWS."""
-
-    counts: tuple[int, ...]
-    slides: tuple[int, ...]
-    partition_by: tuple[str, ...] = ()
-
-    @classmethod
-    def read(cls, cursor: Cursor, opening: str) -> RowLevelsClause:
-        counts = cursor.comma_list(partial(cursor.integer, "a number of rows"))
-        return cls(counts, _read_slides(cursor, partial(cursor.integer, "a number of rows"), "ROWS", len(counts)))
-
-    def bind(self, binder: ClauseBinder) -> Window:
-        columns = tuple(map(binder.column, self.partition_by))
-        levels = []
-        for count, slide in zip(self.counts, self.slides, strict=True):
-            with errors_at(binder.place_of(count if count < 1 else slide)):
-                levels.append(Rows(count, partition_by=columns, slide=slide))
-        _check_levels(binder, "ROWS", [(n, n) for n in self.counts], [(n, n) for n in self.slides])
-        return RowHierarchy(tuple(levels[::-1]))
-
-    def text(self) -> str:
-        counts, slides = ", ".join(map(str, self.counts)), ", ".join(map(str, self.slides))
-        return f"{_partition_text(self.partition_by)}ROWS {counts} SLIDES {slides}"
-
-
-@dataclass(frozen=True)
 class SessionClause(WindowClause, words=("SESSION",)):
     gap: Duration
     partition_by: tuple[str, ...] = ()
@@ -269,7 +212,7 @@ class SessionClause(WindowClause, words=("SESSION",)):
         return Session(binder.length("SESSION", self.gap), tuple(map(binder.column, self.partition_by)))
 
     def text(self) -> str:
-        return f"{_partition_text(self.partition_by)}SESSION {self.gap}"
+        return f"{partition_text(self.partition_by)}SESSION {self.gap}"
 
 
 def _read_partitioned(cursor: Cursor, opening: str) -> WindowClause:
@@ -354,43 +297,6 @@ def _read_slide(cursor: Cursor) -> Duration | None:
 
 def _slide_text(slide: Duration | None) -> str:
     return f" SLIDE {slide}" if slide else ""
-
-
-def _read_slides(cursor: Cursor, read: Callable[[], T], name: str, count: int) -> tuple[T, ...]:
-    """The slides of so many levels, whose ranges were listed under a name."""
-    cursor.expect("SLIDES")
-    slides = cursor.comma_list(read)
-    if len(slides) != count:
-        raise SyntaxProblem(
-            f"there are {count} {name} but {len(slides)} SLIDES",
-            fix="give one slide for each range" if name == "RANGES" else "give one slide for each number of rows",
-            place=cursor.place(),
-        )
-    return slides
-
-
-def _check_levels(
-    binder: ClauseBinder, name: str, ranges: Sequence[tuple[int, object]], slides: Sequence[tuple[int, object]]
-) -> None:
-    """Check levels here, with lengths as they were written; the window would report ticks."""
-    for (wider, before), (narrower, after) in pairwise(ranges):
-        if narrower >= wider:
-            raise WindowProblem(
-                f"{name} {after} is not narrower than {before} before it",
-                fix=f"list the {'ranges' if name == 'RANGES' else 'numbers of rows'} from the widest to the narrowest",
-                place=binder.place_of(after),
-            )
-    for (coarser, before), (finer, after) in pairwise(slides):
-        if finer > coarser:
-            raise WindowProblem(
-                f"SLIDES {after} is longer than {before} before it",
-                fix="let slides shrink, or stay, towards narrower ranges",
-                place=binder.place_of(after),
-            )
-
-
-def _partition_text(columns: tuple[str, ...]) -> str:
-    return f"PARTITION BY {', '.join(map(name_text, columns))} " if columns else ""
 
 
 def _read_parentheses(cursor: Cursor) -> Expr:
