@@ -41,6 +41,7 @@ KINDS = {
     "levels, aged": "SELECT AGED_SUM(v) AS n FROM S [RANGES 20000000000, 2 SLIDES 2, 1]",
     "predicate": "SELECT COUNT(*) AS n FROM S [WHERE v > 0]",
     "rows": "SELECT COUNT(*) AS n FROM S [ROWS 2]",
+    "rows, levels": "SELECT COUNT(*) AS n FROM S [ROWS 2, 1 SLIDES 2, 1]",
     "session": "SELECT COUNT(*) AS n FROM S [SESSION 20000000000]",
     "union": "SELECT v FROM S [RANGE 3 SLIDE 1] UNION ALL SELECT v FROM S [RANGE 2 SLIDE 2]",
     "join": "SELECT A.v FROM S [UNBOUNDED SLIDE 1] AS A, S [UNBOUNDED] AS B WHERE A.k = B.k",

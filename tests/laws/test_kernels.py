@@ -184,6 +184,10 @@ ARGUMENTS: dict[str, Callable[[Drawn], list[tuple[Any, ...]]]] = {
     ],
     "take_latest": lambda d: [latest(d, 1), latest(d, -1)],
     "bucket_order": lambda d: [(d.rows.slots, SLOTS)],
+    "range_blocks": lambda d: [
+        (np.searchsorted(np.sort(d.rows.slots), np.arange(SLOTS + 1)), times, d.width, np.arange(SLOTS) * 2)
+        for times in (d.rows.times, np.sort(d.rows.times))
+    ],
     "session_numbers": lambda d: [
         (d.rows.slots, d.rows.times, d.rows.times + np.maximum(d.rows.values % 5 - 2, 0), d.width, SLOTS, known)
         for known in (

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
+from panewise import kernels
 from panewise.core.errors import BindProblem
+from panewise.kernels.ranges import OPEN
 from tests.laws.strategies import BOUNDARIES, KINDS, Aggregated, aggregated, odd_tables
 from tests.laws.test_engine import CUTS, DISORDER, played, same, split
+from tests.laws.test_kernels import twins_in_use
 from tests.meaning.examples import late, rows
 from tests.spark.shards import Shards
 
@@ -106,6 +110,27 @@ def test_counted_windows_beside_continuous_ones_are_not_spread_over_shards() -> 
 
 
 # ---- by law ----------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=9), max_size=3),
+    st.integers(2, 4),
+    st.lists(st.integers(0, 9), min_size=3, max_size=3),
+    st.booleans(),
+)
+def test_when_blocks_come(visible: list[list[int]], size: int, before: list[int], twins: bool) -> None:
+    edges, every = np.cumsum([0, *map(len, visible)]), np.array([at for some in visible for at in some], np.int64)
+    with twins_in_use(*["range"] * twins):
+        found = kernels.range_blocks(edges, every, size, np.array(before[: len(visible)], np.int64))
+    wanted = []
+    for some, gone in zip(visible, before, strict=False):
+        coming = [-1] * gone + sorted(some)
+        lasts = [coming[n + size - 1] if n + size <= len(coming) else OPEN for n in range(0, len(coming), size)]
+        places = sorted(range(len(some)), key=lambda place: some[place])
+        numbers = {place: number for number, place in enumerate(places, start=gone)}
+        wanted += [lasts[numbers[place] // size] for place in range(len(some))]
+    assert found.tolist() == wanted
 
 
 @pytest.mark.slow

@@ -29,6 +29,7 @@ QUERIES = {
     "changes": "SELECT k, MIN(v) AS s FROM S [RANGE 20] GROUP BY k",
     "repeated": "SELECT RSTREAM k, MIN(v) AS s FROM S [RANGE 2] GROUP BY k",
     "rows": "SELECT k, MAX(v) AS s FROM S [ROWS 20] GROUP BY k",
+    "blocks": "SELECT k, MAX(v) AS s FROM S [ROWS 20, 9 SLIDES 12, 4] GROUP BY k",
     "aged": "SELECT k, AGED_SUM(v) AS s FROM S [RANGES 20, 7 SLIDES 5, 2] GROUP BY k",
     "recurring": "SELECT RECURRING(k) AS s, RECURRING_COUNTS(w, 3) AS n FROM S [RANGES 16, 8, 4 SLIDES 4, 2, 1]",
     "lines": "SELECT k, REGR_SLOPE(v) AS s, REGR_R2(x) AS r FROM S [RANGES 40, 10 SLIDES 5, 2] GROUP BY k",
@@ -36,6 +37,8 @@ QUERIES = {
     "sketches": "SELECT k, APPROX_DISTINCT(w) AS s, TOP_K(w, 2) AS n FROM S [RANGES 20, 8 SLIDES 4, 2] GROUP BY k",
     "revised": "SELECT k, SUM(v) AS s FROM S [RANGE 10 SLIDE 3] GROUP BY k LATE REVISE 5",
 }
+#: Those whose results depend on the order of rows of one time.
+ORDERED = ("rows", "blocks", "started")
 
 
 def stream(rows: int = 400, seed: int = 1) -> pa.Table:

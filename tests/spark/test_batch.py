@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import panewise as pw
 from panewise.core.errors import BindProblem, SchemaProblem
 
-from .streams import QUERIES, plain, pooled, stream
+from .streams import ORDERED, QUERIES, plain, pooled, stream
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 def test_every_kind_of_query_together(spark: SparkSession, boundary: str) -> None:
     table = stream()
     frame = spark.createDataFrame(table).repartition(3, "t").sortWithinPartitions("t")
-    pool = pooled(table.schema, {n: q for n, q in QUERIES.items() if n not in ("rows", "started")}, boundary=boundary)
+    pool = pooled(table.schema, {n: q for n, q in QUERIES.items() if n not in ORDERED}, boundary=boundary)
     found = pw.spark.batch(pool, {"S": frame})
     assert isinstance(found, dict)
     for name in pool.queries:
@@ -31,7 +31,7 @@ def test_every_kind_of_query_together(spark: SparkSession, boundary: str) -> Non
         assert got.schema.names == wanted.schema.names
 
 
-@pytest.mark.parametrize("name", ["rows", "started"])
+@pytest.mark.parametrize("name", ORDERED)
 def test_rows_in_their_order(spark: SparkSession, name: str) -> None:
     """Ties are in the order of arrival, which one partition keeps."""
     table = stream()

@@ -15,7 +15,6 @@ from panewise.algebra import Call
 from panewise.core.time import Boundary
 from panewise.engine.group_steps import Lifetimes
 from panewise.engine.lateness import visible_lifetimes
-from panewise.engine.row_blocks import block_instants
 from panewise.engine.sorting import order_by_code
 from panewise.kernels.ranges import OPEN
 from panewise.window import LogicalWindow, Rows
@@ -130,12 +129,12 @@ class RowsByPartition:
         return cls(places, np.append(starts, len(places)))
 
     def in_blocks(self, rows: HeldRows, size: int, dropped: Int64Array) -> HeldRows:
-        """The same rows, each visible with the last of its block; of each partition rows were dropped before."""
+        """The same rows, each visible with the last of its block; see `kernels.range_blocks`."""
         if size == 1:
             return rows
-        visible = rows.visible.copy()
+        visible = np.empty(len(rows), np.int64)
         before = dropped[rows.partitions[self.places[self.edges[:-1]]]]
-        visible[self.places] = block_instants(self.edges, rows.visible[self.places], size, before)
+        visible[self.places] = kernels.range_blocks(self.edges, rows.visible[self.places], size, before)
         return replace(rows, visible=visible)
 
     def lifetimes(self, rows: HeldRows, window: Rows, since: int, limit: int) -> Lifetimes:

@@ -17,7 +17,6 @@ from panewise.algebra import Host, Windowed
 from panewise.core.time import Boundary
 from panewise.engine.keys import Keys
 from panewise.engine.lateness import Ledger, Verdict
-from panewise.engine.row_blocks import block_instants
 from panewise.engine.rows.inputs.timed import Readers, WaitingItems, WindowInput, columns_of
 from panewise.engine.rows.spans import EMPTY, NO_EXPIRY, RelationDelta, Spans, empty_spans
 from panewise.engine.state.snapshot import Tree
@@ -71,7 +70,7 @@ class CountedInput(WindowInput):
         order = np.lexsort((items.order, items.times, codes))
         edges = np.append(runs(codes[order])[0], len(order))
         comes = np.empty(len(items), np.int64)
-        comes[order] = block_instants(edges, items.visible[order], step, np.zeros(len(edges) - 1, np.int64))
+        comes[order] = kernels.range_blocks(edges, items.visible[order], step, np.zeros(len(edges) - 1, np.int64))
         return comes
 
     def _delta(self, rows: Spans, visible: Int64Array, limit: int) -> RelationDelta:
