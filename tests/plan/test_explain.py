@@ -21,6 +21,8 @@ CREATE QUERY every_operator AS
   WHERE u.protocol = c.protocol AND u.sent > c.sent GROUP BY upper(u.protocol) HAVING COUNT(*) > 1;
 CREATE QUERY difference AS SELECT local_host FROM conn [UNBOUNDED START AT '07:00:00']
   EXCEPT ALL SELECT remote_host FROM (SELECT ISTREAM remote_host FROM conn [SESSION 1 MINUTE]) AS s [RANGE 1 HOUR];
+CREATE QUERY levels AS SELECT protocol, SUM(sent) AS total FROM conn [ROWS 1000, 100 SLIDES 100, 10] GROUP BY protocol;
+CREATE QUERY blocks AS SELECT MAX(sent) AS most FROM conn [PARTITION BY protocol ROWS 50 SLIDE 50];
 """
 FRAMES = """
 CREATE QUERY slow AS

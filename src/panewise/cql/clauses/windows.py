@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,8 +35,6 @@ from panewise.window import (
     Varying,
     Window,
 )
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)

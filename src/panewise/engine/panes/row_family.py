@@ -51,12 +51,12 @@ class _Expiry:
 
 @dataclass(frozen=True, eq=False)
 class _WindowView:
-    """When the rows of a family are in the window of a subscription, when they expire there, and when it changes."""
+    """When the rows of a family are visible to the window of a subscription, are in it, and expire there."""
 
     subscription: Subscription
+    visible: Int64Array
     lifetimes: Lifetimes
     expiry: _Expiry
-    changes: Sequence[Int64Array]
 
 
 class RowFamily(HoldingFamily):
@@ -153,15 +153,14 @@ class RowFamily(HoldingFamily):
         if partitions is None or subscription.window.logical:
             window = LogicalWindow.of(subscription.window)
             lifetimes = timed_lifetimes(rows, window, self.boundary, subscription.since)
-            inside = lifetimes.enter < lifetimes.leave
             expiry = _Expiry(np.arange(len(rows)), lifetimes, lifetimes.leave)
-            return _WindowView(subscription, lifetimes, expiry, [lifetimes.enter[inside], lifetimes.leave[inside]])
+            return _WindowView(subscription, rows.visible, lifetimes, expiry)
         counted = Rows.of(subscription.window)
         rows = partitions.in_blocks(rows, counted.step, self.dropped)
         lifetimes = partitions.lifetimes(rows, counted, since, limit)
         places, pieces, numbers = partitions.row_numbers(rows, lifetimes, since, limit)
         expires = counted.expires_order(numbers + self.dropped[rows.partitions[places]] + 1)
-        return _WindowView(subscription, lifetimes, _Expiry(places, pieces, expires), [rows.visible])
+        return _WindowView(subscription, rows.visible, lifetimes, _Expiry(places, pieces, expires))
 
     def _views_together(self, views: Sequence[_WindowView]) -> Iterator[Sequence[_WindowView]]:
         """Windows that are evaluated together, so that each of them costs little when few rows come.
@@ -203,7 +202,11 @@ class RowFamily(HoldingFamily):
 
     def _change_instants(self, view: _WindowView, limit: int) -> Int64Array:
         """The instants at which the window changes, also by rows without a group."""
-        instants = np.unique(np.concatenate(view.changes))
+        found, lifetimes = [view.visible], view.lifetimes
+        if view.subscription.window.logical:
+            inside = lifetimes.enter < lifetimes.leave
+            found = [lifetimes.enter[inside], lifetimes.leave[inside]]
+        instants = np.unique(np.concatenate(found))
         return instants[(instants > self.answered_until) & (instants <= limit)]
 
     def _first_expiry(self, expiry: _Expiry, limit: int, steps: GroupSteps) -> StateWords:

@@ -37,7 +37,7 @@ class CountedInput(WindowInput):
         #: How many items of each partition have left.
         self.gone = EMPTY
         self.advanced_until = -OPEN
-        #: The last instant up to `advanced_until` at which the window changed.
+        #: The last instant at which the window changes whatever may still come.
         self.final_change = -OPEN
 
     def advance(self, limit: int) -> RelationDelta:
@@ -114,7 +114,7 @@ class CountedInput(WindowInput):
             "kept": self.kept.state(),
             "partitions": self.partitions.state(),
             "gone": pa.table({"gone": self.gone}),
-            "final_change": self.final_change,
+            "last_change": self.final_change,
             "passed": self.advanced_until,
         }
 
@@ -123,4 +123,4 @@ class CountedInput(WindowInput):
         self.kept = Spans.from_state(state["kept"])
         self.partitions.restore(state["partitions"])
         self.gone, self.advanced_until = np.array(state["gone"].column(0).to_numpy(), np.int64), state["passed"]
-        self.final_change = state["final_change"]
+        self.final_change = self.last_change
