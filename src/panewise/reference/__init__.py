@@ -25,7 +25,7 @@ from panewise.reference.emit import Progress, Result, emit_results, to_table
 from panewise.reference.evaluate import Evaluation, view_function
 from panewise.reference.frame_queries import framing_table, late_arrivals
 from panewise.reference.history import Arrival, History, Row, read_arrivals
-from panewise.reference.lookup import lookup_table
+from panewise.reference.lookup import lookup_table, stretch_table
 from panewise.reference.moments import Moment, moments, replace_windows, split_levels
 from panewise.window import Contents, Window
 
@@ -71,17 +71,24 @@ def execute(
 def lookup(
     query: str | Query,
     streams: Mapping[str, Any],
-    at: int | str | datetime | Sequence[int],
+    at: int | str | datetime | Sequence[int] = (),
     *,
+    between: tuple[int | Sequence[int], int | Sequence[int]] | None = None,
     time: str | None = None,
     boundary: str | Boundary = "(]",
     host: Host | None = None,
 ) -> pa.Table:
-    """The state of one SELECT at an instant, or at several, from all rows of the streams; none of them is late."""
+    """The state of one SELECT at an instant, or at several, from all rows of the streams; none of them is late.
+
+    `between` asks for stretches `(start, end]` instead: of time in ticks, or of row numbers where the window counts.
+    """
     host = host or default_host()
     bound, given = bind_inputs(query, streams, time)
-    instants = at if isinstance(at, Sequence) and not isinstance(at, str) else [_tick(at, bound)]
     used = {name: given[name] for name in sorted(bound.root.streams)}
+    if between is not None:
+        starts, ends = np.broadcast_arrays(*(np.atleast_1d(np.asarray(side, np.int64)) for side in between))
+        return stretch_table(bound, used, (starts, ends), Boundary.of(boundary), host)
+    instants = at if isinstance(at, Sequence) and not isinstance(at, str) else [_tick(at, bound)]
     return lookup_table(bound, used, [tick for tick in instants if tick is not None], Boundary.of(boundary), host)
 
 
