@@ -32,7 +32,7 @@ QUERIES = {
     "slice_early": SUMS[:1],
     "route_shards": JOINS[:1],
     "narrow_having": [f"{SUMS[0]} HAVING SUM(v) >= 3"],
-    "choose_index": SUMS[:1],
+    "choose_index": [SUMS[0], "SELECT SUM(v) AS total FROM S [ROWS 9]"],
 }
 
 
@@ -45,7 +45,8 @@ def explained(rule: Rule, off: bool) -> str:
     engine = pw.Engine(pool, keep=1000)
     engine.feed("S", pa.table([[*range(0, 400, 10)], ["a", "b"] * 20, [*range(40)]], SCHEMA))
     engine.advance(390)
-    engine.lookup("q0", at=[*range(100, 400, 10)])
+    for name in pool.queries:
+        engine.lookup(name, at=[*range(100, 400, 10)])
     return engine.explain_lookups()
 
 

@@ -339,7 +339,7 @@ class Engine:
         stream = family.plan.source.stream
         newest = self._intakes[stream].newest
         family.created_at = MIN_POSITION if newest == NO_MARK else newest + self.pool.boundary.shift
-        if stream in self.retention.keep and family.answers_stretches:
+        if stream in self.retention.keep:
             family.start_archive(self.retention.keep[stream], self.retention.grain.get(stream))
 
     def _anchor(self, stream: str, first: int) -> None:

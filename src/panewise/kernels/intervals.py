@@ -43,6 +43,22 @@ def interval_outside(firsts: Int64Array, lasts: Int64Array, oldest: int, newest:
     return -1
 
 
+@kernel
+def interval_ends(values: Int64Array, starts: Int64Array, stops: Int64Array, limits: Int64Array) -> Int64Array:
+    """Where in each slice of ascending values those up to a limit end."""
+    out = np.empty(len(starts), np.int64)
+    for i in range(len(starts)):
+        low, high, limit = starts[i], stops[i], limits[i]
+        while low < high:
+            middle = (low + high) >> 1
+            if values[middle] <= limit:
+                low = middle + 1
+            else:
+                high = middle
+        out[i] = low
+    return out
+
+
 def interval_run(totals: Int64Array, rows: Int64Array, length: int) -> None:
     """Continue running totals after row `length` by as many rows as there are new ones. They may wrap around."""
     mask = totals.shape[0] - 1

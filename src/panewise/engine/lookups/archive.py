@@ -47,7 +47,7 @@ class Archive:
         self._edges: tuple[Int64Array, Int64Array] | None = None
         self._indexes: dict[int, PaneIndex] = {}
         self._having_indexes: dict[int, HavingIndex] = {}
-        self.choices: dict[int, IndexChoice] = {}
+        self.choices: dict[int, IndexChoice[PaneIndex]] = {}
         self.usage = LookupUsage()
 
     @property
@@ -109,11 +109,7 @@ class Archive:
     def _pane_runs(self, lows: Int64Array, highs: Int64Array, domain: Domain) -> tuple[Int64Array, Int64Array]:
         """Which panes each window holds; refuses a window that reaches back too far, or cuts a pane in two."""
         if len(lows) and (low := int(lows.min())) < self.lost:
-            lost, asked = instant_text(self.lost, domain), instant_text(low, domain)
-            raise StateProblem(
-                f"nothing up to {lost} is kept, and a window begins at {asked}",
-                fix="keep panes longer, with Engine(pool, keep=...), or ask for newer windows",
-            )
+            raise lost_problem(self.lost, low, domain)
         if self._edges is None:
             both = np.array([(pane.start, pane.end) for pane in self.panes], np.int64).reshape(-1, 2)
             self._edges = both[:, 0].copy(), both[:, 1].copy()
@@ -209,6 +205,14 @@ class Archive:
         self.lost = state["lost"]
         self.panes[:] = panes_from(self.columns, state["panes"])
         self._edges = None
+
+
+def lost_problem(lost: int, low: int, domain: Domain) -> StateProblem:
+    """The problem of a window that begins before a position up to which nothing is kept."""
+    return StateProblem(
+        f"nothing up to {instant_text(lost, domain)} is kept, and a window begins at {instant_text(low, domain)}",
+        fix="keep panes longer, with Engine(pool, keep=...), or ask for newer windows",
+    )
 
 
 def _refuse_partial_pane(pane: Pane, low: int, high: int, domain: Domain) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,10 @@ from panewise.engine.lookups.row_source import RowLookupSource
 from panewise.engine.panes.family import Family
 from panewise.engine.panes.landmark_family import LandmarkFamily
 from panewise.engine.panes.row_family import RowFamily
+from panewise.engine.panes.session_family import SessionFamily
 from panewise.engine.panes.time_family import TimeFamily
 from panewise.plan import PanePlan
+from panewise.plan.rules.choose_index import IndexChoice
 from panewise.plan.rules.cover_lookups import cover_refusal
 from panewise.stores.chain import MIN_POSITION
 from panewise.window import WindowRetention
@@ -50,17 +52,24 @@ class EngineLookups(PoolLookups):
 
     def explain(self) -> str:
         """One line for each family and aggregate."""
-        lines: list[str] = []
-        for family in (f for f in self.engine.families() if f.plan.window.logical):
-            queries = ", ".join(family.members)
-            if family.archive is None:
-                lines.append(f"{queries}: answered from the panes of registered windows")
-                continue
-            lines.append(f"{queries}: {len(family.archive.panes)} panes kept")
-            names = ["COUNT(*)", *(call.aggregate.text(call.arguments) for call in family.stored_calls)]
-            for number, choice in sorted(family.archive.choices.items()):
-                lines.append(f"  {names[number] if number < len(names) else 'expiry'}: {choice.reason}")
-        return "\n".join(lines)
+        return "\n".join(line for family in self.engine.families() for line in self._explain_family(family))
+
+    def _explain_family(self, family: Family) -> Iterator[str]:
+        queries, names = ", ".join(family.members), ["COUNT(*)"]
+        names += [call.aggregate.text(call.arguments) for call in family.stored_calls]
+        kept_rows = family.kept_rows if isinstance(family, RowFamily) else None
+        kept: list[tuple[str, Mapping[int, IndexChoice[Any]]]] = []
+        if family.archive is not None:
+            kept.append((f"{len(family.archive.panes)} panes", family.archive.choices))
+        if kept_rows is not None:
+            kept.append((f"{len(kept_rows)} rows", kept_rows.choices))
+        if not kept and not isinstance(family, SessionFamily):
+            units = "rows" if isinstance(family, RowFamily) else "panes"
+            yield f"{queries}: answered from the {units} of registered windows"
+        for what, choices in kept:
+            yield f"{queries}: {what} kept"
+            for number, choice in sorted(choices.items()):
+                yield f"  {names[number] if number < len(names) else 'expiry'}: {choice.reason}"
 
     def _families(self, name: str | None, plan: PanePlan) -> list[Family]:
         """The families that may answer: those of the stream that keep what is asked for, or the one of the query."""
@@ -72,8 +81,9 @@ class EngineLookups(PoolLookups):
     def _sources_of(self, family: Family, name: str | None, plan: PanePlan) -> list[LookupSource]:
         """The archive first; without one, what some window holds may be enough."""
         stream, boundary = family.plan.source.stream, self.pool.boundary
+        instants = self.pool.streams[stream].instants
         if isinstance(family, RowFamily) and not plan.window.logical:
-            return [RowLookupSource(family, boundary, self.pool.streams[stream].instants)]
+            return [RowLookupSource(family, boundary, instants, archive) for archive in family.row_archives()]
         since = (
             max(family.subscriptions[n].since for n, _ in family.members[name].subscriptions)
             if name is not None
@@ -82,5 +92,7 @@ class EngineLookups(PoolLookups):
         newest = (self.engine.newest(stream) or 0) + boundary.shift
         # Nothing is newer than the newest row: a window that reaches up to it cuts no pane that is still open.
         pending = [replace(pane, end=max(min(pane.end, newest), pane.start)) for pane in family.pending_panes]
-        archives = [family.archive] if family.archive else family.window_archives()
-        return [self._pane_source(family.plan, family, archive, pending, since) for archive in archives]
+        kept_rows = family.kept_rows if isinstance(family, RowFamily) else None
+        archives = [family.archive] if family.archive else [] if kept_rows else family.window_archives()
+        found = [self._pane_source(family.plan, family, archive, pending, since) for archive in archives]
+        return [*found, RowLookupSource(family, boundary, instants, kept_rows, since)] if kept_rows else found

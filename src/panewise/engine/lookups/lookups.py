@@ -57,7 +57,8 @@ class PoolLookups(ABC):
         """The state of a query: a registered one by its name, or any other by its text, from the panes kept for those.
 
         `at` is an instant or several; without one the newest that is final. `keys` names groups, by default all.
-        `between` asks for stretches of time `(start, end]` instead of the query's own window.
+        `between` asks for stretches `(start, end]` instead of the query's own window: of time, or of row numbers where
+        the window counts rows.
         """
         name, plan = self.resolve_query(query)
         return pa.concat_tables(
@@ -77,10 +78,10 @@ class PoolLookups(ABC):
             raise BindProblem("at and between are both given", fix="give one of them")
         domain = plan.query.domain
         if between is not None:
-            starts, ends = _parse_between(between, domain)
+            starts, ends = _parse_between(between, domain if plan.window.logical else None)
             refuse_too_many("windows", len(starts))
             if (starts > ends).any():
-                raise BindProblem("a stretch of time ends before it begins", fix="give the earlier instant first")
+                raise BindProblem("a stretch ends before it begins", fix="give the earlier end of it first")
             return self._first_answer(name, plan, lambda source: source.answer_between(plan, starts, ends, keys))
         instants = self.final_instant(name, plan) if at is None else parse_instants(at, domain)
         refuse_too_many("windows", len(instants) * len(plan.levels))
@@ -160,15 +161,27 @@ def refuse_too_many(what: str, count: int, most: int = MAX_WINDOWS) -> None:
         raise SchemaProblem(f"{count:,} {what} are too many for one lookup", fix=f"ask for at most {most:,}")
 
 
-def _parse_between(between: Any, domain: Domain) -> tuple[Ticks, Ticks]:
-    """Where stretches of time begin and end; one instant on a side holds for all of the other."""
+def _parse_between(between: Any, domain: Domain | None) -> tuple[Ticks, Ticks]:
+    """Where stretches begin and end, in time or, without a domain, in row numbers; one on a side holds for all."""
     if not isinstance(between, tuple | list) or len(between) != 2:
         raise BindProblem(f"between={between!r} is no pair", fix="give (starts, ends)")
-    starts, ends = (parse_instants(side, domain) for side in between)
+    starts, ends = (parse_row_numbers(side) if domain is None else parse_instants(side, domain) for side in between)
     if len(starts) != len(ends) and 1 not in (len(starts), len(ends)):
         raise BindProblem(f"{len(starts)} starts do not go with {len(ends)} ends", fix="give as many of each")
     both = np.broadcast_arrays(starts, ends)
     return both[0], both[1]
+
+
+def parse_row_numbers(given: Any) -> Ticks:
+    """Row numbers as users write them, one or many."""
+    try:
+        numbers = np.atleast_1d(np.asarray(given))
+        numbers = numbers.astype(np.int64, casting="safe") if numbers.size else numbers.astype(np.int64)
+    except (TypeError, ValueError, OverflowError):
+        numbers = np.zeros((0, 0), np.int64)
+    if numbers.ndim != 1:
+        raise BindProblem(f"{given!r} is no row number", fix="count rows, such as (0, 100) for the first hundred")
+    return numbers
 
 
 def parse_instants(when: InstantsLike, domain: Domain) -> Ticks:

@@ -162,11 +162,6 @@ class Family(GroupEncoder, ABC):
         """Panes that are not in the archive yet: open ones, and late ones that wait for their instants."""
         return []
 
-    @property
-    def answers_stretches(self) -> bool:
-        """Whether panes of this family can answer lookups of stretches of time; no such lookup has partitions."""
-        return not self.plan.window.partition_by
-
     def window_archives(self) -> list[Archive]:
         """The panes that windows hold, as archives; each may answer lookups."""
         return []

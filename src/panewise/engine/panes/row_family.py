@@ -6,7 +6,7 @@ groups that change are evaluated by `engine.group_steps`; nothing but the rows i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +19,7 @@ from panewise.core.time import Boundary
 from panewise.engine.group_steps import GroupSteps, Lifetimes, group_steps
 from panewise.engine.lateness import Ledger, Verdict, late_verdict
 from panewise.engine.lookups.archive import Archive
+from panewise.engine.lookups.row_archive import RowArchive
 from panewise.engine.panes.chunks import ChangeRun
 from panewise.engine.panes.evaluators import Subscription
 from panewise.engine.panes.family import EnteringRows
@@ -66,9 +67,20 @@ class RowFamily(HoldingFamily):
         super().__init__(plan, boundary, host)
         #: How many rows of each partition have been dropped.
         self.dropped = NOTHING
+        #: Rows kept for lookups, where some window counts them, and for how long panes and rows are kept.
+        self.kept_rows: RowArchive | None = None
+        self._keep: tuple[int, int | None] | None = None
 
     def _on_subscribe(self, subscription: Subscription) -> None:
-        """Do nothing: a window finds the rows that others hold."""
+        """Keep for lookups what such a window needs; the window itself finds the rows that others hold."""
+        if self._keep is None:
+            return
+        if not subscription.window.logical and self.kept_rows is None:
+            self.kept_rows = self._new_row_archive(self._keep[0], self._newest_position())
+        elif subscription.window.logical and self.archive is None:
+            super().start_archive(*self._keep)
+            assert self.archive is not None
+            self.archive.lost = self._newest_position()
 
     def _on_unsubscribe(self, subscription: Subscription) -> None:
         """Do nothing: rows that no window needs are dropped at the next turn."""
@@ -77,6 +89,8 @@ class RowFamily(HoldingFamily):
 
     def take(self, entering: EnteringRows, ledger: Ledger) -> None:
         fresh, late = self._hold(entering), entering.rows.late_flags()
+        if self.kept_rows is not None:
+            self.kept_rows.take(fresh, self.rows_needed)
         if late is not None:
             self._record_late(fresh, np.flatnonzero(late), ledger)
 
@@ -117,18 +131,6 @@ class RowFamily(HoldingFamily):
         super()._merge_incoming(limit)
         if len(self.partition_keys) > len(self.dropped):
             self.dropped = np.append(self.dropped, np.zeros(len(self.partition_keys) - len(self.dropped), np.int64))
-
-    def all_rows(self) -> HeldRows:
-        """All rows that have come and may be needed."""
-        self._merge_incoming()
-        return self.held
-
-    def rows_behind_dropped(self) -> Flags:
-        """Which late rows still wait although newer rows of their partition have been dropped."""
-        rows, first = self.held, np.zeros(len(self.dropped), np.int64)
-        answered = np.flatnonzero(rows.visible <= self.answered_until)[::-1]
-        first[rows.partitions[answered]] = answered
-        return (self.dropped[rows.partitions] > 0) & (np.arange(len(rows)) < first[rows.partitions])
 
     # ---- time --------------------------------------------------------------------------------------------------
 
@@ -224,6 +226,39 @@ class RowFamily(HoldingFamily):
 
     # ---- lookups -----------------------------------------------------------------------------------------------
 
+    def start_archive(self, length: int, grain: int | None) -> None:
+        """Keep panes or rows for lookups, as soon as there are windows over time or over rows."""
+        self._keep = length, grain
+
+    def _newest_position(self) -> int:
+        """No row after this position has come."""
+        self._merge_incoming()
+        newest = int(self.held.times[-1]) + self.boundary.shift if len(self.held) else self.created_at
+        return max(self.created_at, self.answered_until, newest)
+
+    def _new_row_archive(self, keep: int | None, since: int) -> RowArchive:
+        shift, rules_off = self.boundary.shift, self.plan.rules_off
+        archive = RowArchive(self.columns, self.stored_calls, shift, keep, since, rules_off)
+        archive.know_partitions(len(self.partition_keys))
+        return archive
+
+    def row_archives(self) -> list[RowArchive]:
+        """The rows that are kept for lookups, and those that windows hold; each may answer lookups."""
+        self._merge_incoming()
+        held = self._new_row_archive(None, self.created_at)
+        # Late rows before the oldest row that was held do not count: newer rows than these have been dropped.
+        behind = self._rows_behind_dropped()
+        held.dropped = self.dropped + np.bincount(self.held.partitions[behind], minlength=len(self.dropped))
+        held.take(self.held.where(~behind), self.rows_needed)
+        return [held] if self.kept_rows is None else [self.kept_rows, held]
+
+    def _rows_behind_dropped(self) -> Flags:
+        """Which late rows still wait although newer rows of their partition have been dropped."""
+        rows, first = self.held, np.zeros(len(self.dropped), np.int64)
+        answered = np.flatnonzero(rows.visible <= self.answered_until)[::-1]
+        first[rows.partitions[answered]] = answered
+        return (self.dropped[rows.partitions] > 0) & (np.arange(len(rows)) < first[rows.partitions])
+
     def window_archives(self) -> list[Archive]:
         self._merge_incoming()
         windows = [s.window for s in self.subscriptions.values() if s.window.logical]
@@ -235,11 +270,31 @@ class RowFamily(HoldingFamily):
 
     # ---- forgetting and restarts -------------------------------------------------------------------------------
 
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + (self.kept_rows.nbytes if self.kept_rows else 0)
+
+    def live_groups(self) -> Iterable[Int64Array]:
+        yield from super().live_groups()
+        for rows in self.kept_rows.rows if self.kept_rows else ():
+            yield rows.codes[rows.codes >= 0]
+
+    def recode(self, codes: Int64Array) -> None:
+        super().recode(codes)
+        if self.kept_rows is not None:
+            self.kept_rows.recode(codes)
+
     def state(self) -> Tree:
-        return super().state() | {"dropped": pa.table({"rows": self.dropped})}
+        kept = self.kept_rows.state() if self.kept_rows else None
+        return super().state() | {"dropped": pa.table({"rows": self.dropped}), "kept_rows": kept}
 
     def restore(self, state: Tree) -> None:
+        if self._keep is not None and state["archive"] is not None:
+            super().start_archive(*self._keep)
         super().restore(state)
+        if self._keep is not None and state["kept_rows"] is not None:
+            self.kept_rows = self._new_row_archive(self._keep[0], self.created_at)
+            self.kept_rows.restore(state["kept_rows"])
         self.dropped = np.array(state["dropped"].column(0).to_numpy(), np.int64)
 
 

@@ -33,10 +33,8 @@ class SessionFamily(HoldingFamily):
     def nbytes(self) -> int:
         return super().nbytes + sum(sessions.nbytes for sessions in self.sessions.values())
 
-    @property
-    def answers_stretches(self) -> bool:
-        """Rows without a group enter as well: they connect others, but belong to no pane."""
-        return False
+    def start_archive(self, length: int, grain: int | None) -> None:
+        """Do nothing: sessions are not looked up, and their rows connect others, but belong to no pane."""
 
     def _on_subscribe(self, subscription: Subscription) -> None:
         """A new window does not count the rows that are held."""

@@ -1,9 +1,10 @@
-"""Which index answers lookups over kept panes: the cheapest for the present rates of panes and of lookups."""
+"""Which index answers lookups over kept panes or rows: the cheapest for the present rates of these and of lookups."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import log2
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -14,8 +15,9 @@ from panewise.stores.arrays.landmarks import partition_widths
 from panewise.stores.dense import BaseArrayIndex, LandmarkIndex, RunningIndex
 from panewise.stores.indexes import BaseIntervalIndex, PaneIndex, RecomputeIndex
 from panewise.stores.ranked import QuantileIndex
+from panewise.stores.row_indexes import RowBaseIndex, RowIndex, RowLevelIndex, RowRecomputeIndex, RowRunningIndex
 
-RULE = Rule("choose_index", "kept panes are indexed for the windows that lookups ask for")
+RULE = Rule("choose_index", "kept panes and rows are indexed for the windows that lookups ask for")
 
 #: Arrays over all groups and panes may have so many cells, and must be filled to this share.
 MOST_CELLS, LEAST_FILLED = 1 << 24, 0.125
@@ -25,6 +27,8 @@ VECTOR_SPEEDUP = 8
 SWITCH_FACTOR = 2.0
 #: Different widths that are remembered; windows with more of them are taken to be of any width.
 MAX_WIDTHS = 32
+
+AnyIndex = TypeVar("AnyIndex", bound=PaneIndex | RowIndex)
 
 
 @dataclass
@@ -64,10 +68,10 @@ class LookupUsage:
 
 
 @dataclass(frozen=True)
-class IndexChoice:
+class IndexChoice(Generic[AnyIndex]):
     """A decision and its reason, in one sentence."""
 
-    index: type[PaneIndex]
+    index: type[AnyIndex]
     reason: str
 
 
@@ -76,17 +80,44 @@ def choose_index(
     usage: LookupUsage,
     panes: int,
     cells: int,
-    current: IndexChoice | None = None,
+    current: IndexChoice[PaneIndex] | None = None,
     rules_off: RulesOff = frozenset(),
-) -> IndexChoice:
+) -> IndexChoice[PaneIndex]:
     """The index for one column of states, kept in `panes` panes with `cells` states altogether."""
     if RULE in rules_off:
         return IndexChoice(RecomputeIndex, f"{RULE} is switched off")
-    costs = _costs(column, usage, panes, cells)
+    best = _cheapest(_costs(column, usage, panes, cells), current)
+    return IndexChoice(best, f"{best.name}: {_reason(column, usage, 'panes')} new panes")
+
+
+def choose_row_index(
+    column: StateArrays,
+    usage: LookupUsage,
+    current: IndexChoice[RowIndex] | None = None,
+    rules_off: RulesOff = frozenset(),
+) -> IndexChoice[RowIndex]:
+    """The index for one column of states over kept rows; `usage` counts rows where it says panes.
+
+    L-INT is not among them: rows that come later are kept apart for a while, which cuts windows to any width.
+    """
+    if RULE in rules_off:
+        return IndexChoice(RowRecomputeIndex, f"{RULE} is switched off")
+    depth = 2 * log2(usage.width) + 1
+    costs: dict[type[RowIndex], float] = {RowRecomputeIndex: usage.panes}
+    base = RowBaseIndex if RowBaseIndex.accepts(column) else RowLevelIndex
+    costs[base] = 2 * usage.updates + usage.lookups * depth
+    if RowRunningIndex.accepts(column):
+        costs[RowRunningIndex] = usage.updates + 2 * usage.lookups
+    best = _cheapest(costs, current)
+    return IndexChoice(best, f"{best.name}: {_reason(column, usage, 'rows')} rows that were new or moved")
+
+
+def _cheapest(costs: dict[type[AnyIndex], float], current: IndexChoice[AnyIndex] | None) -> type[AnyIndex]:
+    """The index that costs least; the current one unless it costs much more."""
     best = min(costs, key=lambda index: costs[index])
     if current is not None and current.index in costs and costs[current.index] < SWITCH_FACTOR * costs[best]:
-        best = current.index
-    return IndexChoice(best, _reason(best, usage, column))
+        return current.index
+    return best
 
 
 def _costs(column: StateArrays, usage: LookupUsage, panes: int, cells: int) -> dict[type[PaneIndex], float]:
@@ -115,9 +146,7 @@ def _costs(column: StateArrays, usage: LookupUsage, panes: int, cells: int) -> d
     return costs
 
 
-def _reason(index: type[PaneIndex], usage: LookupUsage, column: StateArrays) -> str:
+def _reason(column: StateArrays, usage: LookupUsage, units: str) -> str:
     law = "can be subtracted exactly" if column.exact else "cannot be subtracted"
-    return (
-        f"{index.name}: states {law}; {usage.lookups} lookups of {usage.width:.0f} panes on average "
-        f"met {usage.updates} new panes"
-    )
+    lookups = f"{usage.lookups} lookups of {usage.width:.0f} {units} on average"
+    return f"states {law}; {lookups} met {usage.updates}"

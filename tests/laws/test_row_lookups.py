@@ -1,0 +1,156 @@
+"""Lookups of counted windows: any number of rows, at any instant, and any stretch of row numbers, by every index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import panewise as pw
+from panewise.aggregate import StateArrays
+from panewise.core.errors import StateProblem
+from panewise.engine.lookups import row_archive
+from panewise.plan.rules.choose_index import IndexChoice, LookupUsage
+from panewise.stores.row_indexes import RowBaseIndex, RowIndex, RowLevelIndex, RowRecomputeIndex, RowRunningIndex
+
+from .strategies import BOUNDARIES, Count, Slide, table
+from .test_engine import same
+from .test_lookup_sequences import CALLS, asked
+from .test_lookups import ROWS
+
+pytestmark = pytest.mark.slow
+
+#: Calls that cover every kind of state: exact, of floats, with an order, sorted, and of different sizes.
+SOME = ("COUNT(*)", "SUM(v)", "SUM(x)", "MAX(x)", "LAST(v)", "MEDIAN(v)", "COUNT(DISTINCT v)")
+#: A text whose condition removes rows after the window has counted them, and whose groups are not its partitions.
+FILTERED = "SELECT x, SUM(v) AS s, COUNT(*) AS n FROM S {} WHERE v > -5 GROUP BY x"
+HELD = st.builds(Count, st.integers(1, 4), st.integers(0, 2), st.booleans())
+COUNTED = st.tuples(st.integers(1, 12), st.integers(0, 4))
+RANGES = st.builds(Slide, st.integers(1, 12), st.one_of(st.none(), st.integers(1, 7)), st.integers(0, 4))
+STRETCHES = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 12)), min_size=1, max_size=3)
+INSTANTS = st.lists(st.integers(-5, 50), min_size=1, max_size=3, unique=True)
+Step = tuple[str, Any]
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("feed"), st.lists(ROWS, min_size=1, max_size=8)),
+        st.tuples(st.just("feed"), st.lists(ROWS, min_size=1, max_size=8)),
+        st.tuples(st.just("count"), st.tuples(COUNTED, INSTANTS)),
+        st.tuples(st.just("between"), STRETCHES),
+        st.tuples(st.just("range"), st.tuples(RANGES, INSTANTS)),
+        st.tuples(st.sampled_from(["advance", "restart", "register", "revoke"]), st.none()),
+    ),
+    min_size=3,
+    max_size=14,
+)
+
+
+@pytest.fixture(autouse=True)
+def small_segments(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A few rows are in several segments."""
+    monkeypatch.setattr(row_archive, "SMALL_SEGMENT", 1)
+    monkeypatch.setattr(row_archive, "SEGMENT_GROWTH", 2)
+    yield
+
+
+def forced(index: type[RowIndex]) -> Any:
+    """A planner that takes one index wherever the laws of states allow it."""
+
+    def chosen(column: StateArrays, usage: LookupUsage, *_: object) -> IndexChoice[RowIndex]:
+        return IndexChoice(index if index.accepts(column) else RowLevelIndex, "forced")
+
+    return chosen
+
+
+def played(steps: list[Step], held: Count, text: str, boundary: str, delay: int, keep: int) -> None:
+    """Every answer on the way is the one of the reference, or it is said that rows are not kept."""
+    pool = pw.Pool({"S": pw.StreamSchema(table([]).schema, time="t", delay=delay)}, boundary=boundary)
+    pool.register("held", f"{text.format(held.cql)} ALLOW UNBOUNDED")
+    engine, rows = pw.Engine(pool, keep=keep), list[tuple[Any, ...]]()
+
+    def compare(cql: str, **question: Any) -> None:
+        try:
+            found = engine.lookup(cql, **question)
+        except StateProblem:
+            assert keep < 1000, "all is kept"
+            return
+        streams = {"S": pw.Stream(table(rows), time="t")}
+        same(found, pw.reference.lookup(cql, streams, boundary=boundary, **question))
+
+    for what, more in steps:
+        match what:
+            case "feed":
+                engine.feed("S", table(more))
+                rows += more
+            case "advance":
+                engine.advance()
+            case "count":
+                (count, lag), instants = more
+                compare(text.format(Count(count, lag, held.by_key).cql), at=instants)
+            case "between":
+                starts, widths = zip(*more, strict=True)
+                ends = [start + width for start, width in zip(starts, widths, strict=True)]
+                compare(text.format(held.cql), between=(list(starts), ends))
+            case "range" if not held.by_key:
+                window, instants = more
+                compare(text.format(window.cql), at=instants)
+                compare(text.format(window.cql), between=(instants[0] - 3, instants[0] + 4))
+            case "register" if "guest" not in pool.queries and not held.by_key:
+                pool.register("guest", text.format("[RANGE 3]"))
+            case "revoke" if "guest" in pool.queries:
+                pool.revoke("guest")
+            case "restart":
+                engine = pw.Engine.restore(engine.snapshot())
+                pool = engine.pool
+        newest = max((row[0] for row in rows), default=0) + pool.boundary.shift
+        streams = {"S": pw.Stream(table(rows), time="t")}
+        instants = [newest - keep + 1, newest - 1, newest]
+        wanted = pw.reference.lookup(text.format(held.cql), streams, instants, boundary=boundary)
+        same(engine.lookup("held", at=instants), wanted)
+
+
+@pytest.mark.parametrize("index", [RowRecomputeIndex, RowRunningIndex, RowBaseIndex, RowLevelIndex])
+def test_rows_that_are_kept_answer_every_window(index: type[RowIndex], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted windows, stretches of row numbers and windows over time; the query itself at every kept instant."""
+    monkeypatch.setattr(row_archive, "choose_row_index", forced(index))
+
+    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(STEPS, HELD, st.sampled_from([asked(SOME, "{}"), FILTERED]), BOUNDARIES, st.sampled_from([0, 5]))
+    def law(steps: list[Step], held: Count, text: str, boundary: str, delay: int) -> None:
+        for keep in (1000, 7):
+            played(steps, held, text, boundary, delay, keep)
+
+    law()
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(STEPS, HELD, BOUNDARIES)
+def test_every_aggregate_is_looked_up_over_rows(steps: list[Step], held: Count, boundary: str) -> None:
+    played(steps, held, asked(CALLS, "{}"), boundary, 3, 1000)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(ROWS, max_size=25), st.integers(1, 9), STRETCHES, BOUNDARIES)
+def test_a_stretch_of_the_reference_is_what_sql_would_number(
+    rows: list[tuple[Any, ...]], count: int, stretches: list[tuple[int, int]], boundary: str
+) -> None:
+    """Row numbers by time and arrival, against Python."""
+    ordered = [row[2] for row in sorted(rows, key=lambda row: row[0])]
+    starts, ends = [a for a, _ in stretches], [a + b for a, b in stretches]
+    found = pw.reference.lookup(
+        f"SELECT COUNT(*) AS n, SUM(v) AS s FROM S [ROWS {count}]",
+        {"S": pw.Stream(table(rows), time="t")},
+        between=(starts, ends),
+        boundary=boundary,
+    )
+    wanted = []
+    for start, end in zip(starts, ends, strict=True):
+        inside = ordered[start:end]
+        values = [value for value in inside if value is not None]
+        if inside:
+            wanted.append({"n": len(inside), "s": sum(values) if values else None, "w_start": start, "w_end": end})
+    assert found.to_pylist() == wanted
+    assert found.schema.field("w_end").type == pa.int64()
