@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ from panewise.aggregate import StateArrays
 from panewise.core.errors import StateProblem
 from panewise.engine.lookups import row_archive
 from panewise.plan.rules.choose_index import IndexChoice, LookupUsage
+from panewise.stores.ranked import QuantileIndex, RowQuantileIndex
 from panewise.stores.row_indexes import RowBaseIndex, RowIndex, RowLevelIndex, RowRecomputeIndex, RowRunningIndex
 
 from .strategies import BOUNDARIES, Count, Slide, table
@@ -49,18 +49,20 @@ STEPS = st.lists(
 
 
 @pytest.fixture(autouse=True)
-def small_segments(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few rows are in several segments."""
     monkeypatch.setattr(row_archive, "SMALL_SEGMENT", 1)
     monkeypatch.setattr(row_archive, "SEGMENT_GROWTH", 2)
-    yield
 
 
-def forced(index: type[RowIndex]) -> Any:
+def forced(index: type[RowIndex | RowQuantileIndex]) -> Any:
     """A planner that takes one index wherever the laws of states allow it."""
 
-    def chosen(column: StateArrays, usage: LookupUsage, *_: object) -> IndexChoice[RowIndex]:
-        return IndexChoice(index if index.accepts(column) else RowLevelIndex, "forced")
+    def chosen(column: StateArrays, usage: LookupUsage, partitioned: bool, *_: object) -> IndexChoice[Any]:
+        if issubclass(index, RowIndex):
+            return IndexChoice(index if index.accepts(column) else RowLevelIndex, "forced")
+        ranked = not partitioned and QuantileIndex.accepts(column)
+        return IndexChoice(index if ranked else RowRecomputeIndex, "forced")
 
     return chosen
 
@@ -105,19 +107,23 @@ def played(steps: list[Step], held: Count, text: str, boundary: str, delay: int,
             case "restart":
                 engine = pw.Engine.restore(engine.snapshot())
                 pool = engine.pool
-        newest = max((row[0] for row in rows), default=0) + pool.boundary.shift
+        if what != "feed":
+            continue
+        newest = max(row[0] for row in rows) + pool.boundary.shift
         streams = {"S": pw.Stream(table(rows), time="t")}
         instants = [newest - keep + 1, newest - 1, newest]
         wanted = pw.reference.lookup(text.format(held.cql), streams, instants, boundary=boundary)
         same(engine.lookup("held", at=instants), wanted)
 
 
-@pytest.mark.parametrize("index", [RowRecomputeIndex, RowRunningIndex, RowBaseIndex, RowLevelIndex])
-def test_rows_that_are_kept_answer_every_window(index: type[RowIndex], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("index", [RowRecomputeIndex, RowRunningIndex, RowBaseIndex, RowLevelIndex, RowQuantileIndex])
+def test_rows_that_are_kept_answer_every_window(
+    index: type[RowIndex | RowQuantileIndex], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Counted windows, stretches of row numbers and windows over time; the query itself at every kept instant."""
     monkeypatch.setattr(row_archive, "choose_row_index", forced(index))
 
-    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
     @given(STEPS, HELD, st.sampled_from([asked(SOME, "{}"), FILTERED]), BOUNDARIES, st.sampled_from([0, 5]))
     def law(steps: list[Step], held: Count, text: str, boundary: str, delay: int) -> None:
         for keep in (1000, 7):

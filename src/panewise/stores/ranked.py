@@ -1,10 +1,11 @@
-"""Quantiles over kept panes: B-INT-QNT, sorted values for base intervals ("Resource sharing" section 3.3)."""
+"""Quantiles over kept panes or rows: B-INT-QNT, sorted values for base intervals ("Resource sharing" section 3.3)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -144,3 +145,54 @@ class QuantileIndex(PaneIndex):
             if len(late.codes):
                 self._arrays.grow(int(late.codes[-1]) + 1)
             self._arrays.revise(place + self._gone + 1, *self._values(self._single_column(late)))
+
+
+class RankedRows(Protocol):
+    """Rows that follow each other and do not change."""
+
+    def __len__(self) -> int: ...
+
+    def ranked_values(self, number: int, column: StateArrays) -> tuple[Int64Array, Int64Array, Int64Array]:
+        """How many values each row has for a column of multisets, the values, and the group of each."""
+
+
+class RowQuantileIndex:
+    """For QUANTILE and MEDIAN over rows in the order of a stream, which come in parts; the last parts may change."""
+
+    name: ClassVar[str] = QuantileIndex.name
+
+    def __init__(self, column: StateArrays, number: int) -> None:
+        assert column.ranked_values is not None
+        self.column, self.number, self.ranked_values = column, number, column.ranked_values
+        self._arrays = QuantileArrays(1)
+        self._parts: list[RankedRows] = []
+
+    @property
+    def nbytes(self) -> int:
+        return self._arrays.nbytes
+
+    def lookup(self, parts: Sequence[RankedRows], lows: Int64Array, highs: Int64Array, codes: Int64Array) -> StateWords:
+        """The settled states of some groups over rows `(low, high]` of all parts, window by window."""
+        if not len(codes) or not len(lows):
+            return self.column.identity(0)
+        self._catch_up(parts)
+        self._arrays.grow(int(codes[-1]) + 1)
+        begins, ends = (np.repeat(side, len(codes)) for side in (lows + 1, np.maximum(lows, highs)))
+        groups = np.tile(codes, len(lows))
+        sizes = self._arrays.sizes(begins, ends, groups)
+        found = [self._arrays.select(begins, ends, ranks, groups)[0] for ranks in self.ranked_values.ranks(sizes)]
+        return ranked_states(found, sizes > 0)
+
+    def _catch_up(self, parts: Sequence[RankedRows]) -> None:
+        """Keep the parts that are the same as before, and append the others."""
+        total, known = sum(map(len, parts)), 0
+        while known < min(len(parts), len(self._parts)) and parts[known] is self._parts[known]:
+            known += 1
+        if not known or total > self._arrays.reach:
+            self._arrays, known = QuantileArrays(max(2 * total, 64), 2), 0
+        self._arrays.truncate(sum(map(len, parts[:known])))
+        for part in parts[known:]:
+            sizes, values, codes = part.ranked_values(self.number, self.column)
+            self._arrays.grow(int(codes.max(initial=0)) + 1)
+            self._arrays.append(sizes, values, codes)
+        self._parts = list(parts)

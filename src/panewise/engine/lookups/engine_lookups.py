@@ -62,7 +62,7 @@ class EngineLookups(PoolLookups):
         if family.archive is not None:
             kept.append((f"{len(family.archive.panes)} panes", family.archive.choices))
         if kept_rows is not None:
-            kept.append((f"{len(kept_rows)} rows", kept_rows.choices))
+            kept.append((f"{kept_rows.row_count} rows", kept_rows.choices))
         if not kept and not isinstance(family, SessionFamily):
             units = "rows" if isinstance(family, RowFamily) else "panes"
             yield f"{queries}: answered from the {units} of registered windows"
@@ -82,8 +82,10 @@ class EngineLookups(PoolLookups):
         """The archive first; without one, what some window holds may be enough."""
         stream, boundary = family.plan.source.stream, self.pool.boundary
         instants = self.pool.streams[stream].instants
+        kept_rows = family.kept_rows if isinstance(family, RowFamily) else None
         if isinstance(family, RowFamily) and not plan.window.logical:
-            return [RowLookupSource(family, boundary, instants, archive) for archive in family.row_archives()]
+            places = [family.held_archive] if kept_rows is None else [lambda: kept_rows, family.held_archive]
+            return [RowLookupSource(family, boundary, instants, find) for find in places]
         since = (
             max(family.subscriptions[n].since for n, _ in family.members[name].subscriptions)
             if name is not None
@@ -92,7 +94,6 @@ class EngineLookups(PoolLookups):
         newest = (self.engine.newest(stream) or 0) + boundary.shift
         # Nothing is newer than the newest row: a window that reaches up to it cuts no pane that is still open.
         pending = [replace(pane, end=max(min(pane.end, newest), pane.start)) for pane in family.pending_panes]
-        kept_rows = family.kept_rows if isinstance(family, RowFamily) else None
         archives = [family.archive] if family.archive else [] if kept_rows else family.window_archives()
         found = [self._pane_source(family.plan, family, archive, pending, since) for archive in archives]
-        return [*found, RowLookupSource(family, boundary, instants, kept_rows, since)] if kept_rows else found
+        return [*found, RowLookupSource(family, boundary, instants, lambda: kept_rows, since)] if kept_rows else found

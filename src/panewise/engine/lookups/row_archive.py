@@ -22,6 +22,7 @@ from panewise.engine.state.snapshot import StatePart, Tree, remember_name
 from panewise.plan.rules.choose_index import IndexChoice, LookupUsage, choose_row_index
 from panewise.plan.rules.rule import RulesOff
 from panewise.stores.chain import MIN_POSITION
+from panewise.stores.ranked import RowQuantileIndex
 from panewise.stores.row_indexes import RowIndex
 
 #: A segment takes the next one in if it has no more rows than this, or than so many times those of the next one.
@@ -42,29 +43,33 @@ class RowArchive:
         columns: Sequence[StateArrays],
         calls: Sequence[Call],
         shift: int,
+        partitioned: bool,
         keep: int | None,
-        since: int = MIN_POSITION,
-        rules_off: RulesOff = frozenset(),
+        since: int,
+        rules_off: RulesOff,
     ) -> None:
         # The last column of families with an expiry is no answer.
         self.columns, self.calls, self.shift = columns[: len(calls) + 1], calls, shift
-        self.keep, self.since, self.rules_off = keep, since, rules_off
+        self.partitioned, self.keep, self.since, self.rules_off = partitioned, keep, since, rules_off
         self.needed = 0
         self.segments: list[RowSegment] = []
         #: How many rows of each partition have been dropped, and the position of the last of them.
         self.dropped = np.zeros(0, np.int64)
         self.dropped_until = np.zeros(0, np.int64)
         self._pending: list[HeldRows] = []
-        self.choices: dict[int, IndexChoice[RowIndex]] = {}
+        self.choices: dict[int, IndexChoice[RowIndex | RowQuantileIndex]] = {}
         self.usage = LookupUsage()
+        self._ranked: dict[int, RowQuantileIndex] = {}
 
-    def __len__(self) -> int:
+    @property
+    def row_count(self) -> int:
         """How many rows are kept."""
         return sum(map(len, self._parts()))
 
     @property
     def nbytes(self) -> int:
-        return sum(segment.nbytes for segment in self.segments) + sum(rows.nbytes for rows in self._pending)
+        indexes = sum(index.nbytes for index in self._ranked.values())
+        return indexes + sum(part.nbytes for part in self._parts())
 
     @property
     def partitions(self) -> Int64Array:
@@ -118,10 +123,19 @@ class RowArchive:
             self.usage.record_lookups(runs[-1].stops - runs[-1].firsts, 1, 1)
             before = before + sizes
         self._choose_indexes()
-        return [self._column_states(number, runs, len(lows) * len(codes)) for number in range(len(self.columns))]
+        found = []
+        for number in range(len(self.columns)):
+            index = self.choices[number].index
+            if issubclass(index, RowIndex):
+                found.append(self._column_states(number, index, runs, len(lows) * len(codes)))
+            else:
+                inside = [np.clip(numbers[:, 0] - self.dropped[0], 0, self.row_count) for numbers in (lows, highs)]
+                found.append(self._ranked_states(number, inside[0], inside[1], codes))
+        return found
 
-    def _column_states(self, number: int, runs: Sequence[GroupRuns], count: int) -> StateWords:
-        column, index = self.columns[number], self.choices[number].index
+    def _column_states(self, number: int, index: type[RowIndex], runs: Sequence[GroupRuns], count: int) -> StateWords:
+        """What each segment says about its runs, combined."""
+        column = self.columns[number]
         words = column.identity(count)
         for segment, each in zip(self.segments, runs, strict=True):
             if len(each.answers):
@@ -129,12 +143,21 @@ class RowArchive:
                 put(words, where, column.combine(states_at(words, where), states))
         return words
 
+    def _ranked_states(self, number: int, lows: Int64Array, highs: Int64Array, codes: Int64Array) -> StateWords:
+        """What one index over all rows of the only partition says: sorted states cannot be combined any more."""
+        if number not in self._ranked:
+            self._ranked[number] = RowQuantileIndex(self.columns[number], number)
+        return self._ranked[number].lookup(self.segments, lows, highs, codes)
+
     def _choose_indexes(self) -> None:
         """Choose the index of each column, and again from time to time."""
         if self.choices and not self.usage.is_due(REPLAN_INTERVAL):
             return
         for number, column in enumerate(self.columns):
-            self.choices[number] = choose_row_index(column, self.usage, self.choices.get(number), self.rules_off)
+            current = self.choices.get(number)
+            self.choices[number] = choose_row_index(column, self.usage, self.partitioned, current, self.rules_off)
+            if self.choices[number].index is not RowQuantileIndex:
+                self._ranked.pop(number, None)
         self.usage.halve_counts()
 
     # ---- rows come and go --------------------------------------------------------------------------------------
@@ -193,7 +216,7 @@ class RowArchive:
             return
         limit = np.array([self.segments[-1].last_time + self.shift - self.keep], np.int64)
         upto = np.maximum(self.numbers_upto(limit, self.partitions)[0] - self.needed, self.dropped)
-        if (upto - self.dropped).sum() < max(DROPPED_SHARE * len(self), 1):
+        if (upto - self.dropped).sum() < max(DROPPED_SHARE * self.row_count, 1):
             return
         before, kept = self.dropped, []
         for segment in self.segments:

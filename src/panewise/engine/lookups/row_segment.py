@@ -13,6 +13,7 @@ import numpy as np
 
 from panewise import kernels
 from panewise.aggregate import Int64Array, Items, StateArrays, StateWords
+from panewise.aggregate.ragged import ragged_word
 from panewise.algebra import Call
 from panewise.engine.group_steps import order_by_code
 from panewise.engine.panes.held_rows import HeldRows
@@ -141,9 +142,19 @@ class RowSegment:
         """The states of a column over runs, by an index of some kind, which is made when it is first asked."""
         held = self._indexes.get(number)
         if type(held) is not index:
-            held = self._indexes[number] = index(column, partial(self._items, number), len(self._cells.places))
+            held = self._indexes[number] = index(column, partial(self._cell_items, number), len(self._cells.places))
         return held.lookup(runs.firsts, runs.stops)
 
-    def _items(self, number: int, places: Int64Array) -> Items:
-        """What a column looks at: presence at nothing, the others at the arguments of a call."""
-        return self.rows.items(self.calls[number - 1 : number] if number else (), self._cells.places[places])[-1]
+    def ranked_values(self, number: int, column: StateArrays) -> tuple[Int64Array, Int64Array, Int64Array]:
+        """For a column of multisets: how many values each row has, the values, and the group of each."""
+        places = np.arange(len(self))
+        runs = ragged_word(column.gather(places, self._items_at(number, places), len(self)))
+        return runs.sizes, runs.own_entries()[0], np.repeat(self.rows.codes, runs.sizes)
+
+    def _cell_items(self, number: int, places: Int64Array) -> Items:
+        """What a column looks at, of rows by group and partition."""
+        return self._items_at(number, self._cells.places[places])
+
+    def _items_at(self, number: int, places: Int64Array) -> Items:
+        """The same by time: presence looks at nothing, the others at the arguments of a call."""
+        return self.rows.items(self.calls[number - 1 : number] if number else (), places)[-1]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
+
 import numpy as np
 import pyarrow as pa
 
@@ -25,12 +28,18 @@ class RowLookupSource(LookupSource):
         groups: GroupEncoder,
         boundary: Boundary,
         instants: pa.DataType,
-        archive: RowArchive,
+        find: Callable[[], RowArchive],
         since: int = MIN_POSITION,
     ) -> None:
         super().__init__(groups, boundary, instants)
-        self.archive, self.since = archive, since
-        archive.merge_pending()
+        self.since, self._find = since, find
+
+    @cached_property
+    def archive(self) -> RowArchive:
+        """The rows, which are looked for when a lookup needs them."""
+        found = self._find()
+        found.merge_pending()
+        return found
 
     def answer_at(self, plan: PanePlan, instants: Ticks, keys: KeyValues | None) -> list[GroupAnswers]:
         codes = self._group_codes(plan, keys)

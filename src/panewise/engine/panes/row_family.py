@@ -237,20 +237,20 @@ class RowFamily(HoldingFamily):
         return max(self.created_at, self.answered_until, newest)
 
     def _new_row_archive(self, keep: int | None, since: int) -> RowArchive:
-        shift, rules_off = self.boundary.shift, self.plan.rules_off
-        archive = RowArchive(self.columns, self.stored_calls, shift, keep, since, rules_off)
+        shift, partitioned = self.boundary.shift, bool(self.plan.window.partition_by)
+        archive = RowArchive(self.columns, self.stored_calls, shift, partitioned, keep, since, self.plan.rules_off)
         archive.know_partitions(len(self.partition_keys))
         return archive
 
-    def row_archives(self) -> list[RowArchive]:
-        """The rows that are kept for lookups, and those that windows hold; each may answer lookups."""
+    def held_archive(self) -> RowArchive:
+        """The rows that windows hold, as an archive, which may answer lookups."""
         self._merge_incoming()
         held = self._new_row_archive(None, self.created_at)
         # Late rows before the oldest row that was held do not count: newer rows than these have been dropped.
         behind = self._rows_behind_dropped()
         held.dropped = self.dropped + np.bincount(self.held.partitions[behind], minlength=len(self.dropped))
         held.take(self.held.where(~behind), self.rows_needed)
-        return [held] if self.kept_rows is None else [self.kept_rows, held]
+        return held
 
     def _rows_behind_dropped(self) -> Flags:
         """Which late rows still wait although newer rows of their partition have been dropped."""

@@ -14,7 +14,7 @@ from panewise.stores.arrays import BaseArrays
 from panewise.stores.arrays.landmarks import partition_widths
 from panewise.stores.dense import BaseArrayIndex, LandmarkIndex, RunningIndex
 from panewise.stores.indexes import BaseIntervalIndex, PaneIndex, RecomputeIndex
-from panewise.stores.ranked import QuantileIndex
+from panewise.stores.ranked import QuantileIndex, RowQuantileIndex
 from panewise.stores.row_indexes import RowBaseIndex, RowIndex, RowLevelIndex, RowRecomputeIndex, RowRunningIndex
 
 RULE = Rule("choose_index", "kept panes and rows are indexed for the windows that lookups ask for")
@@ -28,7 +28,7 @@ SWITCH_FACTOR = 2.0
 #: Different widths that are remembered; windows with more of them are taken to be of any width.
 MAX_WIDTHS = 32
 
-AnyIndex = TypeVar("AnyIndex", bound=PaneIndex | RowIndex)
+AnyIndex = TypeVar("AnyIndex", bound=PaneIndex | RowIndex | RowQuantileIndex)
 
 
 @dataclass
@@ -93,9 +93,10 @@ def choose_index(
 def choose_row_index(
     column: StateArrays,
     usage: LookupUsage,
-    current: IndexChoice[RowIndex] | None = None,
+    partitioned: bool,
+    current: IndexChoice[RowIndex | RowQuantileIndex] | None = None,
     rules_off: RulesOff = frozenset(),
-) -> IndexChoice[RowIndex]:
+) -> IndexChoice[RowIndex | RowQuantileIndex]:
     """The index for one column of states over kept rows; `usage` counts rows where it says panes.
 
     L-INT is not among them: rows that come later are kept apart for a while, which cuts windows to any width.
@@ -103,9 +104,15 @@ def choose_row_index(
     if RULE in rules_off:
         return IndexChoice(RowRecomputeIndex, f"{RULE} is switched off")
     depth = 2 * log2(usage.width) + 1
-    costs: dict[type[RowIndex], float] = {RowRecomputeIndex: usage.panes}
-    base = RowBaseIndex if RowBaseIndex.accepts(column) else RowLevelIndex
-    costs[base] = 2 * usage.updates + usage.lookups * depth
+    costs: dict[type[RowIndex | RowQuantileIndex], float] = {RowRecomputeIndex: usage.panes}
+    if QuantileIndex.accepts(column):
+        # States grow with the width, so that combining them is not better; rows of a partition do not lie together.
+        if not partitioned:
+            costs[RowQuantileIndex] = usage.updates * depth + usage.lookups * depth**2
+    else:
+        costs[RowBaseIndex if RowBaseIndex.accepts(column) else RowLevelIndex] = (
+            2 * usage.updates + usage.lookups * depth
+        )
     if RowRunningIndex.accepts(column):
         costs[RowRunningIndex] = usage.updates + 2 * usage.lookups
     best = _cheapest(costs, current)

@@ -116,6 +116,12 @@ class QuantileArrays(PositionStore):
         at = middle - start
         self.append(sizes, np.insert(later, at, values), np.insert(kept, at, codes))
 
+    def truncate(self, length: int) -> None:
+        """Take the newest positions away, down to one that is still within reach."""
+        if length:
+            self._check_position(length)
+        self.length = length
+
     def grow(self, groups: int) -> None:
         """Keep this many groups; those that join have no values so far."""
         if groups > 1 and not self._codes.size:
