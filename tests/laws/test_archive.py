@@ -74,7 +74,7 @@ def answers(archive: Archive, questions: list[Question], groups: tuple[int, ...]
 def played(steps: list[Cell | list[Question]], keep: int | None, kind: type[PaneIndex]) -> list[Any]:
     """What an archive answers whose indexes are all of one kind, where laws allow it."""
 
-    def forced(column: Any, *_: object) -> IndexChoice:
+    def forced(column: Any, *_: object) -> IndexChoice[PaneIndex]:
         if column.ranked_values is not None:
             return IndexChoice(
                 kind if kind.__name__ in ("RecomputeIndex", "BaseIntervalIndex") else QuantileIndex, "it is tested"

@@ -201,6 +201,10 @@ ARGUMENTS: dict[str, Callable[[Drawn], list[tuple[Any, ...]]]] = {
         for in_order in (False, True)
     ],
     "interval_run": lambda d: [(d.totals, d.rows.values.reshape(-1, 1) // 64, length) for length in (0, 13)],
+    "interval_ends": lambda d: [
+        (np.sort(d.rows.values), np.minimum(d.others.slots, size), np.full(len(d.others.slots), size), d.others.values)
+        for size in [len(d.rows.values)]
+    ],
     "interval_differences": lambda d: [
         (d.totals, d.rows.slots + 14, d.rows.slots + 15 + d.width, np.zeros(len(d.rows.slots), np.int64))
     ],

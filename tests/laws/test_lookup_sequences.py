@@ -83,7 +83,7 @@ STEPS = st.lists(
 def forced(index: type[PaneIndex]) -> Any:
     """A planner that takes one index wherever the laws of states allow it."""
 
-    def chosen(column: StateArrays, usage: LookupUsage, *_: object) -> IndexChoice:
+    def chosen(column: StateArrays, usage: LookupUsage, *_: object) -> IndexChoice[PaneIndex]:
         numbers = not any(word.dtype.hasobject for word in column.identity(0)) and BaseArrays.accepts(column)
         allowed = {QuantileIndex: QuantileIndex.accepts(column), RunningIndex: numbers and column.exact}
         return IndexChoice(

@@ -65,8 +65,8 @@ class RowFamily(HoldingFamily):
 
     def __init__(self, plan: PanePlan, boundary: Boundary, host: Host) -> None:
         super().__init__(plan, boundary, host)
-        #: How many rows of each partition have been dropped.
-        self.dropped = NOTHING
+        #: How many rows of each partition have been dropped, and the time and the arrival of the last of them.
+        self.dropped, self.dropped_times, self.dropped_order = NOTHING, NOTHING, NOTHING
         #: Rows kept for lookups, where some window counts them, and for how long panes and rows are kept.
         self.kept_rows: RowArchive | None = None
         self._keep: tuple[int, int | None] | None = None
@@ -129,8 +129,10 @@ class RowFamily(HoldingFamily):
 
     def _merge_incoming(self, limit: int = OPEN) -> None:
         super()._merge_incoming(limit)
-        if len(self.partition_keys) > len(self.dropped):
-            self.dropped = np.append(self.dropped, np.zeros(len(self.partition_keys) - len(self.dropped), np.int64))
+        if fresh := max(len(self.partition_keys) - len(self.dropped), 0):
+            self.dropped = np.append(self.dropped, np.zeros(fresh, np.int64))
+            self.dropped_times = np.append(self.dropped_times, np.full(fresh, -OPEN))
+            self.dropped_order = np.append(self.dropped_order, np.full(fresh, -1))
 
     # ---- time --------------------------------------------------------------------------------------------------
 
@@ -146,8 +148,26 @@ class RowFamily(HoldingFamily):
             needed |= view.lifetimes.leave > limit
         for some in self._views_together(views):
             yield from self._change_runs(some, limit)
-        self.dropped += np.bincount(self.held.partitions[~needed], minlength=len(self.dropped))
+        self._note_dropped(np.flatnonzero(~needed))
         self.held = self.held.where(needed)
+
+    def _note_dropped(self, places: Int64Array) -> None:
+        """Count the rows at some places, ascending, which are dropped, and note the last one of each partition."""
+        rows = self.held
+        self.dropped += np.bincount(rows.partitions[places], minlength=len(self.dropped))
+        last = np.full(len(self.dropped), -1)
+        last[rows.partitions[places]] = places
+        partitions = np.flatnonzero(last >= 0)
+        ahead = partitions[~self._behind_dropped(last[partitions])]
+        self.dropped_times[ahead], self.dropped_order[ahead] = rows.times[last[ahead]], rows.order[last[ahead]]
+
+    def _behind_dropped(self, places: Int64Array) -> Flags:
+        """Which of the rows at some places come before a row of their partition that has been dropped."""
+        rows, partitions = self.held, self.held.partitions[places]
+        times, dropped = rows.times[places], self.dropped_times[partitions]
+        earlier = rows.order[places] < self.dropped_order[partitions]
+        behind: Flags = (times < dropped) | ((times == dropped) & earlier)
+        return behind
 
     def _view(self, subscription: Subscription, partitions: RowsByPartition | None, limit: int) -> _WindowView:
         """The held rows as a window sees them."""
@@ -246,18 +266,11 @@ class RowFamily(HoldingFamily):
         """The rows that windows hold, as an archive, which may answer lookups."""
         self._merge_incoming()
         held = self._new_row_archive(None, self.created_at)
-        # Late rows before the oldest row that was held do not count: newer rows than these have been dropped.
-        behind = self._rows_behind_dropped()
+        # Late rows that are still here although newer rows have been dropped count as dropped too.
+        behind = self._behind_dropped(np.arange(len(self.held)))
         held.dropped = self.dropped + np.bincount(self.held.partitions[behind], minlength=len(self.dropped))
         held.take(self.held.where(~behind), self.rows_needed)
         return held
-
-    def _rows_behind_dropped(self) -> Flags:
-        """Which late rows still wait although newer rows of their partition have been dropped."""
-        rows, first = self.held, np.zeros(len(self.dropped), np.int64)
-        answered = np.flatnonzero(rows.visible <= self.answered_until)[::-1]
-        first[rows.partitions[answered]] = answered
-        return (self.dropped[rows.partitions] > 0) & (np.arange(len(rows)) < first[rows.partitions])
 
     def window_archives(self) -> list[Archive]:
         self._merge_incoming()
@@ -286,7 +299,8 @@ class RowFamily(HoldingFamily):
 
     def state(self) -> Tree:
         kept = self.kept_rows.state() if self.kept_rows else None
-        return super().state() | {"dropped": pa.table({"rows": self.dropped}), "kept_rows": kept}
+        dropped = pa.table([self.dropped, self.dropped_times, self.dropped_order], names=["rows", "times", "order"])
+        return super().state() | {"dropped": dropped, "kept_rows": kept}
 
     def restore(self, state: Tree) -> None:
         if self._keep is not None and state["archive"] is not None:
@@ -295,7 +309,8 @@ class RowFamily(HoldingFamily):
         if self._keep is not None and state["kept_rows"] is not None:
             self.kept_rows = self._new_row_archive(self._keep[0], self.created_at)
             self.kept_rows.restore(state["kept_rows"])
-        self.dropped = np.array(state["dropped"].column(0).to_numpy(), np.int64)
+        words = (np.array(column.to_numpy(), np.int64) for column in state["dropped"].columns)
+        self.dropped, self.dropped_times, self.dropped_order = words
 
 
 def _at_instants(steps: GroupSteps, instants: Int64Array) -> GroupSteps:

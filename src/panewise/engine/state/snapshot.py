@@ -23,7 +23,7 @@ from panewise.engine.state.codec import from_text, to_text
 from panewise.engine.state.sealed import seal_table, table_buffer, unseal_table
 from panewise.stores.pane import Pane
 
-FORMAT = 5
+FORMAT = 6
 
 Tree = dict[str, Any]
 
