@@ -102,6 +102,105 @@ def test_a_row_too_late_for_every_window_is_kept_for_lookups() -> None:
         running.advance()
 
 
+def counted(window: str = "ROWS 2", schema: pa.Schema = SCHEMA, **options: Any) -> pw.Engine:
+    pool = pw.Pool({"S": pw.StreamSchema(schema, time="t", delay="2 seconds" if schema is DATED else 2)})
+    pool.register("last", f"SELECT SUM(v) AS s, COUNT(*) AS n FROM S [{window}] ALLOW UNBOUNDED")
+    return pw.Engine(pool, **options)
+
+
+DATED = pa.schema([("t", pa.timestamp("us")), ("v", pa.int64())])
+
+
+def test_any_number_of_rows_at_any_kept_instant() -> None:
+    running = counted(keep=100)
+    running.feed("S", batch(ROWS))
+    text = "SELECT SUM(v) AS s, COUNT(*) AS n FROM S [ROWS 4]"
+    assert running.lookup(text, at=[3, 7, 14]).column("s").to_pylist() == [6, 17, 18]
+    assert running.lookup(text, at=7).to_pylist() == [{"s": 17, "n": 4, "w_start": None, "w_end": 7}]
+    assert running.lookup("SELECT SUM(v) AS s FROM S [RANGE 5]", at=[7, 14]).column("s").to_pylist() == [16, 7]
+    without = counted("ROWS 3")
+    without.feed("S", batch(ROWS))
+    without.advance(20)
+    with pytest.raises(StateProblem, match="3 rows are kept, and the window looks back over 4"):
+        without.lookup(text, at=14)
+
+
+def test_stretches_of_row_numbers_move_when_a_row_comes_late() -> None:
+    running = counted(keep=100)
+    running.feed("S", batch(ROWS))
+    assert running.lookup("last", between=([0, 2], [2, 5])).to_pylist() == [
+        {"s": 6, "n": 2, "w_start": 0, "w_end": 2},
+        {"s": 15, "n": 3, "w_start": 2, "w_end": 5},
+    ]
+    running.advance()
+    running.feed("S", batch([(2, "a", 100)]))
+    assert running.lookup("last", between=([0, 2], [2, 5])).column("s").to_pylist() == [101, 16]
+
+
+def test_row_numbers_of_timestamps_are_numbers() -> None:
+    running = counted(schema=DATED, keep="1 hour")
+    running.feed("S", pa.table([[datetime(2026, 1, 1, 0, 0, n) for n in range(5)], list(range(5))], schema=DATED))
+    found = running.lookup("last", between=(1, np.array([3, 4])))
+    assert found.column("s").to_pylist() == [3, 6]
+    assert found.schema.field("w_end").type == pa.int64()
+    with pytest.raises(BindProblem, match="'2026-01-01' is no row number"):
+        running.lookup("last", between=("2026-01-01", 5))
+
+
+def test_numbers_of_partitions_count_their_own_rows() -> None:
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, time="t", delay=2)})
+    pool.register("last", "SELECT k, SUM(v) AS s FROM S [PARTITION BY k ROWS 2] GROUP BY k ALLOW UNBOUNDED")
+    running = pw.Engine(pool, keep=100)
+    running.feed("S", batch(ROWS))
+    assert running.lookup("last", between=(1, 3)).to_pylist() == [
+        {"k": "a", "s": 11, "w_start": 1, "w_end": 3},
+        {"k": "b", "s": 4, "w_start": 1, "w_end": 3},
+    ]
+
+
+def test_rows_are_forgotten_in_time_but_not_those_that_registered_windows_need() -> None:
+    running, sizes = counted("ROWS 5", keep=50), []
+    for start in range(0, 20_000, 500):
+        running.feed("S", batch([(n, "a", n) for n in range(start, start + 500)]))
+        running.advance()
+        sizes.append(running.nbytes)
+    assert max(sizes[20:]) <= max(sizes[:20])
+    assert "rows kept" in running.explain_lookups()
+    assert running.lookup("last", at=[19_950, 19_999]).column("s").to_pylist() == [5 * 19_948, 5 * 19_997]
+    with pytest.raises(StateProblem, match=r"rows up to number \d+ are not kept, and row 11 is asked for"):
+        running.lookup("last", between=(10, 12))
+    again = pw.Engine.restore(running.snapshot())
+    assert again.lookup("last", between=(19_990, 20_000)).column("n").to_pylist() == [10]
+    assert again.explain_lookups().startswith("last: ")
+
+
+@pytest.mark.parametrize("first", ["[RANGE 5]", "[ROWS 3]"])
+def test_rows_are_kept_from_the_moment_at_which_a_window_counts_them(first: str) -> None:
+    """Whichever query of a family comes first; what came before is not known."""
+    text = "SELECT SUM(v) AS s, COUNT(*) AS n FROM S {}"
+    pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, time="t", delay=0)})
+    pool.register("first", text.format(first))
+    running = pw.Engine(pool, keep=100)
+    running.feed("S", batch([(n, "a", n) for n in range(10)]))
+    running.advance()
+    pool.register("later", text.format("[ROWS 4]"))
+    running.feed("S", batch([(n, "a", n) for n in range(10, 16)]))
+    assert running.lookup(text.format("[ROWS 6]"), at=15).column("s").to_pylist() == [75]
+    if first == "[RANGE 5]":
+        with pytest.raises(StateProblem, match="6 rows are kept, and the window looks back over 14"):
+            running.lookup(text.format("[ROWS 14]"), at=15)
+
+
+def test_structures_over_rows_are_explained() -> None:
+    running = counted(keep=100)
+    running.feed("S", batch(ROWS * 20))
+    for _ in range(3):
+        running.lookup("last", between=(np.arange(100) % 7, 100))
+    assert "last: 120 rows kept\n" in running.explain_lookups()
+    assert "SUM(S.v): R-INT: states can be subtracted exactly; " in running.explain_lookups()
+    assert counted().explain_lookups() == "last: answered from the rows of registered windows"
+
+
 def test_structures_are_explained() -> None:
     running = engine(keep=100, grain=1)
     for _ in range(3):

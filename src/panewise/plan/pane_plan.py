@@ -75,7 +75,7 @@ class PanePlan:
 
     @property
     def keeps_totals(self) -> bool:
-        """Whether nothing leaves its window, which changes with every row: a total of each group is all that is kept."""
+        """Whether nothing leaves its window, which changes with every row: only a total of each group is kept."""
         return self._lasts and self._has_small_states and self.reports_changes and not self.window.periodic
 
     @property

@@ -15,8 +15,8 @@ from panewise import kernels
 from panewise.aggregate import Int64Array, Items, StateArrays, StateWords
 from panewise.aggregate.ragged import ragged_word
 from panewise.algebra import Call
-from panewise.engine.group_steps import order_by_code
 from panewise.engine.panes.held_rows import HeldRows
+from panewise.engine.sorting import order_by_code
 from panewise.stores.row_indexes import RowIndex
 
 
