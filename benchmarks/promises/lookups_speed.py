@@ -1,4 +1,4 @@
-"""Lookups of a running engine: many windows at once and one by one, beside merging the panes anew."""
+"""Lookups of a running engine: many windows at once and one by one, beside merging panes or adding rows anew."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ import panewise as pw
 from benchmarks.harness.draw import number
 from benchmarks.harness.figure import Figure, Finding, Points, Row
 from panewise.aggregate import Int64Array
-from panewise.engine.lookups import archive
+from panewise.engine.lookups import archive, row_archive
 from panewise.plan.rules.choose_index import IndexChoice
 from panewise.stores.indexes import RecomputeIndex
+from panewise.stores.row_indexes import RowRecomputeIndex
 
-CHOSEN, MERGING = "as the planner chooses", "panes merged anew"
+CHOSEN, MERGING = "as the planner chooses", "panes merged or rows added anew"
 SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.int64()), ("v", pa.int64())])
 AGGREGATES = {"SUM": "SUM(v)", "MAX": "MAX(v)", "MEDIAN": "MEDIAN(v)"}
 ONE, MANY, ALL = "one window of one key", "many windows of one key", "one window of all keys"
@@ -38,21 +39,30 @@ def measure(settings: Settings) -> Iterator[Row]:
     rng = np.random.default_rng(7)
     columns = [np.sort(rng.integers(0, settings.panes, settings.rows)), rng.integers(0, settings.keys, settings.rows)]
     table = pa.table([*columns, rng.integers(0, 1000, settings.rows)], schema=SCHEMA)
-    starts = rng.integers(0, settings.panes // 2, settings.windows)
-    ends = starts + settings.panes // 2
-    for name, call in AGGREGATES.items():
+    for name, (call, window, reach) in cases(settings).items():
+        starts = rng.integers(0, reach, settings.windows)
+        ends = starts + reach
         pool = pw.Pool({"S": pw.StreamSchema(SCHEMA, "t", 0)})
-        pool.register("q", f"SELECT k, {call} AS a FROM S [RANGE {settings.panes // 2} SLIDE 1] GROUP BY k")
+        pool.register("q", f"SELECT k, {call} AS a FROM S [{window}] GROUP BY k")
         for series in (CHOSEN, MERGING):
             with pytest.MonkeyPatch.context() as patch:
                 if series == MERGING:
                     patch.setattr(archive, "choose_index", lambda *_: IndexChoice(RecomputeIndex, "the baseline"))
+                    rows = IndexChoice(RowRecomputeIndex, "the baseline")
+                    patch.setattr(row_archive, "choose_row_index", lambda *_, rows=rows: rows)
                 engine = pw.Engine(pool, keep=2 * settings.panes)
                 engine.feed("S", table)
                 engine.advance()
                 some = settings.windows if series == CHOSEN else settings.windows // 1000 + 1
                 for case, found in asked(engine, settings, starts[:some], ends[:some]).items():
                     yield Row(series, f"{name}: {case}", found)
+
+
+def cases(settings: Settings) -> dict[str, tuple[str, str, int]]:
+    """By name, what is computed, over which window, and how many ticks or rows this has: half of what is kept."""
+    panes, rows = settings.panes // 2, settings.rows // 2
+    over_time = {name: (call, f"RANGE {panes} SLIDE 1", panes) for name, call in AGGREGATES.items()}
+    return over_time | {f"{name} of rows": (call, f"ROWS {rows}", rows) for name, call in AGGREGATES.items()}
 
 
 def asked(engine: pw.Engine, settings: Settings, starts: Int64Array, ends: Int64Array) -> dict[str, float]:
@@ -78,10 +88,10 @@ def rate(ask: Callable[[], pa.Table], answers: int, repeats: int) -> float:
 
 
 def findings(points: Points) -> Iterator[Finding]:
-    for name in AGGREGATES:
+    for name in (name for call in AGGREGATES for name in (call, f"{call} of rows")):
         ours, theirs = (points.get(series, f"{name}: {MANY}") or 0.0 for series in (CHOSEN, MERGING))
         yield Finding(
-            f"{name}: many windows at once are answered 100 times as fast as by merging panes",
+            f"{name}: many windows at once are answered 100 times as fast as by merging panes or adding rows",
             f"{number(ours)} answers/s, {number(ours / max(theirs, 1e-9))} times as many",
             ours >= 100 * theirs,
         )
@@ -90,7 +100,8 @@ def findings(points: Points) -> Iterator[Finding]:
 FIGURE = Figure(
     title="Lookups of a running engine",
     claim="sums and maxima of a million windows a second are answered from what is kept of a stream",
-    paper="no paper: the whole way of a lookup, from the question to an Arrow table, over panes of one tick each",
+    paper="no paper: the whole way of a lookup, from the question to an Arrow table, over panes of one tick each, and "
+    "over rows by their number",
     x="lookup",
     y="answers a second",
     baseline=MERGING,
