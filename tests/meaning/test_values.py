@@ -38,3 +38,10 @@ def test_squares_too_large_for_a_double(call: str, answer: float) -> None:
     s = pa.table({"t": [1, 2], "x": [0.0, 1e200]})
     (row,) = pw.run(f"SELECT {call} AS c FROM S [RANGE 2 SLIDE 2]", {"S": s}, time="t").to_pylist()
     assert row["c"] == answer
+
+
+@pytest.mark.parametrize("call", ["FIRST(x)", "LAST(x)", "MEDIAN(x)", "QUANTILE(x, 1)"])
+def test_there_is_one_zero_in_windows_that_keep_rows(call: str) -> None:
+    """Values that are picked out of the rows came as they were."""
+    table = pa.table({"t": [1, 2], "x": [0.0, -0.0]})
+    assert repr(rows(f"SELECT RSTREAM {call} AS y FROM S [ROWS 1]", {"S": table}, "y")) == "[(0.0,), (0.0,)]"
