@@ -41,8 +41,8 @@ class Engine:
     `feed` takes rows in any split and, within the declared delay, in any order. `advance` returns what has become
     final. Queries may be registered with the pool, and revoked, at any moment. A `shard` is one of several engines that
     run the same pool, and gets the rows of each query that are routed to it. `stored` streams are complete when frames
-    are filled from them; unless named, these are the ones without a delay. Panes are kept for `keep` after their time,
-    cut to `grain` at least, so that `lookup` can answer any window over them.
+    are filled from them; unless named, these are the ones without a delay. Panes, or rows where windows count them, are
+    kept for `keep` after their time, panes cut to `grain` at least, so that `lookup` can answer any window over them.
     """
 
     def __init__(
