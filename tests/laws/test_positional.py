@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
-from panewise.aggregate import AgedCount, AgedSum, Items, LevelView, Recurring, dictionary, occurrences
+from panewise.aggregate import AgedCount, AgedSum, Items, LevelView, Recurring
 from panewise.core.errors import PanewiseError
 
 from .strategies import BOUNDARIES
@@ -162,28 +162,10 @@ def test_every_position_of_a_window_lies_in_one_tier(at: int, text: str, data: s
         assert end == view.front or (end - view.origin) % view.slides[tier] == 0
 
 
-# ---- forgetting ------------------------------------------------------------------------------------------------------
+# ---- values ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("call", ["RECURRING(v)", "RECURRING_COUNTS(v)"])
-def test_values_that_are_gone_are_forgotten(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dictionary most of whose values no window holds is followed by another; answers do not change."""
-    monkeypatch.setattr(dictionary, "SMALL_DICTIONARY", 16)
-    rows = [(t, "a", t // 3 * 10 + n, None, None) for t in range(240) for n in (0, 0, 1, t % 4)]
-    cql = f"SELECT {call} AS r FROM S [RANGES 12, 6, 3 SLIDES 3, 2, 1]"
-    s = table(rows)
-    parts = [s.slice(n, 40) for n in range(0, len(rows), 40)]
-    said, engine = played({"q": cql}, [event for part in parts for event in (part, Ask())], SCHEMA, delay=0)
-    same(said["q"], pw.reference.run(cql, {"S": s}, time="t"))
-    (family,) = engine._families.values()
-    column = family.columns[1]
-    assert isinstance(column, occurrences.OccurrenceStates)
-    assert column.dictionary.generation > 0
-    assert len(column.dictionary) < len({row[2] for row in rows}) / 2
-
-
-def test_few_values_of_many_are_listed_and_meet_marked_ones() -> None:
-    """A group with few of the values is kept as a list; granules of both kinds unite and intersect alike."""
+def test_groups_of_few_and_of_many_values_stand_beside_each_other() -> None:
     rows = [(t, "a", n, None, None) for t in range(4) for n in range(0, 3000, 1 + t)]
     rows += [(t, "b", v, None, None) for t, v in [(0, 2990), (0, 5), (1, 2990), (2, 7), (3, 5), (3, 2990)]]
     for call in ("RECURRING(v)", "RECURRING_COUNTS(v, 5)"):
@@ -198,6 +180,7 @@ def test_few_values_of_many_are_listed_and_meet_marked_ones() -> None:
 def test_states_travel_as_values() -> None:
     """Codes mean nothing elsewhere: what one process writes another reads, whatever it has numbered before."""
     here, there = Recurring(pa.string()).state_arrays(), Recurring(pa.string()).state_arrays()
+    assert there.dictionary is not None
     there.dictionary.encode(pa.array(["z", "b"]))
     numbers = pa.array([0, 0, 1]).to_numpy()
     words = here.gather(numbers, Items((pa.array(["b", "a", "é"]),), numbers, numbers), 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import panewise as pw
+from panewise import kernels
 from panewise.aggregate import (
     Aggregate,
     ApproxDistinct,
@@ -31,7 +33,7 @@ from panewise.aggregate import (
     ragged,
     states_at,
 )
-from panewise.aggregate.multisets import MultisetStates
+from panewise.aggregate.multisets import DistinctStates, MultisetStates
 from panewise.aggregate.ragged import RaggedArray
 from panewise.core.values import to_arrow, to_python
 
@@ -101,8 +103,9 @@ def plain(answers: pa.Array) -> list[Any]:
     """Python values; those inside lists stand beside how long the lists are, since times there may be out of range."""
     if not pa.types.is_list(answers.type):
         return to_python(answers)
-    inside = answers.flatten().flatten()
-    return [answers.value_lengths().to_pylist(), *map(to_python, inside)]
+    inside = answers.flatten()
+    columns = inside.flatten() if pa.types.is_struct(inside.type) else [inside]
+    return [answers.value_lengths().to_pylist(), *map(to_python, columns)]
 
 
 def gathered(columns: StateArrays, rows: Sequence[tuple[int, Any]], kind: pa.DataType) -> StateWords:
@@ -144,7 +147,60 @@ def test_states_compute_the_meaning(aggregate: Aggregate[Any], data: st.DataObje
                 assert alike(plain(column.lower(states)), plain(to_arrow(wanted, aggregate.result)), ulps=0)
 
 
-@pytest.mark.parametrize("call", ["COUNT(DISTINCT v)", "QUANTILE(v, 0.5)", "TOP_K(v, 2)", "MAX(v)", "MEDIAN(d)"])
+MULTISETS = st.lists(st.lists(st.integers(0, 5), max_size=8), min_size=GROUPS, max_size=GROUPS)
+
+
+def multisets(groups: Sequence[Sequence[int]]) -> Any:
+    slots = np.repeat(np.arange(GROUPS), [len(values) for values in groups])
+    return kernels.runs_gather(slots, np.array([value for values in groups for value in values], np.int64), GROUPS)
+
+
+def counters(runs: Any, keys: Any, counts: Any) -> list[dict[int, int]]:
+    return [dict(zip(*(each[at : at + size].tolist() for each in (keys, counts)), strict=True)) for at, size in runs]
+
+
+@given(MULTISETS, MULTISETS)
+def test_common_keys_are_counted_together(one: list[list[int]], other: list[list[int]]) -> None:
+    for context in (nullcontext(), twins_in_use("runs")):
+        with context:
+            found = counters(*kernels.runs_common(*multisets(one), *multisets(other)))
+        pairs = zip(one, other, strict=True)
+        wanted = [{v: n for v, n in sorted(Counter(a + b).items()) if v in a and v in b} for a, b in pairs]
+        assert found == wanted
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 2**32), st.sampled_from([1, 2**7, 2**20, 2**40, 2**62]), st.integers(500, 1200), st.booleans())
+def test_many_keys_are_sorted_as_few_are(seed: int, width: int, count: int, extremes: bool) -> None:
+    """By their digits: also where they are further apart than int64 can say."""
+    keys = np.random.default_rng(seed).integers(-width, width, count)
+    if extremes:
+        keys[:2] = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    for context in (nullcontext(), twins_in_use("runs")):
+        with context:
+            found = kernels.runs_gather(np.zeros(count, np.int64), keys, 1)
+        assert [list(some.items()) for some in counters(*found)] == [sorted(Counter(keys.tolist()).items())]
+
+
+@given(MULTISETS, st.sampled_from([None, 1, 3]))
+def test_many_of_the_heaviest_are_ranked_as_few_are(groups: list[list[int]], most: int | None) -> None:
+    """Whether by insertion or by sorting."""
+    runs, *entries = multisets(groups)
+    held, columns = RaggedArray.of(runs, tuple(entries)), DistinctStates(pa.int64())
+    with pytest.MonkeyPatch.context() as patch:
+        for limit in (0, 512):
+            patch.setattr("panewise.aggregate.multisets.MOST_INSERTED", limit)
+            found = columns.heaviest(held, most)
+            keys, counts = found.own_entries()
+            wanted = [sorted(Counter(some).items(), key=lambda entry: (-entry[1], entry[0]))[:most] for some in groups]
+            assert found.sizes.tolist() == list(map(len, wanted))
+            pairs = zip(keys.tolist(), counts.tolist(), strict=True)
+            assert list(pairs) == [entry for some in wanted for entry in some]
+
+
+@pytest.mark.parametrize(
+    "call", ["COUNT(DISTINCT v)", "QUANTILE(v, 0.5)", "TOP_K(v, 2)", "MAX(v)", "MEDIAN(d)", "RECURRING(v)"]
+)
 @pytest.mark.parametrize("window", ["RANGE 12 SLIDE 3", "RANGES 12, 6, 3 SLIDES 3, 2, 1"])
 def test_values_that_are_gone_are_forgotten(call: str, window: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A dictionary most of whose values no window holds is followed by another; states of both are combined."""

@@ -20,6 +20,9 @@ from panewise.aggregate.ordering import fits_int64, from_longs, to_longs
 from panewise.aggregate.ragged import RaggedArray, consecutive_runs, in_one_dictionary, ragged_word
 from panewise.aggregate.states import Int64Array, Items, RankedValues, StateArrays, StateWords
 
+#: Up to so many of the heaviest entries are found by insertion, more by sorting.
+MOST_INSERTED = 512
+
 
 class MultisetStates(StateArrays):
     """One word of multisets, from which parts can be taken out again."""
@@ -56,19 +59,47 @@ class MultisetStates(StateArrays):
         return to_longs(values) if self.dictionary is None else self.dictionary.encode(values)
 
     def values_of(
-        self, keys: Int64Array, missing: npt.NDArray[np.bool_], dictionary: ValueDictionary | None
+        self, keys: Int64Array, dictionary: ValueDictionary | None, missing: npt.NDArray[np.bool_] | None = None
     ) -> pa.Array:
         """The values of keys; NULL where they are missing."""
         if dictionary is None:
             return from_longs(keys, missing, self.kind) if self.dictionary is None else pa.nulls(len(keys), self.kind)
-        return dictionary.take(np.where(missing, 0, keys))
+        return dictionary.take(keys if missing is None else np.where(missing, 0, keys))
+
+    def heaviest(self, held: RaggedArray, most: int | None) -> RaggedArray:
+        """The entries with the greatest counts of each run, at most so many: heaviest first, equals by value."""
+        keys, counts = held.own_entries()
+        dictionary, sizes = held.block.dictionary, held.sizes
+        order = keys if dictionary is None else dictionary.places(keys)[0]
+        longest = int(sizes.max(initial=0))
+        limit = longest if most is None else min(most, longest)
+        if limit <= MOST_INSERTED:
+            runs, places = kernels.sketch_heaviest(consecutive_runs(sizes), order, counts, limit)
+        else:
+            owners = np.repeat(np.arange(len(sizes)), sizes)
+            places = np.lexsort((order, -counts, owners))
+            places = places[np.arange(len(places)) - (np.cumsum(sizes) - sizes)[owners] < limit]
+            runs = consecutive_runs(np.minimum(sizes, limit))
+        return RaggedArray.of(runs, (keys[places], counts[places]), dictionary)
+
+    def settle_heaviest(self, held: RaggedArray, most: int | None) -> RaggedArray:
+        """Runs with the same heaviest entries, shorter ones where that can be: those of many states cost less."""
+        long = most is not None and int(held.sizes.sum()) > most * len(held)
+        return self.heaviest(held, most) if long else held.compact()
+
+    def to_entries(self, held: RaggedArray, counts: Int64Array, result: pa.DataType) -> pa.Array:
+        """Runs as lists of values and counts."""
+        keys, _ = held.own_entries()
+        items = self.values_of(keys, held.block.dictionary)
+        entries = pa.StructArray.from_arrays([items, pa.array(counts)], fields=list(result.value_type))
+        return held.to_lists(entries, result)
 
     # ---- states for other processes: they have values, since codes mean nothing there --------------------------------
 
     def write(self, words: StateWords) -> list[pa.Array]:
         runs = ragged_word(words)
         keys, counts = runs.own_entries()
-        values = self.values_of(keys, np.zeros(len(keys), bool), runs.block.dictionary)
+        values = self.values_of(keys, runs.block.dictionary)
         offsets = pa.array(np.concatenate([[0], np.cumsum(runs.sizes)]).astype(np.int64))
         return [pa.LargeListArray.from_arrays(offsets, each) for each in (values, pa.array(counts))]
 
@@ -139,7 +170,7 @@ class RankedStates(MultisetStates):
     def lower(self, words: StateWords) -> pa.Array:
         runs = ragged_word(words)
         found, present = self._select(runs)
-        return self.answer([self.values_of(keys, ~present, runs.block.dictionary) for keys in found])
+        return self.answer([self.values_of(keys, runs.block.dictionary, ~present) for keys in found])
 
     @abstractmethod
     def answer(self, found: Sequence[pa.Array]) -> pa.Array:

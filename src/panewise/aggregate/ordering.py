@@ -54,17 +54,17 @@ def to_longs(values: pa.Array) -> Int64Array:
     return found
 
 
-def from_longs(longs: Int64Array, missing: npt.NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
+def from_longs(longs: Int64Array, missing: npt.NDArray[np.bool_] | None, kind: pa.DataType) -> pa.Array:
     """The values of a type that `to_longs` made int64 of; NULL where they are missing."""
     if pa.types.is_floating(kind):
         return pa.array(_sortable_bits(longs).view(np.float64), pa.float64(), mask=missing).cast(kind)
     if kind == pa.uint64():
         return pa.array((longs ^ np.int64(-(2**63))).view(np.uint64), mask=missing)
-    numbers: Any = np.where(missing, 0, longs)
+    numbers: Any = longs if missing is None else np.where(missing, 0, longs)
     if _is_short_decimal(kind):
         words = np.stack([numbers, numbers >> 63], axis=1)
         found = pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(words)])
-        return pc.if_else(pa.array(missing), None, found)
+        return found if missing is None else pc.if_else(pa.array(missing), None, found)
     if pa.types.is_temporal(kind) and kind.bit_width == 32:
         return pa.array(numbers.astype(np.int32), mask=missing).cast(kind)
     if pa.types.is_boolean(kind):

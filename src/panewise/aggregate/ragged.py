@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from panewise import kernels
 from panewise.aggregate.dictionary import ValueDictionary
@@ -105,6 +106,11 @@ class RaggedArray(npt.NDArray[np.int64]):
         for column, mine in zip(self.entries, out, strict=True):
             kernels.runs_copy(self.runs, column, mine)
         return out
+
+    def to_lists(self, values: pa.Array, result: pa.DataType) -> pa.Array:
+        """Lists of values, of which there is one for each of the own entries."""
+        offsets = pa.array(np.append(0, np.cumsum(self.sizes)).astype(np.int32))
+        return pa.ListArray.from_arrays(offsets, values, type=result)
 
     def compact(self) -> RaggedArray:
         """The same runs, one after the other in a block of their own."""

@@ -8,33 +8,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import reduce
-from operator import and_
 from typing import Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from panewise.aggregate.base import Laws, Multiset, orderable_type
-from panewise.aggregate.dictionary import ValueDictionary
-from panewise.aggregate.occurrences import Occurrence, OccurrenceStates, map_states
+from panewise import kernels
+from panewise.aggregate.base import Multiset, orderable_type
+from panewise.aggregate.multisets import MultisetStates
 from panewise.aggregate.ordering import order_key, sort_values
-from panewise.aggregate.positional import LevelView, Positional
-from panewise.aggregate.states import Int64Array, StateWords
+from panewise.aggregate.positional import LevelView, Positional, PositionalStates, TierStates
+from panewise.aggregate.ragged import RaggedArray, consecutive_runs, in_one_dictionary, ragged_word
+from panewise.aggregate.states import StateWords
 from panewise.core.errors import AggregateProblem
 
-#: If lists have at least this many values on average, the values are marked instead of sorted.
-MARKING_THRESHOLD = 512
 
+class Recurring(Positional["Counter[Any]"], Multiset):
+    """The values that occur in every tier, ascending; at the finest level all of the window."""
 
-class Recurring(Positional["frozenset[Any]"]):
-    """The values that occur in every tier, ascending; at the finest level all of the window.
-
-    Space O(distinct values).
-    """
-
-    names = ("RECURRING",)
-    laws = Laws(idempotent=True, bounded=False)
+    names: ClassVar[tuple[str, ...]] = ("RECURRING",)
 
     def result_type(self) -> pa.DataType:
         return pa.list_(orderable_type(self))
@@ -42,26 +33,14 @@ class Recurring(Positional["frozenset[Any]"]):
     def meaning_in_view(self, items: Sequence[tuple[int, Any]], view: LevelView) -> tuple[Any, ...]:
         return tuple(sort_values(list(values_in_every_tier(items, view))))
 
-    def identity(self) -> frozenset[Any]:
-        return frozenset()
-
-    def lift(self, value: Any) -> frozenset[Any]:
-        return frozenset([value])
-
-    def gather(self, values: Sequence[Any]) -> frozenset[Any]:
-        return frozenset(values)
-
-    def combine(self, left: frozenset[Any], right: frozenset[Any]) -> frozenset[Any]:
-        return left | right
-
-    def lower(self, state: frozenset[Any]) -> tuple[Any, ...]:
+    def lower(self, state: Counter[Any]) -> tuple[Any, ...]:
         return tuple(sort_values(list(state)))
 
-    def state_arrays(self) -> ValueBitmaps:
-        return ValueBitmaps(self.types[0])
+    def state_arrays(self) -> RecurringStates:
+        return RecurringStates(self.types[0], self.result)
 
 
-class RecurringCounts(Positional["Counter[Any]"], Multiset):
+class RecurringCounts(Recurring):
     """The same values with how often each occurs in the window, most frequent first, ties by value.
 
     `most` limits their number.
@@ -88,8 +67,8 @@ class RecurringCounts(Positional["Counter[Any]"], Multiset):
     def lower(self, state: Counter[Any]) -> tuple[Any, ...]:
         return self._rank_entries(state)
 
-    def state_arrays(self) -> ValueCounts:
-        return ValueCounts(self.types[0], self.most)
+    def state_arrays(self) -> RecurringStates:
+        return RecurringCountStates(self.types[0], self.result, self.most)
 
     def text(self, arguments: Sequence[str]) -> str:
         given = [] if self.most is None else [str(self.most)]
@@ -111,192 +90,49 @@ def values_in_every_tier(items: Sequence[tuple[int, Any]], view: LevelView) -> s
     return set.intersection(*tiers)
 
 
-class ValueBitmaps(OccurrenceStates):
-    """Which values occur: an integer with a bit for each, or a set of codes where they are few."""
+class RecurringStates(MultisetStates, PositionalStates):
+    """The multisets of granules: those that coalesce are added, and tiers keep the keys that all of them have.
 
-    def _from_codes(self, codes: Int64Array, counts: Int64Array) -> int | frozenset[int]:
-        return frozenset(codes.tolist()) if self._is_sparse(len(codes)) else _bits(codes)
+    In the paper a value has a bit for every granule. Here a granule lists its values, so that it moves from tier to
+    tier as a whole.
+    """
 
-    def _to_codes(self, content: int | frozenset[int]) -> tuple[Int64Array, Int64Array]:
-        codes = _codes(content)
-        return codes, np.ones(len(codes), np.int64)
+    def __init__(self, kind: pa.DataType, result: pa.DataType) -> None:
+        super().__init__(kind)
+        self.result = result
 
-    def _unite(self, left: Any, right: Any) -> Any:
-        if type(left) is type(right):
-            whole = left | right
-            return _dense(whole) if isinstance(whole, frozenset) and not self._is_sparse(len(whole)) else whole
-        if self._is_sparse(_size(left) + _size(right)):
-            # One of them was marked when the dictionary was small; for the present dictionary these values are few.
-            return _set(left) | _set(right)
-        return _dense(left) | _dense(right)
+    def combine_tiers(self, view: LevelView, tiers: Sequence[TierStates], size: int) -> StateWords:
+        return (reduce(_common, in_one_dictionary([ragged_word(tier.total()) for tier in tiers])),)
 
-    def _intersect(self, tiers: list[Any]) -> Any:
-        sparse = [each for each in tiers if isinstance(each, frozenset)]
-        dense = [each for each in tiers if not isinstance(each, frozenset)]
-        if not sparse:
-            return reduce(and_, dense)
-        few = reduce(and_, sparse)
-        if not dense or not few:
-            return few
-        codes, marks = _codes(few), _marks(reduce(and_, dense))
-        codes = codes[codes < len(marks)]
-        return frozenset(codes[marks[codes] > 0].tolist())
+    def settle(self, words: StateWords) -> StateWords:
+        return (ragged_word(words).compact(),)
 
     def lower(self, words: StateWords) -> pa.Array:
-        contents, dictionary = self._values_by_group(words)
-        sizes = [_size(content) for content in contents]
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        many = bool(contents) and offsets[-1] >= MARKING_THRESHOLD * len(contents)
-        places, values = _by_marks(contents, dictionary) if many else _by_sorting(contents, dictionary, offsets)
-        return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values.take(pa.array(places)))
+        held = ragged_word(words)
+        keys, _ = held.own_entries()
+        dictionary = held.block.dictionary
+        if dictionary is not None:
+            keys, places = keys.copy(), dictionary.places(keys)[0].copy()
+            kernels.runs_sort(consecutive_runs(held.sizes), places, keys)
+        return held.to_lists(self.values_of(keys, dictionary), self.result)
 
 
-def _by_sorting(contents: list[Any], dictionary: ValueDictionary, offsets: Int64Array) -> tuple[Int64Array, pa.Array]:
-    """The places of the values of each group among sorted values, ascending in each group; and the sorted values."""
-    codes = [_codes(content) for content in contents if content is not None]
-    places, values = dictionary.places(np.concatenate([np.zeros(0, np.int64), *codes]))
-    owners = np.repeat(np.arange(len(contents)), np.diff(offsets))
-    return np.sort(owners * len(values) + places) - owners * len(values), values
+class RecurringCountStates(RecurringStates):
+    """The same with counts. A settled state has the values that are listed."""
 
-
-def _by_marks(contents: list[Any], dictionary: ValueDictionary) -> tuple[Int64Array, pa.Array]:
-    """The same for groups with so many values that a pass over all codes is faster."""
-    codes, values = dictionary.codes_in_order()
-    marks = np.zeros(len(dictionary) + 8, np.uint8)
-    places = []
-    for content in contents:
-        if content is not None:
-            mine = _marks(_dense(content))
-            marks[: len(mine)], marks[len(mine) :] = mine[: len(marks)], 0
-            places.append(np.flatnonzero(marks[codes]))
-    return np.concatenate(places), values
-
-
-def _size(content: int | frozenset[int] | None) -> int:
-    return 0 if content is None else len(content) if isinstance(content, frozenset) else content.bit_count()
-
-
-def _bits(codes: Int64Array) -> int:
-    marks = np.zeros(int(codes[-1]) + 1 if len(codes) else 0, bool)
-    marks[codes] = True
-    return int.from_bytes(np.packbits(marks, bitorder="little").tobytes(), "little")
-
-
-def _codes(content: int | frozenset[int]) -> Int64Array:
-    if isinstance(content, frozenset):
-        return np.sort(np.fromiter(content, np.int64, len(content)))
-    return np.flatnonzero(_marks(content)).astype(np.int64, copy=False)
-
-
-def _marks(bits: int) -> npt.NDArray[np.uint8]:
-    """A byte for each bit."""
-    data = np.frombuffer(bits.to_bytes((bits.bit_length() + 7) // 8, "little"), np.uint8)
-    return np.unpackbits(data, bitorder="little")
-
-
-def _set(content: int | frozenset[int]) -> frozenset[int]:
-    return content if isinstance(content, frozenset) else frozenset(_codes(content).tolist())
-
-
-def _dense(content: int | frozenset[int]) -> int:
-    return _bits(_codes(content)) if isinstance(content, frozenset) else content
-
-
-class ValueCounts(OccurrenceStates):
-    """How often each value occurs: an array of counts by code, or a dictionary where values are few."""
-
-    exact = True
-
-    def __init__(self, kind: pa.DataType, most: int | None) -> None:
-        super().__init__(kind)
+    def __init__(self, kind: pa.DataType, result: pa.DataType, most: int | None) -> None:
+        super().__init__(kind, result)
         self.most = most
 
-    def _from_codes(self, codes: Int64Array, counts: Int64Array) -> Any:
-        if self._is_sparse(len(codes)):
-            return dict(zip(codes.tolist(), counts.tolist(), strict=True))
-        out = np.zeros(int(codes[-1]) + 1 if len(codes) else 0, np.int64)
-        out[codes] = counts
-        return out
-
-    def _to_codes(self, content: Any) -> tuple[Int64Array, Int64Array]:
-        if isinstance(content, dict):
-            codes = np.fromiter(content, np.int64, len(content))
-            order = np.argsort(codes)
-            return codes[order], np.fromiter(content.values(), np.int64, len(content))[order]
-        codes = np.flatnonzero(content)
-        return codes, content[codes]
-
-    def _unite(self, left: Any, right: Any) -> Any:
-        return self._plus(left, right, 1)
-
-    def invert(self, whole: StateWords, part: StateWords) -> StateWords:
-        return (map_states(self._subtract, whole[0], part[0]),)
-
-    def _subtract(self, whole: Occurrence | None, part: Occurrence | None) -> Occurrence | None:
-        if whole is None or part is None:
-            return whole
-        a, b = self._in_one_dictionary((whole, part))
-        rest = self._plus(a.content, b.content, -1)
-        # A group without items is the identity again, so that it costs nothing and does not keep its dictionary alive.
-        return Occurrence(a.dictionary, rest) if (bool(rest) if isinstance(rest, dict) else rest.any()) else None
-
-    def _plus(self, left: Any, right: Any, sign: int) -> Any:
-        if isinstance(left, dict) and isinstance(right, dict):
-            both = left.copy()
-            for code, count in right.items():
-                both[code] = both.get(code, 0) + sign * count
-            whole = {code: count for code, count in both.items() if count}
-            return whole if self._is_sparse(len(whole)) else _array(whole)
-        a, b = _array(left), _array(right)
-        out = np.zeros(max(len(a), len(b)), np.int64)
-        out[: len(a)] = a
-        out[: len(b)] += sign * b
-        return out
-
-    def _intersect(self, tiers: list[Any]) -> Any:
-        if not any(isinstance(each, dict) for each in tiers):
-            parts = [each[: min(map(len, tiers))] for each in tiers]
-            return np.where(reduce(np.minimum, parts) > 0, sum(parts), 0)
-        common = reduce(lambda a, b: np.intersect1d(a, b, True), [self._to_codes(each)[0] for each in tiers])
-        counts = np.zeros(len(common), np.int64)
-        for each in tiers:
-            codes, found = self._to_codes(each)
-            counts += found[np.searchsorted(codes, common)]
-        return self._from_codes(common, counts)
+    def settle(self, words: StateWords) -> StateWords:
+        return (self.settle_heaviest(ragged_word(words), self.most),)
 
     def lower(self, words: StateWords) -> pa.Array:
-        contents, dictionary = self._values_by_group(words)
-        nothing = np.zeros(0, np.int64)
-        listed = [
-            (nothing, nothing) if content is None else self._most_frequent(*self._to_codes(content))
-            for content in contents
-        ]
-        sizes = np.array([len(codes) for codes, _ in listed], np.int64)
-        places, values = dictionary.places(np.concatenate([nothing, *(codes for codes, _ in listed)]))
-        counts = np.concatenate([nothing, *(counts for _, counts in listed)])
-        owners = np.repeat(np.arange(len(sizes)), sizes)
-        ranked = np.lexsort((places, -counts, owners))
-        if self.most is not None:
-            firsts = np.cumsum(sizes) - sizes
-            ranked = ranked[np.arange(len(ranked)) - firsts[owners] < self.most]
-            sizes = np.minimum(sizes, self.most)
-        fields = [values.take(pa.array(places[ranked])), pa.array(counts[ranked])]
-        entries = pa.StructArray.from_arrays(fields, ["item", "count"])
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-        return pa.ListArray.from_arrays(pa.array(offsets), entries)
-
-    def _most_frequent(self, codes: Int64Array, counts: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """The codes that may be among the most frequent, and their counts."""
-        if self.most is None or len(codes) <= self.most:
-            return codes, counts
-        enough = counts >= np.partition(counts, -self.most)[-self.most]
-        return codes[enough], counts[enough]
+        listed = self.heaviest(ragged_word(words), self.most)
+        return self.to_entries(listed, listed.own_entries()[1], self.result)
 
 
-def _array(content: Any) -> Int64Array:
-    if not isinstance(content, dict):
-        found: Int64Array = content
-        return found
-    out = np.zeros(max(content, default=-1) + 1, np.int64)
-    out[list(content)] = list(content.values())
-    return out
+def _common(left: RaggedArray, right: RaggedArray) -> RaggedArray:
+    """The keys that both multisets have, place by place, with how often they occur in both."""
+    runs, *entries = kernels.runs_common(left.runs, *left.entries, right.runs, *right.entries)
+    return RaggedArray.of(runs, tuple(entries), left.block.dictionary or right.block.dictionary)

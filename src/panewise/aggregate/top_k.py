@@ -13,7 +13,7 @@ from panewise import kernels
 from panewise.aggregate.base import Aggregate, Laws, orderable_type, whole_literal
 from panewise.aggregate.multisets import MultisetStates
 from panewise.aggregate.ordering import order_key
-from panewise.aggregate.ragged import RaggedArray, consecutive_runs, ragged_word
+from panewise.aggregate.ragged import RaggedArray, ragged_word
 from panewise.aggregate.states import Int64Array, Items, StateArrays, StateWords
 
 #: How often each value occurs at least, and how often at most a value occurs more than that.
@@ -113,22 +113,11 @@ class TopKStates(MultisetStates):
         return RaggedArray.of(runs, tuple(entries), held.block.dictionary), errors
 
     def settle(self, words: StateWords) -> StateWords:
-        held = ragged_word(words)
-        keys, counts = held.own_entries()
-        dictionary = held.block.dictionary
-        order = keys if dictionary is None else dictionary.places(keys)[0]
-        runs, places = kernels.sketch_heaviest(consecutive_runs(held.sizes), order, counts, self.k)
-        return RaggedArray.of(runs, (keys[places], counts[places]), dictionary), words[1]
+        return self.settle_heaviest(ragged_word(words), self.k), words[1]
 
     def lower(self, words: StateWords) -> pa.Array:
-        settled, errors = self.settle(words)
-        held = ragged_word((settled,))
-        keys, counts = held.own_entries()
-        items = self.values_of(keys, np.zeros(len(keys), bool), held.block.dictionary)
-        fields = list(self.result.value_type)
-        entries = pa.StructArray.from_arrays([items, pa.array(counts + np.repeat(errors, held.sizes))], fields=fields)
-        offsets = np.concatenate([[0], np.cumsum(held.sizes)]).astype(np.int32)
-        return pa.ListArray.from_arrays(pa.array(offsets), entries).cast(self.result)
+        listed = self.heaviest(ragged_word(words), self.k)
+        return self.to_entries(listed, listed.own_entries()[1] + np.repeat(words[1], listed.sizes), self.result)
 
     def write(self, words: StateWords) -> list[pa.Array]:
         return [*super().write(words[:1]), pa.array(words[1])]

@@ -14,6 +14,9 @@ from panewise.kernels import Flags, Int64Array, helper, kernel
 #: The start and the size of each run, the keys and how often each occurs.
 Multisets: TypeAlias = tuple[Int64Array, Int64Array, Int64Array]
 
+#: From so many on, keys are sorted by their digits.
+MANY_KEYS = 512
+
 
 @kernel
 def runs_copy(runs: Int64Array, entries: Any, out: Any) -> None:
@@ -82,6 +85,9 @@ def runs_sort(runs: Int64Array, keys: Int64Array, counts: Int64Array) -> None:
 @helper
 def _sort(keys: Int64Array, room: Int64Array, start: int, stop: int) -> None:
     """Sort keys by insertion, in blocks, and merge these; `room` is as long as the keys."""
+    if stop - start >= MANY_KEYS:
+        _sort_by_digits(keys, room, start, stop)
+        return
     block = 16
     for low in range(start, stop, block):
         for place in range(low + 1, min(low + block, stop)):
@@ -107,6 +113,27 @@ def _sort(keys: Int64Array, room: Int64Array, start: int, stop: int) -> None:
                 keys[place] = room[left]
                 left, place = left + 1, place + 1
         block *= 2
+
+
+@helper
+def _sort_by_digits(keys: Int64Array, room: Int64Array, start: int, stop: int) -> None:
+    """Sort many keys by the bytes of their distances from the smallest, the last byte first."""
+    low, high = keys[start:stop].min(), keys[start:stop].max()
+    shift = 0
+    # The distance wraps around if it does not fit, and then has all bits.
+    while shift < 64 and (high - low < 0 or (high - low) >> shift > 0):
+        ends = np.zeros(257, np.int64)
+        for place in range(start, stop):
+            ends[((keys[place] - low) >> shift & 255) + 1] += 1
+        ends[0] = start
+        for digit in range(256):
+            ends[digit + 1] += ends[digit]
+        for place in range(start, stop):
+            digit = (keys[place] - low) >> shift & 255
+            room[ends[digit]] = keys[place]
+            ends[digit] += 1
+        keys[start:stop] = room[start:stop]
+        shift += 8
 
 
 @kernel
@@ -151,6 +178,33 @@ def runs_merge(
         keys[:last].copy() if 2 * last < room else keys[:last],
         counts[:last].copy() if 2 * last < room else counts[:last],
     )
+
+
+@kernel
+def runs_common(
+    left: Int64Array,
+    left_keys: Int64Array,
+    left_counts: Int64Array,
+    right: Int64Array,
+    right_keys: Int64Array,
+    right_counts: Int64Array,
+) -> Multisets:
+    """The keys that both multisets have, place by place, each with how often it occurs in both together."""
+    room = np.minimum(left[:, 1], right[:, 1]).sum()
+    runs, keys, counts = np.empty((len(left), 2), np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+    last = 0
+    for i in range(len(left)):
+        runs[i, 0] = last
+        a, a_stop = left[i, 0], left[i, 0] + left[i, 1]
+        b, b_stop = right[i, 0], right[i, 0] + right[i, 1]
+        while a < a_stop and b < b_stop:
+            one, other = left_keys[a], right_keys[b]
+            if one == other:
+                keys[last], counts[last] = one, left_counts[a] + right_counts[b]
+                last += 1
+            a, b = a + (one <= other), b + (other <= one)
+        runs[i, 1] = last - runs[i, 0]
+    return runs, keys[:last], counts[:last]
 
 
 @kernel
