@@ -36,6 +36,7 @@ FAMILIES = {
     "stretch": "test_moving.py",
     "runs": "test_ragged_states.py",
     "sketch": "test_ragged_states.py",
+    "series": "test_series.py",
 }
 
 

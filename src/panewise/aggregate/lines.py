@@ -98,6 +98,11 @@ class LineRequest:
 
     def answers(self, moments: Moments, at: Int64Array | None = None) -> pa.Array:
         """The answers of many lines; a value of a line is that at 0, or at the given ticks."""
+        found, missing = self.solve(moments, at)
+        return pa.array(found, mask=missing)
+
+    def solve(self, moments: Moments, at: Int64Array | None = None) -> tuple[Float64Array, npt.NDArray[np.bool_]]:
+        """The same as numbers, and where there is no line."""
         heads, sums = moments
         match self.asked:
             case LineProperty.SLOPE:
@@ -108,7 +113,7 @@ class LineRequest:
                 ticks = np.zeros_like(heads[2]) if at is None else at
                 found = kernels.line_values(heads, sums, ticks, self.step.numerator, self.step.denominator)
         found[heads[1] & _ODD > 0] = np.nan
-        return pa.array(found + 0.0, mask=heads[1] & (_ODD | _X_DIFFERS) == 0)
+        return found + 0.0, heads[1] & (_ODD | _X_DIFFERS) == 0
 
 
 class LineStates(StateArrays):

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 from panewise.aggregate.base import Aggregate, S
-from panewise.aggregate.states import StateArrays, StateWords
+from panewise.aggregate.states import StateArrays, StateWords, TotalStates
 from panewise.core.time import Domain
 
 
@@ -59,7 +59,7 @@ class TierStates(Protocol):
     """The states of one aggregate in one tier of a window."""
 
     def total(self) -> StateWords:
-        """The states of all groups over the whole tier. Callers do not change them."""
+        """The states of all groups over the whole tier, as `tier_totals` keeps them. Callers do not change them."""
 
     def panes(self) -> Iterator[tuple[int, Any, StateWords]]:
         """Each pane, oldest first: its newest position, which groups it has, and their states.
@@ -70,6 +70,10 @@ class TierStates(Protocol):
 
 class PositionalStates(StateArrays):
     """The states of a `Positional` aggregate in arrays."""
+
+    def tier_totals(self, shift: int) -> TotalStates:
+        """How the totals of tiers are kept, whose positions are so many ticks later than times."""
+        return self
 
     @abstractmethod
     def combine_tiers(self, view: LevelView, tiers: Sequence[TierStates], size: int) -> StateWords:
@@ -94,10 +98,6 @@ class Positional(Aggregate[S]):
 
     def check(self, levels: int, domain: Domain) -> None:
         """Refuse a window whose number of levels, or whose time, does not fit the literal parameters."""
-
-    def grain(self, domain: Domain) -> int | None:
-        """The ticks of one instant of the aggregate, where a pane must not span several; None where it may."""
-        return None
 
     @abstractmethod
     def state_arrays(self) -> PositionalStates: ...

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +20,8 @@ from panewise import kernels
 from panewise.aggregate.base import Laws, numeric_type
 from panewise.aggregate.lines import Line, LineProperty, LineRequest, as_fraction, fit_line, is_finite
 from panewise.aggregate.positional import LevelView, Positional, PositionalStates, TierStates
-from panewise.aggregate.states import Int64Array, Items, StateWords
+from panewise.aggregate.ragged import RaggedArray, consecutive_runs, ragged_word
+from panewise.aggregate.states import Int64Array, Items, StateWords, TotalStates
 from panewise.aggregate.sum import nearest_double
 from panewise.core.errors import AggregateProblem, TimeProblem
 from panewise.core.time import UNITS, Domain, Duration
@@ -95,9 +97,6 @@ class SeriesLine(Positional[State]):
                 fix=f"write {self.names[0]}(column, '{FORMS[self.filled]}', '1 SECOND')",
             )
         self.step.check(self.names[0], "step", domain)
-
-    def grain(self, domain: Domain) -> int:
-        return self.step.ticks
 
     @property
     def unit(self) -> int:
@@ -221,43 +220,74 @@ def _mean(values: Sequence[Any]) -> Fraction | None:
 
 
 class SeriesStates(PositionalStates):
-    """How many items, their sum as a pair, and marks of NaN and infinities. No pane spans several instants.
+    """The series of each pane, as runs, and marks of NaN and infinities. Totals of tiers keep segments.
 
-    Combined tiers have the moments of lines over the numbers of instants, and the time at which a value is asked for.
-    Each answer needs a pass over all panes, since the value of a pane may also fill later instants.
+    Combined tiers have the answers, and whether there is none.
     """
-
-    apart = True
 
     def __init__(self, request: LineRequest, filled: bool, ahead: int | None) -> None:
         self.request, self.filled, self.ahead = request, filled, ahead
 
     def identity(self, size: int) -> StateWords:
-        return np.zeros(size, np.int64), np.zeros((size, 2)), np.zeros(size, np.uint8)
+        return _no_items(size)
 
     def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
         values = items.arguments[0].cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        high, low = np.zeros((2, len(into[0])))
-        kernels.count(slots, into[0])
-        kernels.add_floats(slots, values, high, low, into[2])
-        into[1][:, 0], into[1][:, 1] = high, low
+        steps, left = np.divmod(items.times, self.request.step.numerator)
+        into[0][:] = RaggedArray.of(*kernels.series_gather(slots, 2 * steps + (left > 0), values, into[1]))
 
     def combine(self, left: StateWords, right: StateWords) -> StateWords:
-        return left[0] + right[0], kernels.power_add(left[1], right[1]), left[2] | right[2]
+        one, other = ragged_word(left), ragged_word(right)
+        merged = kernels.series_merge(one.runs, one.entries, other.runs, other.entries)
+        return RaggedArray.of(*merged), left[1] | right[1]
+
+    def tier_totals(self, shift: int) -> SegmentStates:
+        return SegmentStates(self.filled, shift)
 
     def combine_tiers(self, view: LevelView, tiers: Sequence[TierStates], size: int) -> StateWords:
-        step = self.request.step.numerator
-        anchors = np.zeros(size, np.int64), np.zeros(size)
-        heads, sums = (np.zeros(size, np.int64), np.zeros(size, np.uint8), *anchors), np.zeros((size, 10))
-        newest = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros((size, 2))
-        groups = np.arange(size)
-        for tier in reversed(tiers):
-            for end, where, (counts, totals, odd) in tier.panes():
-                heads[1][where] |= odd > 0
-                kernels.line_series(groups[where], counts, totals, -(-end // step), self.filled, newest, heads, sums)
-        kernels.line_series_end(view.front // step + 1, self.filled, newest, heads, sums)
+        segments = self.tier_totals(view.shift)
+        words = reduce(segments.combine, (tier.total() for tier in tiers))
+        end = view.front // self.request.step.numerator + 1
         at = view.shift if self.ahead is None else view.front + self.ahead + view.shift
-        return *heads, sums, np.full(size, at)
+        return self.request.solve(kernels.series_moments(words, end, self.filled), np.full(size, at))
 
     def lower(self, words: StateWords) -> pa.Array:
-        return self.request.answers((words[:4], words[4]), words[5])
+        return pa.array(words[0], mask=words[1])
+
+    def write(self, words: StateWords) -> list[pa.Array]:
+        held = ragged_word(words)
+        kinds = (pa.int64(), pa.int64(), pa.float64(), pa.float64())
+        entries = zip(held.own_entries(), kinds, strict=True)
+        return [*(held.to_lists(pa.array(each), pa.list_(kind)) for each, kind in entries), pa.array(words[1])]
+
+    def read(self, arrays: Sequence[pa.Array]) -> StateWords:
+        *entries, marks = arrays
+        runs = consecutive_runs(entries[0].value_lengths().to_numpy(zero_copy_only=False).astype(np.int64))
+        columns = tuple(np.array(each.flatten().to_numpy()) for each in entries)
+        return RaggedArray.of(runs, columns), np.array(marks.to_numpy())
+
+
+class SegmentStates(TotalStates):
+    """What lines need of all instants between two positions, in constant size: see `kernels.series`.
+
+    Segments that are combined follow each other, but may share the instant in which one ends and the other begins.
+    """
+
+    def __init__(self, filled: bool, shift: int) -> None:
+        self.filled, self.shift = filled, shift
+
+    def identity(self, size: int) -> StateWords:
+        return self.of_pane(_no_items(size))
+
+    def of_pane(self, words: StateWords) -> StateWords:
+        held = ragged_word(words)
+        found: StateWords = kernels.series_segments(held.runs, held.entries, words[1], self.shift, self.filled)
+        return found
+
+    def combine(self, left: StateWords, right: StateWords) -> StateWords:
+        found: StateWords = kernels.series_combine(left, right, self.filled)
+        return found
+
+
+def _no_items(size: int) -> StateWords:
+    return RaggedArray.empty(size, np.int64, np.int64, np.float64, np.float64), np.zeros(size, np.uint8)

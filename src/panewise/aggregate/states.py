@@ -75,7 +75,27 @@ class RankedValues:
     ranks: Callable[[Int64Array], list[Int64Array]]
 
 
-class StateArrays(ABC):
+class TotalStates(ABC):
+    """How the totals of panes of one aggregate are kept in arrays."""
+
+    @abstractmethod
+    def identity(self, size: int) -> StateWords:
+        """The states of groups without items."""
+
+    @abstractmethod
+    def combine(self, left: StateWords, right: StateWords) -> StateWords:
+        """The states of both parts together, place by place."""
+
+    def of_pane(self, words: StateWords) -> StateWords:
+        """The states of a pane as totals keep them."""
+        return words
+
+    def invert(self, whole: StateWords, part: StateWords) -> StateWords:
+        """The whole without a part that was combined into it; only where that loses nothing."""
+        raise TypeError(f"{type(self).__name__} cannot take a part out again")
+
+
+class StateArrays(TotalStates):
     """How the states of one aggregate are kept in arrays."""
 
     #: Whether a part can be taken out of a whole again without any loss.
@@ -90,16 +110,8 @@ class StateArrays(ABC):
     ranked_values: RankedValues | None = None
 
     @abstractmethod
-    def identity(self, size: int) -> StateWords:
-        """The states of groups without items."""
-
-    @abstractmethod
     def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
         """Add items without NULLs to the states of their groups, in place."""
-
-    @abstractmethod
-    def combine(self, left: StateWords, right: StateWords) -> StateWords:
-        """The states of both parts together, place by place."""
 
     @abstractmethod
     def lower(self, words: StateWords) -> pa.Array:
@@ -116,10 +128,6 @@ class StateArrays(ABC):
     def settle(self, words: StateWords) -> StateWords:
         """States with the same answers, to which nothing is added any more: where states grow, these need not."""
         return words
-
-    def invert(self, whole: StateWords, part: StateWords) -> StateWords:
-        """The whole without a part that was combined into it; only where `exact`."""
-        raise TypeError(f"{type(self).__name__} cannot take a part out again")
 
     def gather(self, slots: Int64Array, items: Items, size: int) -> StateWords:
         """The states of `size` groups from items; `slots` has the group of each item."""
@@ -181,6 +189,9 @@ def runs(numbers: Int64Array) -> tuple[Int64Array, Int64Array]:
 
 def states_at(words: StateWords, where: Any) -> StateWords:
     """The states at some places."""
+    # NumPy takes rows by their numbers much faster than it indexes them.
+    if isinstance(where, np.ndarray) and where.dtype != bool:
+        return tuple(word.take(where, axis=0) for word in words)
     return tuple(word[where] for word in words)
 
 

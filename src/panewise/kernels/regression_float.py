@@ -109,19 +109,19 @@ def _real_apart(value: Any, anchor: Any) -> Pair:
     return two_sum(value, -anchor)
 
 
-def _apart(value: Any, anchor: Any) -> Pair:
+def apart(value: Any, anchor: Any) -> Pair:
     """The exact difference of two int64 or two doubles."""
     return _whole_apart(value, anchor) if isinstance(value, np.integer) else _real_apart(value, anchor)
 
 
-@overload(_apart)
+@overload(apart)
 def _apart_by_type(value: Any, anchor: Any) -> Callable[[Any, Any], Pair]:
     found: Callable[[Any, Any], Pair] = _whole_apart if isinstance(value, numba.types.Integer) else _real_apart
     return found
 
 
 @helper
-def _grow(moments: Float64Array, slot: int, field: int, amount: Pair) -> None:
+def grow_sum(moments: Float64Array, slot: int, field: int, amount: Pair) -> None:
     """Add to one sum; its low half is settled when groups are combined."""
     total, lost = two_sum(moments[slot, field], amount[0])
     moments[slot, field] = total
@@ -151,20 +151,20 @@ def line_points(slots: Int64Array, xs: Numbers, ys: Numbers, heads: Heads, momen
         if not counts[slot]:
             x_anchors[slot], y_anchors[slot] = x, y
         counts[slot] += 1
-        dx, dy = _apart(x, x_anchors[slot]), _apart(y, y_anchors[slot])
+        dx, dy = apart(x, x_anchors[slot]), apart(y, y_anchors[slot])
         if dx[0] != 0:
             flags[slot] |= X_DIFFERS
         if dy[0] != 0:
             flags[slot] |= Y_DIFFERS
-        _grow(moments, slot, X, dx)
-        _grow(moments, slot, Y, dy)
-        _grow(moments, slot, XX, _product(dx, dx))
-        _grow(moments, slot, XY, _product(dx, dy))
-        _grow(moments, slot, YY, _product(dy, dy))
+        grow_sum(moments, slot, X, dx)
+        grow_sum(moments, slot, Y, dy)
+        grow_sum(moments, slot, XX, _product(dx, dx))
+        grow_sum(moments, slot, XY, _product(dx, dy))
+        grow_sum(moments, slot, YY, _product(dy, dy))
 
 
 @helper
-def _at(sums: Float64Array, place: int, field: int) -> Pair:
+def pair_at(sums: Float64Array, place: int, field: int) -> Pair:
     return sums[place, field], sums[place, field + 1]
 
 
@@ -176,32 +176,40 @@ def put_pair(sums: Float64Array, place: int, field: int, pair: Pair) -> None:
 @kernel
 def line_combine(left: Heads, ours: Float64Array, right: Heads, theirs: Float64Array) -> tuple[Heads, Float64Array]:
     """The moments of both parts, place by place. The right part is moved to the anchor of the left one."""
-    counts, flags = left[0] + right[0], left[1] | right[1]
-    x_anchors, y_anchors, sums = left[2].copy(), left[3].copy(), np.empty((len(counts), FIELDS))
+    counts, flags, sums = left[0] + right[0], left[1] | right[1], ours.copy()
+    x_anchors, y_anchors = left[2].copy(), left[3].copy()
     for i in range(len(counts)):
-        if not (left[0][i] and right[0][i]):
-            if not left[0][i]:
-                x_anchors[i], y_anchors[i] = right[2][i], right[3][i]
-            for field in range(FIELDS):
-                sums[i, field] = ours[i, field] if left[0][i] else theirs[i, field]
+        if not right[0][i]:
             continue
-        d, e = _apart(right[2][i], left[2][i]), _apart(right[3][i], left[3][i])
+        if not left[0][i]:
+            x_anchors[i], y_anchors[i], sums[i] = right[2][i], right[3][i], theirs[i]
+            continue
+        d, e = apart(right[2][i], left[2][i]), apart(right[3][i], left[3][i])
         if d[0] != 0:
             flags[i] |= X_DIFFERS
         if e[0] != 0:
             flags[i] |= Y_DIFFERS
-        count = (np.float64(right[0][i]), 0.0)
-        x, y = _at(theirs, i, X), _at(theirs, i, Y)
-        far_x, far_y = plus(x, times(count, d)), plus(y, times(count, e))
-        put_pair(sums, i, X, plus(_at(ours, i, X), far_x))
-        put_pair(sums, i, Y, plus(_at(ours, i, Y), far_y))
-        xx = plus(_at(theirs, i, XX), times(d, plus(x, far_x)))
-        xy = plus(_at(theirs, i, XY), plus(times(d, y), times(e, far_x)))
-        yy = plus(_at(theirs, i, YY), times(e, plus(y, far_y)))
-        put_pair(sums, i, XX, plus(_at(ours, i, XX), xx))
-        put_pair(sums, i, XY, plus(_at(ours, i, XY), xy))
-        put_pair(sums, i, YY, plus(_at(ours, i, YY), yy))
+        move_moments(theirs, 0, i, right[0][i], d, e, sums)
     return (counts, flags, x_anchors, y_anchors), sums
+
+
+@helper
+def move_moments(theirs: Float64Array, begin: int, i: int, points: int, d: Pair, e: Pair, sums: Float64Array) -> None:
+    """Add the moments of other points to those of a group, whose anchor is this far before theirs.
+
+    Both have them in the columns that `begin` somewhere.
+    """
+    count = (np.float64(points), 0.0)
+    x, y = pair_at(theirs, i, begin + X), pair_at(theirs, i, begin + Y)
+    far_x, far_y = plus(x, times(count, d)), plus(y, times(count, e))
+    xx = plus(pair_at(theirs, i, begin + XX), times(d, plus(x, far_x)))
+    xy = plus(pair_at(theirs, i, begin + XY), plus(times(d, y), times(e, far_x)))
+    yy = plus(pair_at(theirs, i, begin + YY), times(e, plus(y, far_y)))
+    put_pair(sums, i, begin + X, plus(pair_at(sums, i, begin + X), far_x))
+    put_pair(sums, i, begin + Y, plus(pair_at(sums, i, begin + Y), far_y))
+    put_pair(sums, i, begin + XX, plus(pair_at(sums, i, begin + XX), xx))
+    put_pair(sums, i, begin + XY, plus(pair_at(sums, i, begin + XY), xy))
+    put_pair(sums, i, begin + YY, plus(pair_at(sums, i, begin + YY), yy))
 
 
 @helper
@@ -212,8 +220,8 @@ def around(count: Pair, ab: Pair, a: Pair, b: Pair) -> Pair:
 
 @helper
 def _slope(count: Pair, sums: Float64Array, i: int) -> Pair:
-    x, y = _at(sums, i, X), _at(sums, i, Y)
-    return over(around(count, _at(sums, i, XY), x, y), around(count, _at(sums, i, XX), x, x))
+    x, y = pair_at(sums, i, X), pair_at(sums, i, Y)
+    return over(around(count, pair_at(sums, i, XY), x, y), around(count, pair_at(sums, i, XX), x, x))
 
 
 @kernel
@@ -222,8 +230,8 @@ def line_slopes(heads: Heads, sums: Float64Array, scale: float) -> Float64Array:
     out = np.zeros(len(heads[0]))
     for i in range(len(out)):
         if heads[1][i] & X_DIFFERS:
-            count, x, y = (np.float64(heads[0][i]), 0.0), _at(sums, i, X), _at(sums, i, Y)
-            out[i] = around(count, _at(sums, i, XY), x, y)[0] / around(count, _at(sums, i, XX), x, x)[0] * scale
+            count, x, y = (np.float64(heads[0][i]), 0.0), pair_at(sums, i, X), pair_at(sums, i, Y)
+            out[i] = around(count, pair_at(sums, i, XY), x, y)[0] / around(count, pair_at(sums, i, XX), x, x)[0] * scale
     return out
 
 
@@ -234,11 +242,11 @@ def line_values(heads: Heads, sums: Float64Array, at: Numbers, step: int, parts:
     for i in range(len(out)):
         if heads[1][i] & X_DIFFERS:
             count = (np.float64(heads[0][i]), 0.0)
-            there = times(_apart(at[i], at[i] - at[i]), (np.float64(parts), 0.0))
-            here = times(_apart(heads[2][i], heads[2][i] - heads[2][i]), (np.float64(step), 0.0))
+            there = times(apart(at[i], at[i] - at[i]), (np.float64(parts), 0.0))
+            here = times(apart(heads[2][i], heads[2][i] - heads[2][i]), (np.float64(step), 0.0))
             far = over(plus(there, minus(here)), (np.float64(step), 0.0))
-            ahead = plus(far, minus(over(_at(sums, i, X), count)))
-            mean = plus(_apart(heads[3][i], heads[3][i] - heads[3][i]), over(_at(sums, i, Y), count))
+            ahead = plus(far, minus(over(pair_at(sums, i, X), count)))
+            mean = plus(apart(heads[3][i], heads[3][i] - heads[3][i]), over(pair_at(sums, i, Y), count))
             out[i] = plus(mean, times(_slope(count, sums, i), ahead))[0]
     return out
 
@@ -249,89 +257,12 @@ def line_fits(heads: Heads, sums: Float64Array) -> Float64Array:
     out = np.zeros(len(heads[0]))
     for i in range(len(out)):
         if heads[1][i] & X_DIFFERS and heads[1][i] & Y_DIFFERS:
-            count, x, y = (np.float64(heads[0][i]), 0.0), _at(sums, i, X), _at(sums, i, Y)
-            xy = around(count, _at(sums, i, XY), x, y)
+            count, x, y = (np.float64(heads[0][i]), 0.0), pair_at(sums, i, X), pair_at(sums, i, Y)
+            xy = around(count, pair_at(sums, i, XY), x, y)
             # In this order no product leaves the doubles.
-            along = over(xy, around(count, _at(sums, i, XX), x, x))
-            across = over(xy, around(count, _at(sums, i, YY), y, y))
+            along = over(xy, around(count, pair_at(sums, i, XX), x, x))
+            across = over(xy, around(count, pair_at(sums, i, YY), y, y))
             out[i] = min(times(along, across)[0], 1.0)
         elif heads[1][i] & X_DIFFERS:
             out[i] = 1.0
     return out
-
-
-# ---- series: one value an instant ------------------------------------------------------------------------------------
-
-#: What is known of a group's newest instant: which it is, how many items it has, and both halves of their sum.
-Newest: TypeAlias = tuple[Int64Array, Int64Array, Float64Array]
-
-
-@kernel
-def line_series(
-    codes: Int64Array,
-    counts: Int64Array,
-    totals: Float64Array,
-    instant: int,
-    filled: bool,
-    newest: Newest,
-    heads: Heads,
-    sums: Float64Array,
-) -> None:
-    """Add the items of one instant, none older than those before: to the group's newest instant, or as a newer one.
-
-    `totals` are the sums of the items, in two columns. x is the number of an instant; nothing is known of those before
-    a group's first. Whole parts of gaps belong to the instant before them where gaps are `filled`.
-    """
-    instants, sizes, newest_totals = newest
-    for i in range(len(codes)):
-        group = codes[i]
-        if not counts[i]:
-            continue
-        if sizes[group] and instants[group] != instant:
-            _close(group, instant if filled else instants[group] + 1, newest, heads, sums)
-            sizes[group], newest_totals[group, 0], newest_totals[group, 1] = 0, 0.0, 0.0
-        instants[group] = instant
-        sizes[group] += counts[i]
-        before = (newest_totals[group, 0], newest_totals[group, 1])
-        put_pair(newest_totals, group, 0, plus(before, (totals[i, 0], totals[i, 1])))
-
-
-@kernel
-def line_series_end(end: int, filled: bool, newest: Newest, heads: Heads, sums: Float64Array) -> None:
-    """Nothing follows: the newest instants last until the end, itself excluded, where gaps are filled."""
-    instants, sizes, _ = newest
-    for group in range(len(instants)):
-        if sizes[group]:
-            _close(group, max(end, instants[group] + 1) if filled else instants[group] + 1, newest, heads, sums)
-
-
-@helper
-def _close(group: int, end: int, newest: Newest, heads: Heads, sums: Float64Array) -> None:
-    """Add the mean of a group's newest instant for every instant from there to the end, itself excluded."""
-    counts, flags, x_anchors, y_anchors = heads
-    first, size = newest[0][group], np.float64(newest[1][group])
-    mean = (newest[2][group, 0] + newest[2][group, 1]) / size
-    if not -HUGE < mean < HUGE:
-        flags[group] |= ODD
-        return
-    if -TINY < mean < TINY:
-        mean = 0.0
-    if not counts[group]:
-        x_anchors[group], y_anchors[group] = first, mean
-    near, length = first - x_anchors[group], end - first
-    far = near + length - 1
-    e = _apart(mean, y_anchors[group])
-    counts[group] += length
-    if far:
-        flags[group] |= X_DIFFERS
-    if e[0] != 0:
-        flags[group] |= Y_DIFFERS
-    # Of consecutive numbers: how many, their sum, and the sum of their squares by that around their middle.
-    n, middle = (np.float64(length), 0.0), ((near + far) / 2.0, 0.0)
-    x = times(n, middle)
-    spread = over(times(n, plus(times(n, n), (-1.0, 0.0))), (12.0, 0.0))
-    _grow(sums, group, X, x)
-    _grow(sums, group, Y, times(n, e))
-    _grow(sums, group, XX, plus(spread, times(x, middle)))
-    _grow(sums, group, XY, times(x, e))
-    _grow(sums, group, YY, times(n, times(e, e)))

@@ -90,12 +90,6 @@ class PanePlan:
         assert found is not None, "the binder lets them see only windows with tiers"
         return found
 
-    @property
-    def grains(self) -> set[int]:
-        """How many ticks the instants have that some aggregate tells apart; those of one pane are the same to it."""
-        found = {aggregate.grain(self.query.domain) for _, aggregate in positional_calls(self.group)}
-        return {grain for grain in found if grain is not None}
-
     def anchor_to(self, first: int) -> PanePlan:
         """The same query with times of day resolved against the stream's first item."""
         return replace(self, window=self.window.anchor_to(first))

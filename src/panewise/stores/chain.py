@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import TypeAlias
 
-from panewise.aggregate import StateArrays, StateWords, put, states_at
+from panewise.aggregate import StateArrays, StateWords, TotalStates, put, states_at
 from panewise.stores.pane import Pane, PaneSpans, merge_panes
 from panewise.stores.totals import PaneTotal
 
@@ -64,13 +64,19 @@ class StairLevel:
 class Stair:
     """A buffer and a core: panes between two edges, oldest first, each within one granule, and their totals.
 
-    `near` is the range of the next narrower window.
+    `near` is the range of the next narrower window, `sums` are the columns of totals.
     """
 
     def __init__(
-        self, columns: Sequence[StateArrays], kinds: TotalKinds, level: StairLevel, near: int, size: int
+        self,
+        columns: Sequence[StateArrays],
+        sums: Sequence[TotalStates],
+        kinds: TotalKinds,
+        level: StairLevel,
+        near: int,
+        size: int,
     ) -> None:
-        self.columns, self.kinds, self.level, self.near, self.size = columns, kinds, level, near, size
+        self.columns, self.sums, self.kinds, self.level, self.near, self.size = columns, sums, kinds, level, near, size
         self.load(())
 
     def load(self, panes: Iterable[Pane]) -> None:
@@ -82,8 +88,7 @@ class Stair:
         #: its pane is the total; and some positional aggregates look at each pane.
         single = self.level.is_one_granule(self.near)
         self.totals: list[PaneTotal | None] = [
-            None if single or kind is None else kind(column)
-            for column, kind in zip(self.columns, self.kinds, strict=True)
+            None if single or kind is None else kind(column) for column, kind in zip(self.sums, self.kinds, strict=True)
         ]
         #: The states over the whole stair while it stays the same: coarse ones change less often than they are asked.
         self._known: dict[int, StateWords] = {}
@@ -175,11 +180,11 @@ class Stair:
         """The states of one aggregate over the stair, or over its positions after one. Not to be changed."""
         if after is not None:
             panes = [pane for pane in self.all_panes() if pane.end > after]
-            return self._with_panes(number, self.columns[number].identity(self.size), panes)
+            return self._with_panes(number, self.sums[number].identity(self.size), panes)
         if number not in self._known:
             total = self.totals[number]
             if total is None:
-                words = self._with_panes(number, self.columns[number].identity(self.size), self.all_panes())
+                words = self._with_panes(number, self.sums[number].identity(self.size), self.all_panes())
             else:
                 words = self._with_panes(number, total.total(), [] if self.buffer is None else [self.buffer])
             self._known[number] = words
@@ -189,13 +194,13 @@ class Stair:
         """States of one aggregate together with those of this stair."""
         if self.totals[number] is None:
             return self._with_panes(number, words, self.all_panes())
-        return self.columns[number].combine(self.total(number), words)
+        return self.sums[number].combine(self.total(number), words)
 
     def _with_panes(self, number: int, words: StateWords, panes: Iterable[Pane]) -> StateWords:
         """States together with those of panes; the given arrays are not changed."""
-        column = self.columns[number]
+        column = self.sums[number]
         for pane in panes:
-            more = pane.states[number]
+            more = column.of_pane(pane.states[number])
             if len(pane.codes) == len(words[0]):
                 words = column.combine(words, more)
             else:
@@ -222,7 +227,14 @@ class StairChain:
 
     def _build(self, levels: Sequence[StairLevel]) -> None:
         nears = [0, *(level.range for level in levels[:-1])]
-        self.stairs = [Stair(self.columns, self.kinds, *edges, self.size) for edges in zip(levels, nears, strict=True)]
+        sums = self._total_columns()
+        self.stairs = [
+            Stair(self.columns, sums, self.kinds, *edges, self.size) for edges in zip(levels, nears, strict=True)
+        ]
+
+    def _total_columns(self) -> Sequence[TotalStates]:
+        """How the totals of stairs are kept."""
+        return self.columns
 
     @property
     def levels(self) -> list[StairLevel]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from panewise.aggregate import StateArrays, StateWords, bytes_of, put, states_at
+from panewise.aggregate import StateWords, TotalStates, bytes_of, put, states_at
 
 
 class PaneTotal:
@@ -19,7 +19,7 @@ class PaneTotal:
     #: The name `explain` gives it.
     name = "running total"
 
-    def __init__(self, columns: StateArrays) -> None:
+    def __init__(self, columns: TotalStates) -> None:
         self.columns = columns
         self.size = 0
         self._total = columns.identity(0)
@@ -30,6 +30,9 @@ class PaneTotal:
         self._total = self._with_room(self._total)
 
     def push(self, where: Any, words: StateWords) -> None:
+        self._add(where, self.columns.of_pane(words))
+
+    def _add(self, where: Any, words: StateWords) -> None:
         put(self._total, where, self.columns.combine(states_at(self._total, where), words))
 
     def pop(self, where: Any, words: StateWords) -> None:
@@ -62,7 +65,7 @@ class SubtractingTotal(PaneTotal):
     name = "R-INT"
 
     def pop(self, where: Any, words: StateWords) -> None:
-        put(self._total, where, self.columns.invert(states_at(self._total, where), words))
+        put(self._total, where, self.columns.invert(states_at(self._total, where), self.columns.of_pane(words)))
 
 
 class TwoStackTotal(PaneTotal):
@@ -75,7 +78,7 @@ class TwoStackTotal(PaneTotal):
 
     name = "two-stacks"
 
-    def __init__(self, columns: StateArrays) -> None:
+    def __init__(self, columns: TotalStates) -> None:
         super().__init__(columns)
         self._back = columns.identity(0)
         self._undo: list[tuple[Any, StateWords]] = []
@@ -85,8 +88,8 @@ class TwoStackTotal(PaneTotal):
         super().grow(size)
         self._back = self._with_room(self._back)
 
-    def push(self, where: Any, words: StateWords) -> None:
-        super().push(where, words)
+    def _add(self, where: Any, words: StateWords) -> None:
+        super()._add(where, words)
         self._young.append((where, words))
 
     def pop(self, where: Any, words: StateWords) -> None:

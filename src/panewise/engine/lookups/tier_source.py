@@ -45,7 +45,7 @@ class TierLookupSource(PaneLookupSource):
             max(int(lows[0]), self.since), int(highs[0]), self.pending_panes, views.domain
         )
         kinds = pane_totals(self.groups.columns, plan.rules_off)
-        chain = TierChain(self.groups.columns, kinds, views, plan.grains, len(self.groups.keys))
+        chain = TierChain(self.groups.columns, kinds, views, len(self.groups.keys))
         chain.advance(at - views.lag, [])
         chain.load(panes)
         return next(states for _, states in chain.answers([level]))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from panewise.aggregate import Int64Array, PositionalStates, StateArrays, StateWords
+from panewise.aggregate import Int64Array, PositionalStates, StateArrays, StateWords, TotalStates
 from panewise.algebra.positional import Views
 from panewise.core.time import Boundary
 from panewise.engine.panes.chunks import Chunk
@@ -54,14 +54,16 @@ class StoredTierStates:
 class TierChain(StairChain):
     """The chain of one window, each stair of which is a tier. Other windows have other edges, so it is not shared."""
 
-    def __init__(
-        self, columns: Sequence[StateArrays], kinds: TotalKinds, views: Views, grains: Iterable[int], size: int = 0
-    ) -> None:
-        self.views, grains = views, list(grains)
-        cuts = [_tier_cuts(views, number, grains) for number in range(len(views.levels))]
+    def __init__(self, columns: Sequence[StateArrays], kinds: TotalKinds, views: Views, size: int = 0) -> None:
+        self.views = views
+        cuts = [_tier_cuts(views, number) for number in range(len(views.levels))]
         levels = [TierLevel(w.range, w.step, views.origin, cut) for w, cut in zip(views.levels, cuts, strict=True)]
         super().__init__(columns, kinds, levels, size)
         self.combined = [n for n, column in enumerate(columns) if not isinstance(column, PositionalStates)]
+
+    def _total_columns(self) -> Sequence[TotalStates]:
+        shift = self.views.shift
+        return [each.tier_totals(shift) if isinstance(each, PositionalStates) else each for each in self.columns]
 
     def _answer(self, place: int, sofar: Mapping[int, StateWords]) -> list[StateWords]:
         """What `lower` makes the answers of a level from."""
@@ -130,11 +132,8 @@ class TierEvaluator(ChainEvaluator):
         yield from self.shown.values()
 
 
-def _tier_cuts(views: Views, level: int, grains: Sequence[int]) -> Cuts:
-    """The granules inside which panes of a tier may be merged: across no edge of its own level or of a coarser one.
-
-    Nor across instants that an aggregate distinguishes.
-    """
+def _tier_cuts(views: Views, level: int) -> Cuts:
+    """The granules inside which panes of a tier may be merged: across no edge of its own level or of a coarser one."""
     coarser = views.levels[level:]
-    ends = [*(Edges(views.origin, each.step) for each in coarser), *(Edges(0, grain) for grain in grains)]
+    ends = [Edges(views.origin, each.step) for each in coarser]
     return coarsest_cuts([*ends, *(Edges(views.origin - each.range, each.step) for each in coarser)])

@@ -168,7 +168,7 @@ class TimeFamily(Family):
         """The tiers for subscriptions whose items count after a position; new tiers begin with later panes."""
         if since not in self.tiers:
             views = replace(self.plan.views, shift=self.boundary.shift)
-            chain = TierChain(self.columns, self.total_kinds, views, self.plan.grains)
+            chain = TierChain(self.columns, self.total_kinds, views)
             evaluator = TierEvaluator(chain, self.boundary, max(self.closed, since))
             evaluator.start(self.answered_until, len(self.keys))
             self.tiers[since] = evaluator
@@ -181,9 +181,9 @@ class TimeFamily(Family):
         return FamilyProgress(origin, self.closed, self.answered_until, len(self.keys), self.open.panes())
 
     def _cuts(self) -> Cuts:
-        grains = [*self.plan.grains, *([] if self.grain is None else [self.grain])]
+        kept = [] if self.grain is None else [Edges(0, self.grain)]
         windows = (edge for subscription in self.subscriptions.values() for edge in subscription.window.edges)
-        return coarsest_cuts([*(Edges(0, grain) for grain in grains), *windows])
+        return coarsest_cuts([*kept, *windows])
 
     # ---- rows and time -----------------------------------------------------------------------------------------
 

@@ -130,6 +130,5 @@ def shape_of(window: Sliding) -> WindowShape:
 
 
 def plan_edges(plan: PanePlan) -> list[Edges]:
-    """Where the panes of a query end: with its windows, and with the instants that its aggregates tell apart."""
-    windows = [edge for _, window in plan.levels for edge in window.edges]
-    return windows + [Edges(0, grain) for grain in sorted(plan.grains)]
+    """Where the panes of a query end."""
+    return [edge for _, window in plan.levels for edge in window.edges]
