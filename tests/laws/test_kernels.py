@@ -37,6 +37,7 @@ FAMILIES = {
     "runs": "test_ragged_states.py",
     "sketch": "test_ragged_states.py",
     "series": "test_series.py",
+    "decimal": "test_decimals.py",
 }
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from panewise import kernels
 from panewise.aggregate.base import Fold, Invertible, Laws
 from panewise.aggregate.moving import MovingRanges
-from panewise.aggregate.states import FusedOperation, Int64Array, Items, StateArrays, StateWords
+from panewise.aggregate.states import AddedStates, Int64Array, Items, StateArrays, StateWords
 
 
 class Count(Invertible[int]):
@@ -58,24 +58,14 @@ class CountAll(Count):
         return self.names[0]
 
 
-class CountStates(StateArrays):
+class CountStates(AddedStates):
     """One word: how many values there are."""
-
-    exact = True
-    fused = FusedOperation.ADDED
-    needs_time = False
 
     def identity(self, size: int) -> StateWords:
         return (np.zeros(size, np.int64),)
 
     def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
         kernels.count(slots, into[0])
-
-    def combine(self, left: StateWords, right: StateWords) -> StateWords:
-        return (left[0] + right[0],)
-
-    def invert(self, whole: StateWords, part: StateWords) -> StateWords:
-        return (whole[0] - part[0],)
 
     def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
         return (self, (ranges.high - ranges.low,)) if items.present() is None else None

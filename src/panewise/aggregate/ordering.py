@@ -46,12 +46,17 @@ def to_longs(values: pa.Array) -> Int64Array:
         unsigned: Int64Array = values.to_numpy(zero_copy_only=False).view(np.int64)
         return unsigned ^ np.int64(-(2**63))
     if _is_short_decimal(kind):
-        words = np.frombuffer(values.buffers()[1] or b"", np.int64).reshape(-1, 2)
-        return words[values.offset : values.offset + len(values), 0].copy()
+        return decimal_words(values)[:, 0].copy()
     if pa.types.is_temporal(kind):
         values = values.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
     found: Int64Array = values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     return found
+
+
+def decimal_words(values: pa.Array) -> Int64Array:
+    """The lower and the upper 64 bits of decimals without NULLs, which have 128 bits."""
+    words = np.frombuffer(values.buffers()[1] or b"", np.int64).reshape(-1, 2)
+    return words[values.offset : values.offset + len(values)]
 
 
 def from_longs(longs: Int64Array, missing: npt.NDArray[np.bool_] | None, kind: pa.DataType) -> pa.Array:

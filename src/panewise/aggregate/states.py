@@ -181,6 +181,20 @@ class StateArrays(TotalStates):
         raise TypeError(f"{type(self).__name__} keeps nothing beside its states")
 
 
+class AddedStates(StateArrays):
+    """Words of int64 that are only added, so that parts can be subtracted; wrapping around 2**64 cancels out."""
+
+    exact = True
+    fused = FusedOperation.ADDED
+    needs_time = False
+
+    def combine(self, left: StateWords, right: StateWords) -> StateWords:
+        return tuple(a + b for a, b in zip(left, right, strict=True))
+
+    def invert(self, whole: StateWords, part: StateWords) -> StateWords:
+        return tuple(a - b for a, b in zip(whole, part, strict=True))
+
+
 def runs(numbers: Int64Array) -> tuple[Int64Array, Int64Array]:
     """The start and the stop of each run of equal numbers, none of which is negative."""
     edges = np.append(np.flatnonzero(np.diff(numbers, prepend=-1)), len(numbers))

@@ -9,16 +9,20 @@ import math
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from fractions import Fraction
+from functools import reduce
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from panewise import kernels
-from panewise.aggregate.base import Fold, Invertible, Laws, ObjectStates, numeric_type
+from panewise.aggregate.base import Fold, Invertible, Laws, numeric_type
 from panewise.aggregate.moving import MovingRanges
-from panewise.aggregate.states import FusedOperation, Int64Array, Items, StateArrays, StateWords
+from panewise.aggregate.ordering import decimal_words, fits_int64, to_longs
+from panewise.aggregate.states import AddedStates, Int64Array, Items, StateArrays, StateWords
 from panewise.core.errors import AggregateProblem
+from panewise.core.values import to_arrow
 
 #: A count of values and their sum; the sum is an int, a Decimal or a Pair.
 State = tuple[int, Any]
@@ -122,6 +126,8 @@ class Sum(Invertible[State]):
     def state_arrays(self) -> StateArrays:
         if self.floating:
             return FloatSumStates()
+        if pa.types.is_decimal128(self.types[0]):
+            return DecimalStates(self)
         return IntegerSumStates(self) if is_int64(self.types[0]) else super().state_arrays()
 
     def _check_range(self, total: Any) -> Any:
@@ -156,7 +162,7 @@ class Avg(Sum):
     def state_arrays(self) -> StateArrays:
         if self.floating:
             return FloatAvgStates()
-        return IntegerAvgStates(self) if is_int64(self.types[0]) else ObjectStates(self)
+        return IntegerAvgStates(self) if is_int64(self.types[0]) else super().state_arrays()
 
     def _divide(self, total: Any, count: int) -> Any:
         if not isinstance(total, Decimal):
@@ -165,12 +171,8 @@ class Avg(Sum):
             return (total / count).quantize(Decimal(1).scaleb(-self.result.scale), ROUND_HALF_UP)
 
 
-class IntegerSumStates(StateArrays):
-    """How many values, and their sum as `high * 2**32 + low`. Wrapping around 2**64 cancels out in differences."""
-
-    exact = True
-    fused = FusedOperation.ADDED
-    needs_time = False
+class IntegerSumStates(AddedStates):
+    """How many values, and their sum as `high * 2**32 + low`."""
 
     def __init__(self, aggregate: Sum) -> None:
         self.aggregate = aggregate
@@ -182,12 +184,6 @@ class IntegerSumStates(StateArrays):
         values = items.arguments[0].to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
         kernels.count(slots, into[0])
         kernels.add_integers(slots, values, into[1], into[2])
-
-    def combine(self, left: StateWords, right: StateWords) -> StateWords:
-        return tuple(a + b for a, b in zip(left, right, strict=True))
-
-    def invert(self, whole: StateWords, part: StateWords) -> StateWords:
-        return tuple(a - b for a, b in zip(whole, part, strict=True))
 
     def lower(self, words: StateWords) -> pa.Array:
         count, high, low = words
@@ -218,6 +214,42 @@ class IntegerAvgStates(IntegerSumStates):
 
 def _whole(words: StateWords, place: int) -> int:
     return (int(words[0][place]) << 32) + int(words[1][place])
+
+
+class DecimalStates(AddedStates):
+    """SUM and AVG of decimals: how many values, and the digits of their sum to the base of 2**32, the highest first.
+
+    Only the highest digit has a sign. Up to 18 decimal digits a value has two digits, else four.
+    """
+
+    def __init__(self, aggregate: Sum) -> None:
+        self.aggregate, self.kind = aggregate, aggregate.types[0]
+        self.digits = 2 if fits_int64(self.kind) else 4
+
+    def identity(self, size: int) -> StateWords:
+        return tuple(np.zeros(size, np.int64) for _ in range(1 + self.digits))
+
+    def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
+        kernels.count(slots, into[0])
+        if self.digits == 2:
+            kernels.add_integers(slots, to_longs(items.arguments[0]), into[1], into[2])
+        else:
+            kernels.decimal_add(slots, decimal_words(items.arguments[0]), into[1:])
+
+    def lower(self, words: StateWords) -> pa.Array:
+        result, count = self.aggregate.result, words[0]
+        divisor = count if self.aggregate.fold is Fold.MEAN else np.ones_like(count)
+        found, fits = kernels.decimal_answers(words[1:], 10 ** (result.scale - self.kind.scale), divisor)
+        for place in np.flatnonzero(~fits & (count > 0)).tolist():
+            self._raise_overflow(int(count[place]), [int(word[place]) for word in words[1:]])
+        answers = pa.Array.from_buffers(result, len(count), [None, pa.py_buffer(found)])
+        return pc.if_else(pa.array(count > 0), answers, None)
+
+    def _raise_overflow(self, count: int, digits: Sequence[int]) -> None:
+        """Raise the error of an answer that has too many digits."""
+        total = reduce(lambda high, low: (high << 32) + low, digits)
+        with localcontext(prec=200):
+            to_arrow([self.aggregate.lower((count, Decimal(total).scaleb(-self.kind.scale)))], self.aggregate.result)
 
 
 class FloatSumStates(StateArrays):

@@ -19,7 +19,8 @@ import pyarrow as pa
 from panewise import kernels
 from panewise.aggregate.base import Invertible, Laws, numeric_type
 from panewise.aggregate.moving import MovingRanges
-from panewise.aggregate.states import FusedOperation, Int64Array, Items, StateArrays, StateWords
+from panewise.aggregate.ordering import fits_int64, to_longs
+from panewise.aggregate.states import AddedStates, Int64Array, Items, StateArrays, StateWords
 from panewise.aggregate.sum import nearest_double
 
 #: Count, sum and sum of squares of the finite values, and how many were not finite.
@@ -74,6 +75,8 @@ class VarSamp(Invertible[State]):
         kind = self.types[0]
         if pa.types.is_integer(kind):
             return IntegerVarianceStates(self.freedom, self.root, kind.bit_width)
+        if pa.types.is_decimal(kind) and fits_int64(kind):
+            return IntegerVarianceStates(self.freedom, self.root, 64, kind.scale)
         return FloatVarianceStates(self.freedom, self.root) if pa.types.is_floating(kind) else super().state_arrays()
 
     def _answer_from(self, variance: Fraction) -> float:
@@ -109,8 +112,6 @@ class StddevPop(StddevSamp):
 class VarianceStates(StateArrays):
     """States in arrays; the first word is the number of values."""
 
-    needs_time = False
-
     def __init__(self, freedom: int, root: bool) -> None:
         self.freedom, self.root = freedom, root
 
@@ -122,26 +123,24 @@ class VarianceStates(StateArrays):
         """The variances, or their roots; any number where there are too few values."""
 
 
-class IntegerVarianceStates(VarianceStates):
+class IntegerVarianceStates(VarianceStates, AddedStates):
     """How many values, and digits to the base of 2**32 of their sum and of the sum of their squares.
 
-    Words are only added, so that panes can be subtracted; wrapping around 2**64 cancels out in differences. A group may
-    have 2**29 values in a window before a digit could overflow. The variance is rounded once, and so is its root.
-    Values of 32 bits or less need four words, others seven.
+    A group may have 2**29 values in a window before a digit could overflow. The variance is rounded once, and so is its
+    root. Values of 32 bits or less need four words, others seven. Decimals are integers, and `scale` of their digits
+    stand behind the point.
     """
 
-    exact = True
-    fused = FusedOperation.ADDED
-
-    def __init__(self, freedom: int, root: bool, bits: int) -> None:
+    def __init__(self, freedom: int, root: bool, bits: int, scale: int = 0) -> None:
         super().__init__(freedom, root)
-        self.short = bits <= 32
+        self.short, unit = bits <= 32, 10 ** (2 * scale)
+        self.unit = float(unit), float(unit - int(float(unit)))
 
     def identity(self, size: int) -> StateWords:
         return tuple(np.zeros(size, np.int64) for _ in range(4 if self.short else 7))
 
     def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
-        values = items.arguments[0].to_numpy(zero_copy_only=False)
+        values = _whole_numbers(items.arguments[0])
         if values.dtype in (np.uint32, np.uint64):
             # Less half of their range they are signed numbers of as many bits, and have the same variance.
             bits = 8 * values.itemsize
@@ -152,16 +151,16 @@ class IntegerVarianceStates(VarianceStates):
         else:
             kernels.variance_add_integers(slots, values, into)
 
-    def combine(self, left: StateWords, right: StateWords) -> StateWords:
-        return tuple(a + b for a, b in zip(left, right, strict=True))
-
-    def invert(self, whole: StateWords, part: StateWords) -> StateWords:
-        return tuple(a - b for a, b in zip(whole, part, strict=True))
-
     def _answers(self, words: StateWords) -> npt.NDArray[np.float64]:
         missing = (np.zeros(len(words[0]), np.int64),) * (7 - len(words))
-        found: npt.NDArray[np.float64] = kernels.variance_answers_integers((*words, *missing), self.freedom, self.root)
+        found: npt.NDArray[np.float64] = kernels.variance_answers_integers(
+            (*words, *missing), self.freedom, self.root, self.unit
+        )
         return found
+
+
+def _whole_numbers(values: pa.Array) -> Any:
+    return to_longs(values) if pa.types.is_decimal(values.type) else values.to_numpy(zero_copy_only=False)
 
 
 class FloatVarianceStates(VarianceStates):
@@ -174,6 +173,8 @@ class FloatVarianceStates(VarianceStates):
 
     Sums are never subtracted: after 1e300 has left, a running total has lost what was added beside it.
     """
+
+    needs_time = False
 
     def identity(self, size: int) -> StateWords:
         return np.zeros(size, np.int64), np.zeros(size, np.uint8), *(np.zeros(size) for _ in range(5))

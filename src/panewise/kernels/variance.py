@@ -206,10 +206,10 @@ def variance_ranges_floats(rows: FloatWords, low: Int64Array, high: Int64Array, 
 
 
 @helper
-def _variance(count: int, total: Pair, squares: Pair, freedom: int) -> float:
+def _variance(count: int, total: Pair, squares: Pair, freedom: int) -> Pair:
     """The variance from sums; the number of values is greater than `freedom`."""
     number, fewer = (np.float64(count), 0.0), np.float64(count - freedom)
-    return over(around(number, squares, total, total), two_product(number[0], fewer))[0]
+    return over(around(number, squares, total, total), two_product(number[0], fewer))
 
 
 @kernel
@@ -224,7 +224,7 @@ def variance_answers_floats(words: FloatWords, freedom: int, root: bool) -> Floa
             out[i] = np.nan
             continue
         total, square = two_sum(sums[i], sums_lost[i]), two_sum(squares[i], squares_lost[i])
-        found = _variance(counts[i], total, square, freedom)
+        found = _variance(counts[i], total, square, freedom)[0]
         scale = _SCALES[bands[i]]
         out[i] = np.sqrt(found) / scale if root else found / scale / scale
     return out
@@ -297,8 +297,8 @@ def _around_center(total: Pair, wrapped: Any, squares: Pair, wrapped_squares: An
 
 
 @kernel
-def variance_answers_integers(words: IntegerWords, freedom: int, root: bool) -> Float64Array:
-    """The same for integers."""
+def variance_answers_integers(words: IntegerWords, freedom: int, root: bool, unit: Pair) -> Float64Array:
+    """The same for integers; variances are divided by a unit."""
     counts, low, first, second, high, third, fourth = words
     out = np.zeros(len(counts))
     for i in range(len(counts)):
@@ -318,5 +318,6 @@ def variance_answers_integers(words: IntegerWords, freedom: int, root: bool) -> 
             total = plus(_times_power(_to_pair(high[i]), _BASE), _to_pair(low[i]))
             sums = _around_center(total, wrapped, squares, first[i] + (second[i] << 32), count)
             found = _variance(count, sums[0], sums[1], freedom)
-        out[i] = np.sqrt(found) if root else found
+        variance = found[0] if unit[0] == 1 else over(found, unit)[0]
+        out[i] = np.sqrt(variance) if root else variance
     return out
