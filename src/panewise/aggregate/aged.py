@@ -18,7 +18,7 @@ import pyarrow as pa
 from panewise import kernels
 from panewise.aggregate.base import Invertible, Laws, numeric_type
 from panewise.aggregate.positional import LevelView, Positional, PositionalStates, TierStates
-from panewise.aggregate.states import Int64Array, Items, StateWords, put, states_at
+from panewise.aggregate.states import Int64Array, Items, SolvedStates, StateWords, put, states_at
 from panewise.aggregate.sum import float_totals, nearest_double
 from panewise.core.errors import AggregateProblem, TimeProblem
 from panewise.core.time import Domain, Duration
@@ -209,7 +209,7 @@ class AgedCount(Aged):
         return AgedCountStates(self.weighting)
 
 
-class AgedSumStates(PositionalStates):
+class AgedSumStates(SolvedStates, PositionalStates):
     """How many values, a compensated pair, marks of NaN and infinities, and the sum of weights.
 
     Until tiers are combined, every weight is one. Never subtracted, as sums of floats never are.
@@ -242,19 +242,16 @@ class AgedSumStates(PositionalStates):
                 put(found, where, self.combine(states_at(found, where), _apply_weight(words, weight)))
         return found
 
-    def lower(self, words: StateWords) -> pa.Array:
-        return self._answers(float_totals(*words[1:4]), words[0], words[4])
-
-    def _answers(self, totals: Any, count: Int64Array, weights: Any) -> pa.Array:
-        return pa.array(totals, mask=count == 0)
+    def solve(self, words: StateWords) -> StateWords:
+        return float_totals(*words[1:4]), words[0] == 0
 
 
 class AgedAvgStates(AgedSumStates):
     """AGED_AVG."""
 
-    def _answers(self, totals: Any, count: Int64Array, weights: Any) -> pa.Array:
-        nothing = weights == 0
-        return pa.array(totals / np.where(nothing, 1.0, weights), mask=nothing)
+    def solve(self, words: StateWords) -> StateWords:
+        nothing = words[4] == 0
+        return float_totals(*words[1:4]) / np.where(nothing, 1.0, words[4]), nothing
 
 
 class AgedCountStates(AgedSumStates):
@@ -264,8 +261,8 @@ class AgedCountStates(AgedSumStates):
         kernels.count(slots, into[0])
         into[4][:] = into[0]
 
-    def _answers(self, totals: Any, count: Int64Array, weights: Any) -> pa.Array:
-        return pa.array(weights)
+    def solve(self, words: StateWords) -> StateWords:
+        return words[4], np.zeros(len(words[4]), bool)
 
 
 def _apply_weight(words: StateWords, weight: float) -> StateWords:

@@ -56,7 +56,8 @@ class FirstLastStates(StateArrays):
         times, order, values = into
         rows = np.zeros(len(times), np.int64)
         numbers = np.arange(len(items), dtype=np.int64)
-        kernels.take_latest(slots, items.times * self.sign, items.order * self.sign, numbers, (times, order, rows))
+        arrived = (items.times, items.order) if self.sign > 0 else (-items.times, -items.order)
+        kernels.take_latest(slots, *arrived, numbers, (times, order, rows))
         found = np.flatnonzero(times > _LEAST)
         chosen = items.arguments[0].take(pa.array(rows[found])) if len(items) else items.arguments[0]
         if self.carried:

@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from panewise import kernels
-from panewise.aggregate.states import Int64Array, Items, StateArrays, StateWords
+from panewise.aggregate.states import Int64Array, Items, SolvedStates, StateWords
 
 Float64Array: TypeAlias = npt.NDArray[np.float64]
 #: Heads and sums, as `kernels.line_points` makes them.
@@ -96,13 +96,8 @@ class LineRequest:
     unit: int = 1
     step: Fraction = Fraction(1)
 
-    def answers(self, moments: Moments, at: Int64Array | None = None) -> pa.Array:
-        """The answers of many lines; a value of a line is that at 0, or at the given ticks."""
-        found, missing = self.solve(moments, at)
-        return pa.array(found, mask=missing)
-
-    def solve(self, moments: Moments, at: Int64Array | None = None) -> tuple[Float64Array, npt.NDArray[np.bool_]]:
-        """The same as numbers, and where there is no line."""
+    def solve(self, moments: Moments, at: Int64Array | None = None) -> StateWords:
+        """The answers of many lines, and where there is no line; a value of a line is that at 0, or at given ticks."""
         heads, sums = moments
         match self.asked:
             case LineProperty.SLOPE:
@@ -116,7 +111,7 @@ class LineRequest:
         return found + 0.0, heads[1] & (_ODD | _X_DIFFERS) == 0
 
 
-class LineStates(StateArrays):
+class LineStates(SolvedStates):
     """States that are moments of lines."""
 
     def __init__(self, request: LineRequest) -> None:
@@ -126,8 +121,8 @@ class LineStates(StateArrays):
     def moments(self, words: StateWords) -> Moments:
         """States as heads and sums."""
 
-    def lower(self, words: StateWords) -> pa.Array:
-        return self.request.answers(self.moments(words))
+    def solve(self, words: StateWords) -> StateWords:
+        return self.request.solve(self.moments(words))
 
 
 class IntegerLineStates(LineStates):

@@ -37,7 +37,7 @@ from panewise.aggregate.series import (
     SeriesR2,
     SeriesSlope,
 )
-from panewise.aggregate.states import Int64Array, Items, StateArrays, StateWords
+from panewise.aggregate.states import Int64Array, Items, SolvedStates, StateArrays, StateWords
 from panewise.aggregate.sum import nearest_double
 from panewise.core.schema import tick_size
 from panewise.core.time import UNITS, Domain
@@ -206,8 +206,8 @@ class RegrForecast(Positional[State], Regression):
         return (*super()._key(), self.ahead)
 
 
-class ForecastStates(PositionalStates):
-    """The states of a line; combined tiers also have the time for which the value of the line is asked."""
+class ForecastStates(SolvedStates, PositionalStates):
+    """The states of a line; combined tiers have the answers, and whether there is none."""
 
     def __init__(self, lines: LineStates, ahead: int) -> None:
         self.lines, self.ahead, self.exact = lines, ahead, lines.exact
@@ -228,7 +228,10 @@ class ForecastStates(PositionalStates):
         words = self.identity(size)
         for tier in tiers:
             words = self.combine(words, tier.total())
-        return *words, np.full(size, view.front + self.ahead)
+        return self._values_at(view.front + self.ahead, words)
 
-    def lower(self, words: StateWords) -> pa.Array:
-        return self.lines.request.answers(self.lines.moments(words[:-1]), words[-1])
+    def solve(self, words: StateWords) -> StateWords:
+        return self._values_at(self.ahead, words)
+
+    def _values_at(self, time: int, words: StateWords) -> StateWords:
+        return self.lines.request.solve(self.lines.moments(words), np.full(len(words[0]), time))

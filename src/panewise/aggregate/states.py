@@ -195,6 +195,21 @@ class AddedStates(StateArrays):
         return tuple(a - b for a, b in zip(whole, part, strict=True))
 
 
+class SolvedStates(StateArrays):
+    """States of many words, whose answers are doubles. A settled state is its answer, and whether there is none."""
+
+    @abstractmethod
+    def solve(self, words: StateWords) -> StateWords:
+        """The answers, any number where there is none, and where that is."""
+
+    def settle(self, words: StateWords) -> StateWords:
+        return words if len(words) == 2 else self.solve(words)
+
+    def lower(self, words: StateWords) -> pa.Array:
+        answers, missing = self.settle(words)
+        return pa.array(answers, mask=missing)
+
+
 def runs(numbers: Int64Array) -> tuple[Int64Array, Int64Array]:
     """The start and the stop of each run of equal numbers, none of which is negative."""
     edges = np.append(np.flatnonzero(np.diff(numbers, prepend=-1)), len(numbers))

@@ -20,7 +20,7 @@ from panewise import kernels
 from panewise.aggregate.base import Invertible, Laws, numeric_type
 from panewise.aggregate.moving import MovingRanges
 from panewise.aggregate.ordering import fits_int64, to_longs
-from panewise.aggregate.states import AddedStates, Int64Array, Items, StateArrays, StateWords
+from panewise.aggregate.states import AddedStates, Int64Array, Items, SolvedStates, StateArrays, StateWords
 from panewise.aggregate.sum import nearest_double
 
 #: Count, sum and sum of squares of the finite values, and how many were not finite.
@@ -109,14 +109,14 @@ class StddevPop(StddevSamp):
     freedom = 0
 
 
-class VarianceStates(StateArrays):
+class VarianceStates(SolvedStates):
     """States in arrays; the first word is the number of values."""
 
     def __init__(self, freedom: int, root: bool) -> None:
         self.freedom, self.root = freedom, root
 
-    def lower(self, words: StateWords) -> pa.Array:
-        return pa.array(self._answers(words), mask=words[0] <= self.freedom)
+    def solve(self, words: StateWords) -> StateWords:
+        return self._answers(words), words[0] <= self.freedom
 
     @abstractmethod
     def _answers(self, words: StateWords) -> npt.NDArray[np.float64]:

@@ -37,6 +37,8 @@ _SCALES = (1.0, 2.0**600, 1.0, 2.0**-600, 1.0)
 
 #: Every whole number below this is a double.
 _EXACT = 2**53
+#: The square of a number below this is one too.
+_FEW = 2**26
 _LOW, _BASE, _SQUARE, _CUBE = 0xFFFFFFFF, 2.0**32, 2.0**64, 2.0**96
 
 
@@ -311,6 +313,12 @@ def variance_answers_integers(words: IntegerWords, freedom: int, root: bool, uni
         squares = two_sum(np.float64(two & _LOW) * _BASE, np.float64(first[i] & _LOW))
         if three == 0 and fourth[i] == 0 and -_EXACT < wrapped < _EXACT:
             # Squares below 2**64 belong to a sum that did not wrap around, and pairs hold all products exactly.
+            if squares[0] * count < _EXACT and count < _FEW and unit[0] == 1:
+                # So do doubles: only the quotient is rounded.
+                number = np.float64(count)
+                quotient = (squares[0] * number - np.float64(wrapped) * wrapped) / (number * (number - freedom))
+                out[i] = np.sqrt(quotient) if root else quotient
+                continue
             found = _variance(count, (np.float64(wrapped), 0.0), squares, freedom)
         else:
             upper = _times_power(_to_pair(fourth[i] + (three >> 32)), _CUBE)

@@ -316,10 +316,14 @@ class StairChain:
         return max(self.lost, level.newest_cut(spans))
 
     def answers(self, wanted: Collection[int]) -> Iterator[tuple[int, list[StateWords]]]:
-        """The states of every aggregate over the windows that end with the wanted stairs, narrowest first."""
-        sofar = {number: self.columns[number].identity(self.size) for number in self.combined}
+        """The states of every aggregate over the windows that end with the wanted stairs, narrowest first.
+
+        Not to be changed; and those of the first stair change with it.
+        """
+        sofar = {number: self.stairs[0].total(number) for number in self.combined} if wanted else {}
         for place in range(max(wanted, default=-1) + 1):
-            sofar = {number: self.stairs[place].combine_with(number, words) for number, words in sofar.items()}
+            if place:
+                sofar = {number: self.stairs[place].combine_with(number, words) for number, words in sofar.items()}
             if place in wanted:
                 yield place, self._answer(place, sofar)
 

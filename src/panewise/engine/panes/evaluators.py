@@ -365,7 +365,9 @@ class Evaluator(ABC):
 
     def _settled_at(self, states: list[StateWords], where: Any) -> list[StateWords]:
         """The states of some groups, to which nothing is added any more."""
-        return [column.settle(states_at(words, where)) for column, words in zip(self.columns, states, strict=True)]
+        # A slice is a view, and the states may change while the chunk waits.
+        parts = (tuple(w[where].copy() for w in s) if isinstance(where, slice) else states_at(s, where) for s in states)
+        return [column.settle(words) for column, words in zip(self.columns, parts, strict=True)]
 
 
 def on_grid(position: int, origin: int, step: int) -> int:
