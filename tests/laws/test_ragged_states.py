@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ from panewise.aggregate import (
     Aggregate,
     ApproxDistinct,
     CountDistinct,
+    First,
     Items,
+    Last,
     Max,
     Median,
     Min,
@@ -145,6 +148,30 @@ def test_states_compute_the_meaning(aggregate: Aggregate[Any], data: st.DataObje
             gathered(other, gone, kind)  # where values have codes, the other ones have other codes
             for column, states in ((columns, total), (columns, columns.settle(total)), (other, other.read(written))):
                 assert alike(plain(column.lower(states)), plain(to_arrow(wanted, aggregate.result)), ulps=0)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), *MORE_TYPES], ids=str)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_first_and_last_values_are_those_of_all_parts(kind: pa.DataType, data: st.DataObject) -> None:
+    """However rows are split, and whether states are written before."""
+    value = st.one_of(st.none(), (ARGUMENTS | MORE_TYPES)[kind])
+    rows = data.draw(st.lists(st.tuples(st.integers(0, GROUPS - 1), st.integers(0, 4), value), max_size=12))
+    cuts = sorted(data.draw(st.lists(st.integers(0, 12), max_size=3)))
+    numbered = [(group, time, number, given) for number, (group, time, given) in enumerate(rows)]
+    for aggregate in (First(kind), Last(kind)):
+        columns = aggregate.state_arrays()
+        total = columns.identity(GROUPS)
+        for low, high in pairwise([0, *cuts, 12]):
+            slots, times, order = (np.array([row[n] for row in numbered[low:high]], np.int64) for n in range(3))
+            values = to_arrow([row[3] for row in numbered[low:high]], kind)
+            part = columns.gather(slots, Items((values,), times, order), GROUPS)
+            written = columns.write(part)
+            assert written is not None
+            total = columns.combine(columns.read(written), total)
+        kept = [sorted((t, n, v) for g, t, n, v in numbered if g == group and v is not None) for group in range(GROUPS)]
+        wanted = to_arrow([aggregate.meaning([v for _, _, v in some]) for some in kept], kind)
+        assert to_python(columns.lower(total)) == to_python(wanted)
 
 
 MULTISETS = st.lists(st.lists(st.integers(0, 5), max_size=8), min_size=GROUPS, max_size=GROUPS)
