@@ -37,7 +37,7 @@ class First(PickAggregate):
         first = self.place == 0
         if fits_int64(self.result):
             return FirstLastStates(self.result, first)
-        kind = FirstLastBytes if fits_bytes(self.result) else FirstLastObjects
+        kind = FirstLastByteStates if fits_bytes(self.result) else FirstLastObjectStates
         return kind(self.result, first)
 
 
@@ -98,7 +98,7 @@ class FirstLastStates(StateArrays):
         return from_longs(words[2], words[0] == _LEAST, self.kind)
 
 
-class FirstLastBytes(FirstLastStates):
+class FirstLastByteStates(FirstLastStates):
     """The same for values that int64 does not hold: their bytes are a run."""
 
     def _no_values(self, size: int) -> Any:
@@ -126,7 +126,7 @@ class FirstLastBytes(FirstLastStates):
         return times, order, values
 
 
-class FirstLastObjects(FirstLastStates):
+class FirstLastObjectStates(FirstLastStates):
     """The same for values of any other type, as Python objects."""
 
     def _no_values(self, size: int) -> Any:
