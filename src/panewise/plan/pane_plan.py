@@ -61,10 +61,10 @@ class PanePlan:
         if self.window.retention is WindowRetention.COUNTS_ROWS:
             return True
         slides = self.window.retention is WindowRetention.SLIDES
-        return not self.window.periodic and (slides or (self._lasts and not self._has_small_states))
+        return not self.window.periodic and (slides or (self.keeps_all and not self._has_small_states))
 
     @property
-    def _lasts(self) -> bool:
+    def keeps_all(self) -> bool:
         """Whether nothing ever leaves its window."""
         return self.window.retention is WindowRetention.ACCUMULATES and self.window.lasting
 
@@ -76,7 +76,7 @@ class PanePlan:
     @property
     def keeps_totals(self) -> bool:
         """Whether nothing leaves its window, which changes with every row: only a total of each group is kept."""
-        return self._lasts and self._has_small_states and self.reports_changes and not self.window.periodic
+        return self.keeps_all and self._has_small_states and self.reports_changes and not self.window.periodic
 
     @property
     def positional(self) -> bool:

@@ -78,7 +78,7 @@ def family_key(plan: PanePlan) -> tuple[object, ...]:
         kind = "totals"
     elif plan.keeps_rows:
         # A turn looks at all rows that are kept: windows that keep all would slow down those that keep few.
-        kind = "all rows" if plan.window.lasting else "rows"
+        kind = "all rows" if plan.keeps_all else "rows"
     if plan.positional:
         kind = plan.window
     return (
