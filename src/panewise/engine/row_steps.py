@@ -22,7 +22,8 @@ def apply_steps(steps: Sequence[RowStep], table: pa.Table, host: Host) -> tuple[
     for step in steps:
         match step:
             case Select(predicate=predicate):
-                flags = pc.fill_null(evaluate_scalars([predicate], table, host)[0], False).to_numpy()
+                (truth,) = evaluate_scalars([predicate], table, host)
+                flags = (pc.fill_null(truth, False) if truth.null_count else truth).to_numpy()
                 if not flags.all():
                     places = np.flatnonzero(flags)
                     kept = places if kept is None else kept[places]

@@ -17,6 +17,7 @@ from panewise.core.scalar import Scalar
 from panewise.cql import translate_scalar
 from panewise.cql.data_types import MONTHS, exchange_type, spark_type
 from panewise.cql.functions import MACROS, MARK, TypedSql
+from panewise.runtime.local.conditions import condition_of
 from panewise.runtime.local.database import MEMORY_VARIABLE, open_database
 
 
@@ -48,6 +49,14 @@ class DuckDBHost:
             self._opened = None
 
     def evaluate(self, scalars: Sequence[Scalar], table: pa.Table) -> list[pa.ChunkedArray]:
+        columns = tuple(zip(table.column_names, table.schema.types, strict=True))
+        conditions = [condition_of(scalar.sql, columns) for scalar in scalars]
+        others = [scalar for scalar, condition in zip(scalars, conditions, strict=True) if condition is None]
+        computed = iter(self.compute(others, table) if others else ())
+        return [next(computed) if condition is None else condition(table) for condition in conditions]
+
+    def compute(self, scalars: Sequence[Scalar], table: pa.Table) -> list[pa.ChunkedArray]:
+        """The same by DuckDB."""
         columns = tuple(zip(table.column_names, table.schema.types, strict=True))
         found = [translate_scalar(scalar.sql, columns) for scalar in scalars]
         try:
