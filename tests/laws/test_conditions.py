@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panewise.core.scalar import Scalar
-from panewise.runtime.local.conditions import condition_of
+from panewise.cql.conditions import condition_of
 from panewise.runtime.local.host import DuckDBHost
 
 SCHEMA = pa.schema([("i", pa.int64()), ("j", pa.int8()), ("d", pa.float64())])

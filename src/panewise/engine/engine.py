@@ -108,9 +108,13 @@ class Engine:
             inflow = only if isinstance(only, RowInputKey) else None
             readings = self._row_engine.read(stream, arrivals, inflow) if inflow or only is None else []
             # All that can fail comes first, so that no query takes in rows on which another query fails.
-            families = self._families_of(stream, only)
-            entering = [(family, found) for family in families if (found := family.read(arrivals))]
+            families = [(family, family.can_wait(arrivals)) for family in self._families_of(stream, only)]
+            waiting = [family for family, waits in families if waits]
+            entering = [(family, found) for family, waits in families if not waits and (found := family.read(arrivals))]
+            for family in waiting:
+                family.wait(arrivals)
             for family, found in entering:
+                family.catch_up()
                 family.take(found, ledger)
             for reading in readings:
                 reading.enter(ledger)
@@ -153,14 +157,14 @@ class Engine:
         for intake in self._intakes.values():
             if intake.mark > NO_MARK:
                 for family in self._families_of(intake.name):
-                    family.advance(intake.mark - 1 + self.pool.boundary.shift)
+                    family.move_to(intake.mark - 1 + self.pool.boundary.shift)
         shift = self.pool.boundary.shift
         limits = {i.name: i.mark - 1 + shift for i in self._intakes.values() if i.mark > NO_MARK}
         return self._emit(self._row_engine.advance(limits))
 
     def finish(self, until: int | str | datetime | None = None) -> Emission:
         """The input is complete: all results until each item has been in all its windows, or until an instant."""
-        for family in self._families.values():
+        for family in self.families():
             domain = family.plan.query.domain
             family.finish(None if until is None else parse_instant(until, domain))
         domains = {schema.domain for schema in self.pool.streams.values()}
@@ -186,7 +190,7 @@ class Engine:
 
     def family(self, name: str) -> Family | None:
         """The family of a query; None where it has none, or none yet."""
-        return self._families.get(self._family_keys.get(name, (None, False)))
+        return next(iter(self.families_at(self._family_keys.get(name, (None, False)))), None)
 
     def lookup(
         self,
@@ -208,7 +212,7 @@ class Engine:
     @property
     def nbytes(self) -> int:
         """The memory that panes and totals of grouped aggregates take; joins, distincts and frames are not in it."""
-        return sum(family.nbytes for family in self._families.values())
+        return sum(family.nbytes for family in self.families())
 
     def late(self, stream: str) -> pa.Table:
         """The rows that came too late since the last call, in arrival order."""
@@ -223,7 +227,7 @@ class Engine:
 
     def state(self) -> Tree:
         """The same as a tree, without the queries."""
-        if self._undelivered or any(family.pending for family in self._families.values()):
+        if self._undelivered or any(family.pending for family in self.families()):
             raise StateProblem("results are waiting that could not be reported", fix="revoke the query that overflows")
         families = []
         for home, family in self._families.items():
@@ -300,10 +304,14 @@ class Engine:
     def managers(self, family: object) -> dict[int, WindowManager] | None:
         """Called by the pool: the window managers of a family; None before its first rows."""
         found = [f for (key, _), f in self._families.items() if key == family and isinstance(f, TimeFamily)]
+        for each in found:
+            each.catch_up()
         return found[0].managers if found and found[0].begun else None
 
     def families(self) -> list[Family]:
-        """The families from whose panes and rows lookups are answered."""
+        """All families, each with all rows so far."""
+        for family in self._families.values():
+            family.catch_up()
         return list(self._families.values())
 
     def shared_operators(self) -> list[tuple[Mapping[str, RowPlan], SharedOperators]]:
@@ -353,8 +361,11 @@ class Engine:
                 self._join_family(registered, plan.anchor_to(first))
 
     def families_at(self, home: FamilyKey) -> Iterable[Family]:
-        """The family with a key; none once its last query has been revoked."""
-        return [self._families[home]] if home in self._families else []
+        """The family with a key, with all rows so far; none once its last query has been revoked."""
+        if home not in self._families:
+            return []
+        self._families[home].catch_up()
+        return [self._families[home]]
 
     def _families_of(self, stream: str, only: FamilyKey | RowInputKey | None = None) -> Iterable[Family]:
         if only is not None:
@@ -365,24 +376,29 @@ class Engine:
 
     def _emit(self, tables: dict[str, pa.Table]) -> Emission:
         failures: list[Failure] = []
-        for home, family in self._families.items():
+        for reporter in self._reporters.values():
+            family = reporter.family
+            if not (family.untidy or family.pending):
+                continue
             try:
-                self._report_pending(family, self._reporters[home])
+                self._report_pending(reporter)
             except QueryProblem as problem:
                 failures += problem.failures
                 continue
+            family.untidy = False
             family.tidy()
         if failures:
             raise QueryProblem(failures)
         reports, self._undelivered = self._undelivered, {}
         return Emission(dict(self._outputs), reports, self._row_engine.with_empty_results(tables))
 
-    def _report_pending(self, family: Family, reporter: Reporter) -> None:
+    def _report_pending(self, reporter: Reporter) -> None:
         """Turns are dropped only when they have become results, so that an overflow loses nothing of any query."""
-        while family.pending:
-            for report_format, reported in reporter.report(family.pending[0]).items():
+        pending = reporter.family.pending
+        while pending:
+            for report_format, reported in reporter.report(pending[0]).items():
                 self._undelivered.setdefault(report_format, []).append(reported)
-            del family.pending[0]
+            del pending[0]
 
     def _promise(self, to: int | str | datetime) -> None:
         for intake in self._intakes.values():

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
 from panewise.aggregate import Int64Array, Items, StateWords
-from panewise.algebra import Host
+from panewise.algebra import Host, Select
 from panewise.core.time import MAX_TICK, MIN_TICK, Boundary
+from panewise.cql.conditions import condition_of
 from panewise.engine.blame import blame_queries
 from panewise.engine.intake import Arrivals
 from panewise.engine.lateness import Ledger
 from panewise.engine.lookups.archive import Archive
 from panewise.engine.panes.chunks import ChangeRun, Chunk
-from panewise.engine.panes.evaluators import EntryBounds, Subscription
+from panewise.engine.panes.evaluators import END_OF_TIME, EntryBounds, Subscription
 from panewise.engine.panes.grouping import GroupEncoder
 from panewise.engine.row_steps import apply_steps
 from panewise.engine.state.snapshot import Tree
-from panewise.plan import PanePlan
+from panewise.plan import PanePlan, RowStep
 from panewise.stores.chain import MIN_POSITION
 from panewise.stores.pane import Pane
 from panewise.window import Window
+
+#: More rows than this do not wait: they cost so much that it does not matter into how many batches they are split.
+MANY_ROWS = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +41,25 @@ class EnteringRows:
     grouped: pa.Table
     #: Which rows are grouped; None where all are.
     kept: Int64Array | None
+
+
+@dataclass
+class Backlog:
+    """Rows that have come, and instants that have become final, before any window has something to report."""
+
+    batches: list[Arrivals] = field(default_factory=list)
+    rows: int = 0
+    #: The earliest time of a row.
+    first: int = END_OF_TIME
+    limit: int = MIN_POSITION
+    #: Nothing is reported before this instant; None where that is not known.
+    until: int | None = None
+
+    def add(self, arrivals: Arrivals) -> None:
+        self.batches.append(arrivals)
+        self.rows += len(arrivals)
+        if (first := int(arrivals.times.min())) < self.first:
+            self.first, self.until = first, None
 
 
 @dataclass(frozen=True)
@@ -64,6 +88,10 @@ class Family(GroupEncoder, ABC):
         self.answered_until = MIN_POSITION
         #: What has to be reported, by the turns in which it was found.
         self.pending: list[list[Chunk | ChangeRun]] = []
+        #: What waits until a window may report.
+        self.backlog = Backlog()
+        #: Whether time has moved on since groups were last counted.
+        self.untidy = False
         #: Finished panes that have not been collected yet; None if they are not collected.
         self.finished_panes: list[Pane] | None = None
         #: Rows up to this position came before the family was created.
@@ -77,11 +105,13 @@ class Family(GroupEncoder, ABC):
 
     def join(self, name: str, plan: PanePlan, since: int = MIN_POSITION) -> None:
         """Add a query; it shares the windows that are there already. Items up to `since` do not count for it."""
+        self.catch_up()
         subscriptions = tuple((self._subscribe(window, plan, since), level) for level, window in plan.levels)
         self.members[name] = Member(name, plan, subscriptions)
 
     def leave(self, name: str) -> None:
         """Remove a query, and the windows that no other query uses."""
+        self.catch_up()
         for number, _ in self.members.pop(name).subscriptions:
             self._subscriber_counts[number] -= 1
             if not self._subscriber_counts[number]:
@@ -114,6 +144,60 @@ class Family(GroupEncoder, ABC):
         """Called when no query needs a window any more."""
 
     # ---- rows and time -----------------------------------------------------------------------------------------
+
+    def can_wait(self, arrivals: Arrivals) -> bool:
+        """Whether rows may wait for the next report: they are few and not late, and no expression fails on them."""
+        few = len(arrivals) + self.backlog.rows <= MANY_ROWS
+        return few and arrivals.marks is None and self._is_patient and not self._keeps_panes
+
+    @cached_property
+    def _is_patient(self) -> bool:
+        """Whether reports are rare, and reading rows cannot fail."""
+        return self.reports_rarely and all(map(_cannot_fail, (*self.plan.before, *self.plan.between)))
+
+    @property
+    def _keeps_panes(self) -> bool:
+        return self.archive is not None or self.finished_panes is not None
+
+    @property
+    def reports_rarely(self) -> bool:
+        """Whether `next_report` is often later than the next instant."""
+        return False
+
+    def next_report(self) -> int:
+        """An instant before which no window reports anything, whatever rows come after those of the backlog."""
+        return self.answered_until + 1
+
+    def wait(self, arrivals: Arrivals) -> None:
+        """Let rows wait."""
+        self.backlog.add(arrivals)
+
+    def move_to(self, limit: int) -> None:
+        """Instants up to a limit have become final: answer them, or let them wait if there is nothing to report."""
+        if not self._is_patient or self._keeps_panes or limit >= self._next_report():
+            self._take_backlog()
+            self.advance(limit)
+            self.untidy = True
+        else:
+            self.backlog.limit = max(self.backlog.limit, limit)
+
+    def _next_report(self) -> int:
+        if self.backlog.until is None:
+            self.backlog.until = self.next_report()
+        return self.backlog.until
+
+    def catch_up(self) -> None:
+        """Take in all that waits, before anything else looks at the family."""
+        limit = self.backlog.limit
+        self._take_backlog()
+        if limit > self.answered_until:
+            self.untidy = True
+            self.advance(limit)
+
+    def _take_backlog(self) -> None:
+        backlog, self.backlog = self.backlog, Backlog()
+        if backlog.batches and (found := self.read(Arrivals.concat(backlog.batches))):
+            self.take(found, Ledger())
 
     def read(self, arrivals: Arrivals) -> EnteringRows | None:
         """The rows that enter windows, None if there are none; an expression that fails raises its error here."""
@@ -256,6 +340,13 @@ class Family(GroupEncoder, ABC):
             arrivals, table = arrivals.take(places), table.take(pa.array(places))
         table, kept = apply_steps(self.plan.before, table, self.host)
         return table, arrivals if kept is None else arrivals.take(kept)
+
+
+def _cannot_fail(step: RowStep) -> bool:
+    """Whether a step has a result for any row: it takes columns as they are, or compares them with numbers."""
+    columns = tuple((column.name, column.type) for column in step.children[0].columns)
+    scalars = [step.predicate] if isinstance(step, Select) else [scalar for _, scalar in step.items]
+    return all(scalar.column is not None or condition_of(scalar.sql, columns) is not None for scalar in scalars)
 
 
 def _subscription_key(subscription: Subscription) -> tuple[object, ...]:

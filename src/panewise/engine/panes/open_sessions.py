@@ -12,7 +12,7 @@ from panewise import kernels
 from panewise.aggregate import Int64Array, Items, StateArrays, StateWords, bytes_of, concat_states, states_at
 from panewise.engine.group_steps import GroupSteps
 from panewise.engine.panes.chunks import ChangeRun
-from panewise.engine.panes.evaluators import Subscription
+from panewise.engine.panes.evaluators import END_OF_TIME, Subscription
 from panewise.engine.panes.held_rows import Flags, HeldRows
 from panewise.engine.panes.open_panes import compact_slots
 from panewise.engine.state.snapshot import Tree, pane_tree, panes_from
@@ -106,6 +106,11 @@ class OpenSessions:
     def add(self, sessions: Int64Array, codes: Int64Array, items: Sequence[Items]) -> None:
         """Add rows that have a session and a group."""
         self.groups = self.groups.join(self.columns, SessionGroups.of_rows(self.columns, sessions, codes, items))
+
+    def next_end(self, first: int) -> int:
+        """The first instant at which a session is over, or gone, if nothing but rows from a time on may come."""
+        _, _, lasts = self.sessions
+        return min(int(lasts.min(initial=first)) + self.gap, int(self.fading.sessions.min(initial=END_OF_TIME)))
 
     def report(self, until: int) -> ChangeRun | None:
         """Remove the sessions that end no later than an instant, and report them."""

@@ -11,7 +11,7 @@ from panewise.algebra import Host
 from panewise.core.time import Boundary
 from panewise.engine.lateness import Ledger, Verdict
 from panewise.engine.panes.chunks import ChangeRun
-from panewise.engine.panes.evaluators import Subscription
+from panewise.engine.panes.evaluators import END_OF_TIME, Subscription
 from panewise.engine.panes.family import EnteringRows
 from panewise.engine.panes.grouping import arrays_of
 from panewise.engine.panes.held_rows import HeldRows
@@ -75,6 +75,15 @@ class SessionFamily(HoldingFamily):
         if not grouped.all():
             rows, numbers = rows.where(grouped), numbers[grouped]
         sessions.add(numbers, rows.codes, self._items(arrays_of(rows.arguments), rows.times, rows.order))
+
+    @property
+    def reports_rarely(self) -> bool:
+        return True
+
+    def next_report(self) -> int:
+        """The first instant at which a session may end, if no row extends it."""
+        waiting = [self.backlog.first, *(int(r.times.min(initial=END_OF_TIME)) for r in (self.held, *self.incoming))]
+        return min(sessions.next_end(min(waiting)) for sessions in self.sessions.values()) + self.boundary.shift
 
     def _turn(self, limit: int, finishing: bool) -> Iterable[ChangeRun]:
         self._assign_rows(OPEN if finishing else limit)

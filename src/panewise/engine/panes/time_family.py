@@ -16,7 +16,7 @@ from panewise.engine.lateness import Ledger, late_verdict
 from panewise.engine.lookups.archive import Archive
 from panewise.engine.panes.chains import Chains, FamilyProgress
 from panewise.engine.panes.chunks import Chunk
-from panewise.engine.panes.evaluators import EntryBounds, Evaluator, Subscription
+from panewise.engine.panes.evaluators import EntryBounds, Evaluator, Subscription, on_grid
 from panewise.engine.panes.family import EnteringRows, Family, filter_items
 from panewise.engine.panes.kept_panes import KeptPanesEvaluator
 from panewise.engine.panes.landmarks import AccumulatingEvaluator
@@ -64,8 +64,9 @@ class TimeFamily(Family):
         self.begun = False
         #: The width to which panes kept for lookups are cut at least.
         self.grain: int | None = None
-        #: The widest reach and the shortest step of all windows; valid while the windows stay the same.
+        #: The widest reach and the shortest step of all windows, and their grids; valid while windows stay the same.
         self._widest: tuple[int, int] | None = None
+        self._grids: set[tuple[int, int] | None] | None = None
         #: The windows that have come and gone since the last rows, in this order, and whether they came.
         self._changes: list[tuple[Subscription, bool]] = []
 
@@ -105,11 +106,12 @@ class TimeFamily(Family):
     # ---- windows come and go -----------------------------------------------------------------------------------
 
     def _on_subscribe(self, subscription: Subscription) -> None:
-        self._widest = None
+        self._widest = self._grids = None
         if self.begun:
             self._changes.append((subscription, True))
 
     def _on_unsubscribe(self, subscription: Subscription) -> None:
+        self._grids = None
         if self.begun:
             self._changes.append((subscription, False))
 
@@ -259,6 +261,21 @@ class TimeFamily(Family):
                 ticks = OpenPanes(self.columns, TICK_CUTS)
                 ticks.take(positions[where][mine], codes[mine], filter_items(items, mine), len(self.keys))
                 self.late.append(LatePanes(int(visible[where][mine][0]), ticks.panes()))
+
+    @property
+    def reports_rarely(self) -> bool:
+        return True
+
+    def next_report(self) -> int:
+        """The next instant of any window; before the first row, of those from that row on."""
+        if self.late:
+            return self.answered_until + 1
+        if self._grids is None:
+            self._grids = {subscription.window.grid for subscription in self.subscriptions.values()}
+        after = self.answered_until + 1
+        if not self.begun and self.entry_bounds.newest == MIN_POSITION:
+            after = max(after, self.backlog.first + self.boundary.shift)
+        return min(after if grid is None else on_grid(after, *grid) for grid in self._grids)
 
     def advance(self, limit: int) -> None:
         self._apply_changes()

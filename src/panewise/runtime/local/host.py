@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from panewise.core.errors import BindProblem, LimitExceeded
 from panewise.core.scalar import Scalar
 from panewise.cql import translate_scalar
+from panewise.cql.conditions import condition_of
 from panewise.cql.data_types import MONTHS, exchange_type, spark_type
 from panewise.cql.functions import MACROS, MARK, TypedSql
-from panewise.runtime.local.conditions import condition_of
 from panewise.runtime.local.database import MEMORY_VARIABLE, open_database
 
 
