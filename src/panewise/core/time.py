@@ -267,6 +267,11 @@ def floor_to_grid(instants: Ticks, origin: int, step: int) -> Ticks:
     return origin + (instants - origin) // step * step
 
 
+def on_grid(position: int, origin: int, step: int) -> int:
+    """The first grid point that is not before a position."""
+    return origin - (origin - position) // step * step
+
+
 def ceil_to_grid(instants: Ticks, origin: int, step: int) -> Ticks:
     """The first grid point `origin + k * step` that is not before each instant."""
     if step == 1:

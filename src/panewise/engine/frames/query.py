@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from panewise.aggregate import Int64Array
 from panewise.algebra import Host, Source
-from panewise.algebra.result_columns import added_types, dated_table, result_schema
+from panewise.algebra.result_columns import added_types, dated_table
 from panewise.core.errors import PanewiseError
 from panewise.core.time import MAX_TICK, Boundary
 from panewise.engine.blame import blame_queries
@@ -156,12 +156,12 @@ class FrameQuery:
         self._last = last
         try:
             self._process_until(last[0], last[1:], finishing)
-            table = self._collect_results(instants)
+            tables = self._collect_results(instants)
             self._drop_unused_keys(last[0])
         except PanewiseError as problem:
             self.broken[self.name] = problem
             return {}
-        return {self.name: table}
+        return {self.name: pa.concat_tables(tables)} if tables else {}
 
     def _drop_unused_keys(self, last: int) -> None:
         """Drop keys that are not needed once all frames up to a time are reported, if these are more than half."""
@@ -221,11 +221,10 @@ class FrameQuery:
 
     # ---- results -----------------------------------------------------------------------------------------------
 
-    def _collect_results(self, instants: pa.DataType) -> pa.Table:
+    def _collect_results(self, instants: pa.DataType) -> list[pa.Table]:
         """All results since the last `advance`."""
         reports, self._reports = self._reports, []
-        tables = [self._table(each, instants) for each in reports]
-        return pa.concat_tables([result_schema(self.plan.query, instants).empty_table(), *tables])
+        return [self._table(each, instants) for each in reports]
 
     def _table(self, reported: FrameReport, instants: pa.DataType) -> pa.Table:
         bounds, held = reported.bounds, reported.held

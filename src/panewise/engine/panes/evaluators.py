@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from panewise.aggregate import Int64Array, StateArrays, StateWords, states_at
-from panewise.core.time import Boundary, refuse_many_instants
+from panewise.core.time import Boundary, on_grid, refuse_many_instants
 from panewise.engine.panes.chunks import Chunk
 from panewise.engine.state.snapshot import Tree, pane_tree, panes_from
 from panewise.stores.chain import MIN_POSITION
@@ -368,8 +368,3 @@ class Evaluator(ABC):
         # A slice is a view, and the states may change while the chunk waits.
         parts = (tuple(w[where].copy() for w in s) if isinstance(where, slice) else states_at(s, where) for s in states)
         return [column.settle(words) for column, words in zip(self.columns, parts, strict=True)]
-
-
-def on_grid(position: int, origin: int, step: int) -> int:
-    """The first grid point that is not before a position."""
-    return origin - (origin - position) // step * step

@@ -12,9 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from panewise.aggregate import Int64Array, StateArrays, StateWords, runs
-from panewise.core.time import Boundary
+from panewise.core.time import Boundary, on_grid
 from panewise.engine.panes.chunks import Chunk
-from panewise.engine.panes.evaluators import END_OF_TIME, Evaluator, Subscription, on_grid
+from panewise.engine.panes.evaluators import END_OF_TIME, Evaluator, Subscription
 from panewise.engine.state.snapshot import Tree
 from panewise.stores.chain import MIN_POSITION
 from panewise.stores.pane import Pane, merge_panes

@@ -7,9 +7,9 @@ from collections.abc import Container, Iterator, Sequence
 import numpy as np
 
 from panewise.aggregate import StateArrays, StateWords
-from panewise.core.time import Boundary
+from panewise.core.time import Boundary, on_grid
 from panewise.engine.panes.chunks import Chunk
-from panewise.engine.panes.evaluators import Evaluator, Subscription, on_grid
+from panewise.engine.panes.evaluators import Evaluator, Subscription
 from panewise.stores.chain import MIN_POSITION
 from panewise.stores.pane import Pane
 from panewise.stores.totals import PaneTotal

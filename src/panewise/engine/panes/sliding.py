@@ -6,9 +6,9 @@ from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from panewise.aggregate import StateWords
-from panewise.core.time import Boundary
+from panewise.core.time import Boundary, on_grid
 from panewise.engine.panes.chunks import Chunk
-from panewise.engine.panes.evaluators import END_OF_TIME, Evaluator, Subscription, on_grid
+from panewise.engine.panes.evaluators import END_OF_TIME, Evaluator, Subscription
 from panewise.engine.state.snapshot import Tree
 from panewise.plan import shape_of
 from panewise.plan.rules.group_windows import WindowShape

@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from panewise.aggregate import Int64Array, StateWords
 from panewise.algebra import Host
-from panewise.core.time import Boundary
+from panewise.core.time import Boundary, on_grid
 from panewise.engine.intake import Arrivals
 from panewise.engine.lateness import Ledger, late_verdict
 from panewise.engine.lookups.archive import Archive
 from panewise.engine.panes.chains import Chains, FamilyProgress
 from panewise.engine.panes.chunks import Chunk
-from panewise.engine.panes.evaluators import EntryBounds, Evaluator, Subscription, on_grid
+from panewise.engine.panes.evaluators import EntryBounds, Evaluator, Subscription
 from panewise.engine.panes.family import EnteringRows, Family, filter_items
 from panewise.engine.panes.kept_panes import KeptPanesEvaluator
 from panewise.engine.panes.landmarks import AccumulatingEvaluator

@@ -30,6 +30,10 @@ class ChangeEmitter(Emitter):
         self.unreported = nothing
         self.live_rows = LiveRows(nothing)
 
+    def next_change(self, after: int) -> int:
+        waiting = len(self.unreported) or len(self.session_ends)
+        return after + 1 if waiting else self.live_rows.first_leave
+
     def advance(self, limit: int, given: RelationDelta, finishing: bool = False) -> EmittedRows:
         self._note_instants(after=True)
         self.live_rows.close_rows(given)
@@ -118,6 +122,11 @@ class LiveRows:
         self.nothing = nothing
         self.sure: list[Spans] = []
         self.open: list[Spans] = []
+
+    @property
+    def first_leave(self) -> int:
+        """When the first of the rows leaves whose end is known."""
+        return min((int(piece.leave[0]) for piece in self.sure), default=OPEN)
 
     def add(self, rows: Spans) -> None:
         """Add rows; those that never leave are not stored."""

@@ -7,7 +7,7 @@ order of the time and arrival of the youngest item each came from.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from panewise.aggregate import Int64Array
 from panewise.algebra import Query
-from panewise.algebra.result_columns import AddedValues, added_types, dated_table
+from panewise.algebra.result_columns import AddedValues, dated_table
 from panewise.engine.rows.inputs.timed import WindowView
 from panewise.engine.rows.operators.base import OperatorVariant
 from panewise.engine.rows.spans import EMPTY, NO_EXPIRY, UNKNOWN_EXPIRY, RelationDelta, Spans
@@ -60,6 +60,16 @@ class Emitter(ABC):
     def periodic_views(self) -> list[WindowView]:
         return [view for view in self.views if view.window.periodic]
 
+    @property
+    def grids(self) -> list[tuple[int, int]]:
+        """The grids of its instants; none where it may report at any instant."""
+        found = [view.window.grid for view in self.views]
+        return [] if None in found else [grid for grid in found if grid]
+
+    def next_change(self, after: int) -> int:
+        """An instant before which it reports nothing after another one, if no rows enter or leave the relation."""
+        return after + 1
+
     @abstractmethod
     def advance(self, limit: int, given: RelationDelta, finishing: bool = False) -> EmittedRows:
         """The result rows up to an instant."""
@@ -80,9 +90,9 @@ class Emitter(ABC):
         """Restore what `state` returned."""
 
 
-def emitted_table(query: Query, emitted: EmittedRows, level: int | None, instants: pa.DataType) -> pa.Table:
-    """The results of one level of a query as a table."""
-    table, types = emitted.table, added_types(query, instants)
+def emitted_table(emitted: EmittedRows, level: int | None, types: Mapping[str, pa.DataType]) -> pa.Table:
+    """The results of one level of a query as a table, with added columns of these types."""
+    table = emitted.table
     added: dict[str, AddedValues] = {
         "ts": emitted.at,
         "w_level": np.full(len(emitted.at), level or 0),

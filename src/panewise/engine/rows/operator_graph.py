@@ -19,8 +19,9 @@ from panewise.algebra import (
     Query,
     Windowed,
 )
+from panewise.algebra.result_columns import added_types
 from panewise.core.errors import PanewiseError, QueryProblem
-from panewise.core.time import MAX_TICK, Boundary
+from panewise.core.time import MAX_TICK, Boundary, on_grid
 from panewise.engine.blame import find_failures
 from panewise.engine.intake import Arrivals
 from panewise.engine.purge import Purge
@@ -29,7 +30,7 @@ from panewise.engine.rows.emitter import EmittedRows, Emitter, emitted_table
 from panewise.engine.rows.inputs.counted import CountedInput
 from panewise.engine.rows.inputs.sessions import SessionInput
 from panewise.engine.rows.inputs.timed import EnteringItems, TimedInput, WaitingItems, WindowInput, WindowView
-from panewise.engine.rows.operators.base import Operator, OperatorKey, OperatorVariant
+from panewise.engine.rows.operators.base import Operator, OperatorKey, OperatorVariant, RowwiseOperator
 from panewise.engine.rows.operators.build import new_operator, new_shared_operator
 from panewise.engine.rows.operators.distinct import can_outlive_expiry, without_expiry
 from panewise.engine.rows.operators.shared_distinct import SharedDistinct
@@ -83,6 +84,7 @@ class OperatorGraph:
         self._failed: dict[OperatorKey, PanewiseError] = {}
         self._inner_tables: dict[Query, pa.Table] = {}
         self._order = 0
+        self._types: dict[str, Mapping[str, pa.DataType]] = {}
 
     def build(self, shared_places: Sequence[SharedOperators] | None = None) -> None:
         """Make the operators of all queries that have joined; shared operators are given after a restart, or found."""
@@ -141,6 +143,7 @@ class OperatorGraph:
     def leave(self, name: str) -> None:
         """Remove a query and the operators that only it used; the others are not affected."""
         del self.plans[name]
+        self._types.pop(name, None)
         if not self.built:
             return
         del self.emitters[name]
@@ -264,19 +267,58 @@ class OperatorGraph:
 
         Queries that fail are broken from then on; the others continue.
         """
+        if not finishing and self._has_nothing_to_report(limit):
+            return {}
         self.finishing = finishing
         self._deltas, self._inner_tables, self._failed = {}, {}, {}
         found = {}
         for name, emitters in self.emitters.items():
             try:
                 if name not in self.broken:
-                    query = self.plans[name].query
-                    emitted = [(self._emit(emitter, limit), level) for level, emitter in emitters]
-                    found[name] = pa.concat_tables([emitted_table(query, *each, instants) for each in emitted])
+                    active = [(level, emitter) for level, emitter in emitters if not self._rests(emitter, limit)]
+                    emitted = [(self._emit(emitter, limit), level) for level, emitter in active]
+                    if any(len(rows.at) for rows, _ in emitted):
+                        types = self._added_types(name, instants)
+                        found[name] = pa.concat_tables([emitted_table(*each, types) for each in emitted])
             except PanewiseError as problem:
                 self.broken[name] = problem
         self.advanced_until = max(self.advanced_until, limit)
         return found
+
+    def _has_nothing_to_report(self, limit: int) -> bool:
+        """Whether no query can report anything up to an instant: rows that have come may wait then."""
+        every = (emitter for emitters in self.emitters.values() for _, emitter in emitters)
+        crowded = any(leaf.is_crowded for leaf in self._all_inputs)
+        return not (self.inner or crowded) and all(self._is_silent(emitter, limit) for emitter in every)
+
+    def _is_silent(self, emitter: Emitter, limit: int) -> bool:
+        """Whether an emitter has no instant up to a limit, or none at which its rows can have changed."""
+        if grids := emitter.grids:
+            return limit < min(on_grid(self.advanced_until + 1, *grid) for grid in grids)
+        return self._rests(emitter, limit)
+
+    def _rests(self, emitter: Emitter, limit: int) -> bool:
+        """Whether no rows enter the relation of an emitter up to a limit, and none leave."""
+        if self.finishing or limit >= emitter.next_change(self.advanced_until):
+            return False
+        leaf = self._only_input(emitter)
+        return leaf is not None and not leaf.waiting
+
+    def _only_input(self, emitter: Emitter) -> TimedInput | None:
+        """The window of an emitter, if only selections and projections lie between them."""
+        node = emitter.query.root
+        while not isinstance(node, Windowed):
+            if not isinstance(self.operators.get((node, emitter.variant)), RowwiseOperator):
+                return None
+            (node,) = node.children
+        leaf = self.window_inputs[node, emitter.variant]
+        return leaf if isinstance(leaf, TimedInput) and all(inlet.stream for inlet in leaf.inlets) else None
+
+    def _added_types(self, name: str, instants: pa.DataType) -> Mapping[str, pa.DataType]:
+        """The added columns of the results of a query."""
+        if name not in self._types:
+            self._types[name] = added_types(self.plans[name].query, instants)
+        return self._types[name]
 
     def _emit(self, emitter: Emitter, limit: int) -> EmittedRows:
         given = self._delta(emitter.query.root, emitter.variant, limit)

@@ -42,6 +42,8 @@ class RowEngine:
         self._instants: dict[str, pa.DataType] = {}
         #: Results of some queries that wait because another query failed.
         self._undelivered: dict[str, list[pa.Table]] = {}
+        #: The results of each query when it has none, as far as they have been asked for.
+        self._empty: dict[str, pa.Table] = {}
 
     def join(self, name: str, plan: RowPlan | FramePlan, instants: pa.DataType) -> None:
         """Add a query: it shares operators with queries that have not begun, or joins running shared operators."""
@@ -69,6 +71,7 @@ class RowEngine:
     def leave(self, name: str) -> None:
         self.parts.pop(name).leave(name)
         self._undelivered.pop(name, None)
+        self._empty.pop(name, None)
         del self._instants[name]
 
     def shared_operators(self) -> list[tuple[Mapping[str, RowPlan], SharedOperators]]:
@@ -147,9 +150,10 @@ class RowEngine:
 
     def with_empty_results(self, tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
         """The tables of all queries, empty ones for those without results."""
-        without = {name: part.plans[name].query for name, part in self.parts.items() if name not in tables}
-        empty = {name: result_schema(query, self._instants[name]).empty_table() for name, query in without.items()}
-        return tables | empty
+        for name in [name for name in self.parts if name not in self._empty]:
+            query = self.parts[name].plans[name].query
+            self._empty[name] = result_schema(query, self._instants[name]).empty_table()
+        return self._empty | tables
 
     def restore(self, state: Tree, plans: Mapping[str, tuple[RowPlan | FramePlan, pa.DataType]]) -> None:
         self.begun = state["begun"]

@@ -28,6 +28,9 @@ Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
 #: The queries that read an input, with the window of each.
 Readers = Callable[[Window], Sequence[str]]
 
+#: Batches and items that may wait for the next report.
+MANY_BATCHES, MANY_ITEMS = 64, 4096
+
 
 @dataclass(frozen=True, eq=False)
 class WaitingItems:
@@ -121,6 +124,11 @@ class WindowInput(WindowView, ABC):
         self.first: int | None = None
         self.waiting: list[WaitingItems] = []
         self.serial = 0
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether so many items wait that they should not wait for the next report."""
+        return len(self.waiting) > MANY_BATCHES or sum(map(len, self.waiting)) > MANY_ITEMS
 
     def anchor(self, first: int) -> None:
         """Resolve times of day against the day of the first item of a stream."""
