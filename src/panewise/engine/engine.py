@@ -84,11 +84,15 @@ class Engine:
     def feed(self, stream: str, batch: Any) -> None:
         """Take rows in: a record batch or table with the declared columns. All of it, or nothing on an error."""
         arrivals, rejected, ledger = self.ingest(stream, batch)
+        intake = self.intake(stream)
+        if not ledger.entries:
+            intake.count(len(arrivals) + rejected, rejected, 0, 0, {})
+            return
         if len(lost := ledger.late):
             places = np.searchsorted(arrivals.order, lost)
             self._late.setdefault(stream, []).append(arrivals.table.take(pa.array(places)))
         by_query = {name: len(late) for name, late in ledger.late_by_query().items()}
-        self.intake(stream).count(len(arrivals) + rejected, rejected, len(lost), len(ledger.partly_late), by_query)
+        intake.count(len(arrivals) + rejected, rejected, len(lost), len(ledger.partly_late), by_query)
 
     def ingest(
         self, stream: str, batch: Any, only: FamilyKey | RowInputKey | None = None

@@ -154,8 +154,10 @@ class Intake:
         return Arrivals(table, times, self.arrived, numbers, marks)
 
     def _check_columns(self, batch: object) -> pa.Table:
-        table = as_table(batch)
         wanted = self.schema.schema
+        if isinstance(batch, pa.Table) and batch.schema.equals(wanted):
+            return batch
+        table = as_table(batch)
         missing = [name for name in wanted.names if name not in table.column_names]
         if missing:
             raise SchemaProblem(

@@ -46,6 +46,8 @@ def visible_lifetimes(
     """When items enter a window and leave it; late ones enter with the first instant at which they are visible."""
     enter, leave = window.lifetimes(times, boundary)
     late = visible > times + boundary.shift
+    if not late.any():
+        return enter, leave
     return np.where(late, np.maximum(enter, window.instants_from(visible)), enter), leave
 
 

@@ -86,7 +86,7 @@ class Reporter:
         drafts, failures = [], []
         for report_format in self.formats.values():
             try:
-                drafts.append((report_format, *report_format.select(rows)))
+                drafts.append((report_format, *report_format.select(rows, len(self.formats) == 1)))
             except PanewiseError:
                 failures += self._find_failures(report_format, rows)
         if failures:
@@ -157,14 +157,18 @@ class ReportFormat:
         schema = pa.schema([(column.name, column.type) for column in self.plan.query.root.columns])
         return PresentRows(schema, self._fixed_columns)
 
-    def select(self, rows: GroupRows) -> tuple[GroupRows, pa.Table, Int64Array]:
-        """The rows of its subscriptions, the selected table, and the places of the rows from which that comes."""
-        mine = np.flatnonzero(np.isin(rows.subscriptions, np.fromiter(self.subscriptions, np.int64)))
-        rows = rows if len(mine) == len(rows) else rows.take(mine)
+    def select(self, rows: GroupRows, alone: bool = False) -> tuple[GroupRows, pa.Table, Int64Array]:
+        """The rows of its subscriptions, the selected table, and the places of the rows from which that comes.
+
+        If it is `alone`, all rows are of its subscriptions.
+        """
+        if not alone:
+            mine = np.flatnonzero(np.isin(rows.subscriptions, np.fromiter(self.subscriptions, np.int64)))
+            rows = rows if len(mine) == len(rows) else rows.take(mine)
         shown = np.flatnonzero(rows.present | self.plan.empty)
         table = rows.table if len(shown) == len(rows) else rows.table.take(pa.array(shown))
         table, kept = apply_steps(self.plan.after, table, self.family.host)
-        selected = table.select([column.name for column in self.plan.query.root.columns])
+        selected = table.select(self._column_names)
         return rows, selected, shown if kept is None else shown[kept]
 
     def new_rows(self, rows: GroupRows, selected: pa.Table, places: Int64Array) -> ReportedRows:
@@ -237,14 +241,22 @@ class ReportFormat:
                 found = {name: found[s.column] for name, s in step.items if s.column in found}
         return found
 
-    @property
+    @cached_property
+    def _column_names(self) -> list[str]:
+        return [column.name for column in self.plan.query.root.columns]
+
+    @cached_property
+    def _expiry_column(self) -> str | None:
+        return expiry_column(self.plan)
+
+    @cached_property
     def _identifies_groups(self) -> bool:
         """Whether rows of different groups always differ."""
         return set(self._fixed_columns.values()) == set(self.plan.group.keys)
 
     def _expiry(self, rows: GroupRows, origin: Int64Array, signs: Int8Array) -> dict[str, pa.Array]:
         """The column with the expiry of results, if it is known beforehand; NULL in rows that leave."""
-        column = expiry_column(self.plan)
+        column = self._expiry_column
         if rows.oldest is None or column is None or self.plan.query.emit is Emit.DSTREAM:
             return {}
         if rows.expires:

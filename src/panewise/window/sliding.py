@@ -120,7 +120,9 @@ class Sliding(LogicalWindow):
         return ends - self.range, ends
 
     def lifetimes(self, times: Ticks, boundary: Boundary) -> tuple[Ticks, Ticks]:
-        enters = times + self.lag + boundary.shift
+        enters = times + (self.lag + boundary.shift)
+        if not (self.slide or self.origin):
+            return enters, enters + self.range
         first, after = (ceil_to_grid(instants, self.start, self.step) for instants in (enters, enters + self.range))
         return first, np.where(times < self.start, first, after) if self.origin else after
 

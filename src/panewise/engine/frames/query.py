@@ -56,8 +56,9 @@ class FrameBatch:
 
     def enter(self, ledger: Ledger) -> None:
         """Take the rows in; this cannot fail."""
-        flags = np.ones(len(self.late), bool)
-        ledger.add(Verdict(self.late, flags, ~flags, flags), [self.query])
+        if len(self.late):
+            flags = np.ones(len(self.late), bool)
+            ledger.add(Verdict(self.late, flags, ~flags, flags), [self.query])
         self.take(self.rows)
 
 

@@ -111,7 +111,8 @@ class Family(GroupEncoder, ABC):
 
     def leave(self, name: str) -> None:
         """Remove a query, and the windows that no other query uses."""
-        self.catch_up()
+        if len(self.members) > 1:
+            self.catch_up()
         for number, _ in self.members.pop(name).subscriptions:
             self._subscriber_counts[number] -= 1
             if not self._subscriber_counts[number]:

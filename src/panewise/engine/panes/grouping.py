@@ -31,6 +31,12 @@ class GroupEncoder:
         self.columns += [call.aggregate.state_arrays() for call in self.stored_calls]
         if self.expiry_column:
             self.columns.append(Min(pa.int64()).state_arrays())
+        #: The column of states that has the answer of each call.
+        self.answer_places = [
+            1 + self.stored_calls.index(call) if call in self.stored_calls else 0 for call in plan.group.calls
+        ]
+        #: The columns of lowered states: keys, answers and codes.
+        self.answer_names = [*plan.group.keys, *(call.name for call in plan.group.calls), "#code"]
 
     def _encode_blocks(self, table: pa.Table, rows: Arrivals) -> Iterator[tuple[slice, Int64Array, list[Items]]]:
         """Rows in blocks: their slice, their codes, and the inputs of each column of states.

@@ -17,6 +17,7 @@ from panewise.engine.group_steps import Lifetimes
 from panewise.engine.lateness import visible_lifetimes
 from panewise.engine.sorting import order_by_code
 from panewise.kernels.ranges import OPEN
+from panewise.stores.chain import MIN_POSITION
 from panewise.window import LogicalWindow, Rows
 
 Flags = npt.NDArray[np.bool_]
@@ -112,7 +113,10 @@ WORDS = ("times", "order", "visible", "partitions", "codes")
 def timed_lifetimes(rows: HeldRows, window: LogicalWindow, boundary: Boundary, after: int) -> Lifetimes:
     """When rows enter a window that time decides, and leave it; rows up to the position `after` do not count."""
     enter, leave = visible_lifetimes(window, rows.times, rows.visible, boundary)
-    return Lifetimes(np.where(rows.times + boundary.shift > after, rows.codes, -1), enter, leave)
+    every = after == MIN_POSITION
+    return Lifetimes(
+        rows.codes if every else np.where(rows.times + boundary.shift > after, rows.codes, -1), enter, leave
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -106,25 +107,29 @@ def lower_chunks(family: Family, pending: Sequence[Chunk | ChangeRun]) -> GroupR
 def _lower_runs(family: Family, several: Sequence[ChangeRun]) -> GroupRows:
     """The same for runs of changes; the order of groups stays, and instants are ordered where states are whole."""
     found = [_answers(family, run.steps) for run in several]
-    at, codes = (np.concatenate([getattr(run.steps, name) for run in several]) for name in ("at", "codes"))
-    subscriptions = np.concatenate([run.subscriptions for run in several])
+    at, codes = (_concat([getattr(run.steps, name) for run in several]) for name in ("at", "codes"))
+    subscriptions = _concat([run.subscriptions for run in several])
     oldest = [old for _, _, old in found if old is not None]
     decided = any(run.starts is not None for run in several)
     starts = [run.steps.at if run.starts is None else run.starts for run in several]
     rows = GroupRows(
-        pa.concat_tables([table for table, _, _ in found]).combine_chunks(),
+        found[0][0] if len(found) == 1 else pa.concat_tables([table for table, _, _ in found]).combine_chunks(),
         subscriptions,
         at,
         codes,
         np.zeros(len(at), np.int64),
-        np.concatenate([present for _, present, _ in found]),
+        _concat([present for _, present, _ in found]),
         np.zeros(len(at), bool),
         np.concatenate(starts) if decided else None,
-        pa.concat_arrays(oldest) if oldest else None,
+        (oldest[0] if len(oldest) == 1 else pa.concat_arrays(oldest)) if oldest else None,
         expires=family.plan.keeps_rows,
     )
     whole = decided or family.plan.repeats_on_change
     return rows.take(report_order(subscriptions, at)) if whole else rows
+
+
+def _concat(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def locate_overflow(family: Family, pending: Sequence[Chunk | ChangeRun]) -> None:
@@ -161,10 +166,6 @@ def _answers(family: Family, steps: GroupSteps) -> tuple[pa.Table, npt.NDArray[n
     """Keys and answers of some states, whether groups have items, and the oldest item of each."""
     lower = [column.lower(words) for column, words in zip(steps.columns, steps.states, strict=True)]
     oldest = lower.pop() if family.expiry_column else None
-    group = family.plan.group
-    answers = [
-        lower[1 + family.stored_calls.index(call)] if call in family.stored_calls else lower[0] for call in group.calls
-    ]
-    names = [*group.keys, *(call.name for call in group.calls), "#code"]
-    table = pa.table([*family.keys.take(steps.codes), *answers, pa.array(steps.codes)], names=names)
-    return table, steps.states[0][0] > 0, oldest
+    answers = [lower[place] for place in family.answer_places]
+    arrays = [*family.keys.take(steps.codes), *answers, pa.array(steps.codes)]
+    return pa.Table.from_arrays(arrays, family.answer_names), steps.states[0][0] > 0, oldest
