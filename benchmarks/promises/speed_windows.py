@@ -96,11 +96,21 @@ def managers(frames: list[WindowShape], settings: WindowSettings) -> Iterator[Ro
 
 
 def changes(run: Run, settings: WindowSettings) -> Iterator[Row]:
-    """f: queries that join and leave a running engine."""
+    """f: queries that join and leave a running engine, each with the next row fed and answered."""
     frames = newcomers(settings.changes)
     queries = [(f"new {n}", f"SELECT SUM(v) AS answer FROM S {text(frame)}") for n, frame in enumerate(frames)]
-    yield from one_by_one("f7", "f8", lambda query: run.pool.register(*query), queries)
-    yield from one_by_one("f9", "f10", lambda query: run.pool.revoke(query[0]), queries)
+    row = durations(1)
+
+    def join(query: tuple[str, str]) -> None:
+        run.pool.register(*query)
+        run.tick(row)
+
+    def leave(query: tuple[str, str]) -> None:
+        run.pool.revoke(query[0])
+        run.tick(row)
+
+    yield from one_by_one("f7", "f8", join, queries)
+    yield from one_by_one("f9", "f10", leave, queries)
 
 
 def one_by_one(usual: str, worst: str, work: Callable[[T], object], each: Iterable[T]) -> Iterator[Row]:

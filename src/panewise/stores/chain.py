@@ -84,15 +84,11 @@ class Stair:
         self.panes: deque[Pane] = deque()
         #: The newest pane, until its granule is full and it is promoted.
         self.buffer: Pane | None = None
-        #: A total for each aggregate, or None where the panes are combined for each answer. In a stair of one granule
-        #: its pane is the total; and some positional aggregates look at each pane.
-        single = self.level.is_one_granule(self.near)
-        self.totals: list[PaneTotal | None] = [
-            None if single or kind is None else kind(column) for column, kind in zip(self.sums, self.kinds, strict=True)
-        ]
+        #: A total for each aggregate, or None where the panes are combined for each answer, and before the first pane.
+        self.totals: list[PaneTotal | None] = [None] * len(self.columns)
+        self._totalled = False
         #: The states over the whole stair while it stays the same: coarse ones change less often than they are asked.
         self._known: dict[int, StateWords] = {}
-        self.grow(self.size)
         for pane in panes:
             self.take(pane)
 
@@ -121,10 +117,24 @@ class Stair:
             self.buffer = pane
 
     def _promote(self, pane: Pane) -> None:
+        if not self._totalled:
+            self.totals, self._totalled = self._new_totals(), True
         self.panes.append(pane)
         for total, words in zip(self.totals, pane.states, strict=True):
             if total is not None:
                 total.push(pane.where, words)
+
+    def _new_totals(self) -> list[PaneTotal | None]:
+        """Totals without panes. In a stair of one granule its pane is the total; some aggregates look at each pane."""
+        single = self.level.is_one_granule(self.near)
+        found = [
+            None if single or kind is None else kind(column)
+            for column, kind in zip(self.sums, self.kinds, strict=True)
+        ]
+        for total in found:
+            if total is not None:
+                total.grow(self.size)
+        return found
 
     def evict(self, edge: int) -> list[Pane]:
         """Remove and return the panes that an edge has passed, oldest first."""
@@ -267,6 +277,8 @@ class StairChain:
 
     def grow(self, size: int) -> None:
         """Make room for groups 0 to `size` - 1."""
+        if size == self.size:
+            return
         self.size = size
         for stair in self.stairs:
             stair.grow(size)

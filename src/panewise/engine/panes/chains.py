@@ -17,6 +17,9 @@ from panewise.stores.chain import MIN_POSITION, StairChain, StairLevel, TotalKin
 from panewise.stores.pane import Pane, PaneSpans
 from panewise.window import Sliding
 
+#: Fewer windows than this that come together find groups one after another.
+MANY_NEWCOMERS = 64
+
 
 @dataclass(frozen=True, eq=False)
 class FamilyProgress:
@@ -66,10 +69,12 @@ class Chains:
         """Let windows come and go, in this order, while chains run."""
         coming: dict[int, tuple[Subscription, Sliding]] = {}
         gone: set[int] = set()
-        regrouped: set[int] = set()
+        regrouped = self._group_many(window for _, comes, window in changes if comes)
+        embedded = set(regrouped)
         for subscription, comes, window in changes:
             if comes:
-                self.managers.setdefault(window.lag, WindowManager(self.policy)).embed(shape_of(window))
+                if window.lag not in embedded:
+                    self._manager(window.lag).embed(shape_of(window))
                 coming[subscription.number] = subscription, window
             else:
                 if self.managers[window.lag].revoke(shape_of(window)):
@@ -85,6 +90,20 @@ class Chains:
             else:
                 self._match_chains(lag, here)
         self._serve_newcomers([each for number, each in coming.items() if number not in gone], here)
+
+    def _group_many(self, windows: Iterable[Sliding]) -> set[int]:
+        """Group all windows of a lag anew where most of them are new: finding a group for each takes longer.
+
+        Returns the lags for which this was done.
+        """
+        shapes: dict[int, list[WindowShape]] = {}
+        for window in windows:
+            shapes.setdefault(window.lag, []).append(shape_of(window))
+        many = {lag: some for lag, some in shapes.items() if len(some) > MANY_NEWCOMERS}
+        found = {lag for lag, some in many.items() if len(some) > len(self._manager(lag).shapes)}
+        for lag in found:
+            self.managers[lag] = self._manager(lag).repack(many[lag])
+        return found
 
     def _serve_newcomers(self, coming: Sequence[tuple[Subscription, Sliding]], here: FamilyProgress) -> None:
         """Answer windows from running chains; where panes were not cut for one, a stand-in starts half-filled."""
@@ -122,12 +141,12 @@ class Chains:
         self._match_chains(lag, here)
         spans = self._spans(here)
         for chain in old.values():
-            for serving in chain.serving.values():
+            for number, serving in chain.serving.items():
                 key = self._chain_key(Sliding.of(serving.subscription.window))
                 heir = self.chains[key]
                 since = heir.exact_since(serving.shape, spans[key])
                 heir.serve(serving.subscription, since=since)
-                serving.until = since
+                chain.serve_until(number, since)
         self.standins += [chain for chain in old.values() if chain.serving]
 
     def drop_finished_standins(self) -> None:
@@ -152,6 +171,11 @@ class Chains:
         evaluator = ChainEvaluator(chain, self.boundary, lag, here.closed)
         evaluator.start(here.passed, here.keys)
         return evaluator
+
+    def _manager(self, lag: int) -> WindowManager:
+        if lag not in self.managers:
+            self.managers[lag] = WindowManager(self.policy)
+        return self.managers[lag]
 
     def _chain_key(self, window: Sliding) -> tuple[int, int]:
         return window.lag, self.managers[window.lag].group_of(shape_of(window)).number

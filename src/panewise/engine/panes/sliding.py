@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -37,11 +38,15 @@ class ServedSubscription:
 
 @dataclass(frozen=True)
 class ServingIndex:
-    """The subscriptions of a chain by stair, their slides, and the stairs of those without a slide."""
+    """The subscriptions of a chain by stair, their slides, and the stairs of those without a slide.
+
+    `turns` are the instants at which the chain begins or ends to answer one of them, ascending.
+    """
 
     by_stair: Mapping[int, Sequence[ServedSubscription]]
     slides: Sequence[int]
     floating: Sequence[int]
+    turns: Sequence[int]
 
     @classmethod
     def of(cls, serving: Collection[ServedSubscription], levels: Sequence[StairLevel]) -> ServingIndex:
@@ -51,7 +56,8 @@ class ServingIndex:
             by_stair.setdefault(stairs[served.shape.range], []).append(served)
         slides = sorted({served.shape.slide for served in serving if served.subscription.periodic})
         floating = [stairs[served.shape.range] for served in serving if not served.subscription.periodic]
-        return cls(by_stair, slides, floating)
+        turns = sorted({instant for served in serving for instant in (served.since, served.until)})
+        return cls(by_stair, slides, floating, turns)
 
 
 class ChainEvaluator(Evaluator):
@@ -72,6 +78,11 @@ class ChainEvaluator(Evaluator):
         self.join(subscription)
         shape = shape_of(Sliding.of(subscription.window))
         self.serving[subscription.number] = ServedSubscription(subscription, shape, since, until)
+        self._index = None
+
+    def serve_until(self, number: int, until: int) -> None:
+        """Answer a subscription no longer than up to an instant."""
+        self.serving[number].until = until
         self._index = None
 
     def leave(self, number: int) -> None:
@@ -140,8 +151,8 @@ class ChainEvaluator(Evaluator):
             oldest = next(stair.all_panes(), oldest)
             if oldest is not None and number in self.index.by_stair:
                 yield stair.level.expiry(oldest.end) + self.lag
-        for served in self.serving.values():
-            yield from (instant for instant in (served.since, served.until) if instant > self.at)
+        turns = self.index.turns
+        yield from turns[bisect_right(turns, self.at) :][:1]
 
     def current_states(self, wanted: Container[int]) -> Iterator[tuple[Subscription, list[StateWords]]]:
         asked: dict[int, list[Subscription]] = {}

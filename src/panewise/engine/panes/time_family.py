@@ -50,6 +50,7 @@ class TimeFamily(Family):
 
     def __init__(self, plan: PanePlan, boundary: Boundary, host: Host, policy: GroupingPolicy) -> None:
         super().__init__(plan, boundary, host)
+        self._positional = bool(plan.positional)
         self.total_kinds = pane_totals(self.columns, plan.rules_off)
         self.chains = Chains(self.columns, self.total_kinds, boundary, policy)
         self.others: dict[int, Evaluator] = {}
@@ -125,11 +126,12 @@ class TimeFamily(Family):
         ]
         if not self.open.eras[-1][1].cover(edge for subscription in coming for edge in subscription.window.edges):
             self.open.recut(self._cuts())
-        chained = [(each, comes, window) for each, comes in changes if (window := self._chain_window(each))]
+        windows = {each.number: self._chain_window(each) for each, _ in changes}
+        chained = [(each, comes, window) for each, comes in changes if (window := windows[each.number])]
         self.chains.change(chained, self._progress())
         for subscription in (each for each, comes in changes if not comes):
             self._remove_evaluator(subscription)
-        for subscription in (each for each in coming if self._chain_window(each) is None):
+        for subscription in (each for each in coming if windows[each.number] is None):
             self._add_evaluator(subscription)
 
     def _remove_evaluator(self, subscription: Subscription) -> None:
@@ -153,7 +155,7 @@ class TimeFamily(Family):
 
     def _chain_window(self, subscription: Subscription) -> Sliding | None:
         """The window of a subscription, if it can share a chain with others."""
-        return None if self.plan.positional else sliding_window(subscription.window, subscription.revise)
+        return None if self._positional else sliding_window(subscription.window, subscription.revise)
 
     def _add_evaluator(self, subscription: Subscription) -> None:
         if self.plan.positional:

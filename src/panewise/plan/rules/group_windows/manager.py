@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from itertools import chain
 
 from panewise.core.errors import PlanProblem
 from panewise.plan.rules.group_windows import packing, subsuming
@@ -159,9 +160,9 @@ class WindowManager:
             self._checked, self._changes = len(self._homes), 0
         return self._degraded
 
-    def repack(self) -> WindowManager:
-        """A fresh manager for the same queries, under the same policy."""
-        return WindowManager(self.policy, self._counts.elements())
+    def repack(self, more: Iterable[WindowShape] = ()) -> WindowManager:
+        """A fresh manager for the same queries, and for some more, under the same policy."""
+        return WindowManager(self.policy, chain(self._counts.elements(), more))
 
 
 def _grouped_shapes(policy: GroupingPolicy, shapes: Iterable[WindowShape]) -> list[list[WindowShape]]:
