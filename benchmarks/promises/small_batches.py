@@ -117,8 +117,8 @@ def findings(points: Points) -> Iterator[Finding]:
 FIGURE = Figure(
     title="Small batches: what Panewise promises",
     claim="one row is fed to an engine with a hundred standing queries, and answered, within two milliseconds",
-    paper="No paper measures this; the bounds are our own. One hundred queries of mixed kinds stand in one engine. A row "
-    "comes at every instant, to the second stream of the joins at every tenth, and all answers of the instant are "
+    paper="No paper measures this; the bounds are our own. One hundred queries of mixed kinds stand in one engine. A "
+    "row comes at every instant, to the second stream of the joins at every tenth, and all answers of the instant are "
     "taken, one table for each report format. The other cases have the queries of one kind alone",
     x="queries",
     y="milliseconds of the processor a row",

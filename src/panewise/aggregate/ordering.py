@@ -62,9 +62,12 @@ def decimal_words(values: pa.Array) -> Int64Array:
 def from_longs(longs: Int64Array, missing: npt.NDArray[np.bool_] | None, kind: pa.DataType) -> pa.Array:
     """The values of a type that `to_longs` made int64 of; NULL where they are missing."""
     if pa.types.is_floating(kind):
-        return pa.array(_sortable_bits(longs).view(np.float64), pa.float64(), mask=missing).cast(kind)
+        doubles = pa.array(_sortable_bits(longs).view(np.float64), mask=missing)
+        return doubles if kind == pa.float64() else doubles.cast(kind)
     if kind == pa.uint64():
         return pa.array((longs ^ np.int64(-(2**63))).view(np.uint64), mask=missing)
+    if kind == pa.int64() and (missing is None or not missing.any()):
+        return pa.array(longs)
     numbers: Any = longs if missing is None else np.where(missing, 0, longs)
     if _is_short_decimal(kind):
         words = np.stack([numbers, numbers >> 63], axis=1)

@@ -212,7 +212,11 @@ class SolvedStates(StateArrays):
 
 def runs(numbers: Int64Array) -> tuple[Int64Array, Int64Array]:
     """The start and the stop of each run of equal numbers, none of which is negative."""
-    edges = np.append(np.flatnonzero(np.diff(numbers, prepend=-1)), len(numbers))
+    if not len(numbers):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    inner = np.flatnonzero(numbers[1:] != numbers[:-1])
+    edges = np.empty(len(inner) + 2, np.int64)
+    edges[0], edges[1:-1], edges[-1] = 0, inner + 1, len(numbers)
     return edges[:-1], edges[1:]
 
 

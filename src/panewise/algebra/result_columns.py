@@ -113,8 +113,9 @@ def dated_table(
     """The selected columns, and after them the added columns that `types` names, in its order and of its types."""
     values = {name: added[name] for name in types}
     arrays = {name: each if isinstance(each, pa.Array) else pa.array(each) for name, each in values.items()}
-    columns = combine_columns(selected, {name: array.cast(types[name]) for name, array in arrays.items()})
-    return pa.table(list(columns.values()), names=list(columns))
+    typed = {name: each if each.type == types[name] else each.cast(types[name]) for name, each in arrays.items()}
+    columns = combine_columns(selected, typed)
+    return pa.Table.from_arrays(list(columns.values()), list(columns))
 
 
 def renamed_columns_hint(query: Query) -> str | None:

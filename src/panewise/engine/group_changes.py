@@ -64,38 +64,17 @@ class PresentRows:
         order = _slot_order(slots, at)
         if order is not None:
             slots, at, now = slots[order], at[order], now[order]
-        first = np.ones(len(slots), bool)
-        first[1:] = slots[1:] != slots[:-1]
-        before = np.empty(len(slots), np.int64)
-        before[1:] = now[:-1]
-        before[first] = self._places_of(slots[first])
         table = pa.concat_tables([self.table, selected]).combine_chunks()
+        before, self.slots, present = kernels.range_present(self.slots, slots, now)
+        self.table = table.take(pa.array(present))
         changed = before != now
         both = np.flatnonzero(changed & (before >= 0) & (now >= 0))
         changed[both] = ~self._equal_rows(table, before[both], now[both])
-        self._replace(table, slots[first], slots, now, np.append(first[1:], True)[: len(first)])
-        subscriptions = slots >> CODE_BITS
-        words = (np.where(changed, before, -1), np.where(changed, now, -1), subscriptions, at)
-        rows, places, signs = kernels.range_report(report_order(subscriptions, at), np.stack(words, axis=1))
+        words = np.empty((len(slots), 4), np.int64)
+        words[:, 0], words[:, 1] = np.where(changed, before, -1), np.where(changed, now, -1)
+        words[:, 2], words[:, 3] = slots >> CODE_BITS, at
+        rows, places, signs = kernels.range_report(report_order(words[:, 2], at), words)
         return GroupChanges(table, rows, places if order is None else order[places], signs)
-
-    def _places_of(self, slots: Int64Array) -> Int64Array:
-        """The place of the present row of each slot; -1 where there is none."""
-        if not len(self.slots):
-            return np.full(len(slots), -1)
-        places = np.minimum(np.searchsorted(self.slots, slots), len(self.slots) - 1)
-        return np.where(self.slots[places] == slots, places, -1)
-
-    def _replace(self, table: pa.Table, touched: Int64Array, slots: Int64Array, now: Int64Array, last: Flags) -> None:
-        """Drop the rows of touched slots, and keep those of their last states."""
-        kept = self._places_of(touched)
-        staying = np.ones(len(self.slots), bool)
-        staying[kept[kept >= 0]] = False
-        places = np.flatnonzero(last & (now >= 0))
-        new = np.concatenate((self.slots[staying], slots[places]))
-        rows = np.concatenate((np.flatnonzero(staying), now[places]))
-        order = np.argsort(new, kind="stable")
-        self.slots, self.table = new[order], table.take(pa.array(rows[order]))
 
     def _equal_rows(self, table: pa.Table, one: Int64Array, other: Int64Array) -> Flags:
         equal = np.ones(len(one), bool)
@@ -141,6 +120,8 @@ def _slot_order(slots: Int64Array, at: Int64Array) -> Int64Array | None:
 
 def report_order(subscriptions: Int64Array, at: Int64Array) -> Int64Array:
     """The order by subscription, then by instant."""
+    if (at == at[:1]).all() and (subscriptions[1:] >= subscriptions[:-1]).all():
+        return np.arange(len(at))
     order = order_by_instant(at)
     if (subscriptions == subscriptions[:1]).all():
         return order

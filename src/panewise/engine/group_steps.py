@@ -109,7 +109,7 @@ def _rows_of_changing_groups(rows: Lifetimes, since: int, limit: int, opening: b
 def _groups_in_order(rows: Lifetimes, starts: Int64Array) -> Flags:
     """Which groups have rows that leave in the order in which they enter."""
     in_order = np.ones(len(rows.codes), bool)
-    in_order[1:] = (np.diff(rows.enter) >= 0) & (np.diff(rows.leave) >= 0)
+    in_order[1:] = (rows.enter[1:] >= rows.enter[:-1]) & (rows.leave[1:] >= rows.leave[:-1])
     in_order[starts] = True
     return np.logical_and.reduceat(in_order, starts)
 

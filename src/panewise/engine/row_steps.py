@@ -31,7 +31,7 @@ def apply_steps(steps: Sequence[RowStep], table: pa.Table, host: Host) -> tuple[
             case Project(items=items):
                 arrays = evaluate_scalars([scalar for _, scalar in items], table, host)
                 rows = table.num_rows
-                table = pa.table(arrays, names=[name for name, _ in items]) if arrays else _bare_rows(rows)
+                table = pa.Table.from_arrays(arrays, [name for name, _ in items]) if arrays else _bare_rows(rows)
     return table, kept
 
 

@@ -52,8 +52,8 @@ class HeldRows:
             words = [np.concatenate(some) for some in zip(*(part.words for part in filled), strict=True)]
             filled = [cls(pa.concat_tables([part.arguments for part in filled]).combine_chunks(), *words)]
         (found,) = filled
-        later = np.diff(found.times)
-        if ((later > 0) | ((later == 0) & (np.diff(found.order) >= 0))).all():
+        later = found.times[1:] - found.times[:-1]
+        if ((later > 0) | ((later == 0) & (found.order[1:] >= found.order[:-1]))).all():
             return found
         return found.at(np.lexsort((found.order, found.times)))
 
@@ -86,7 +86,7 @@ class HeldRows:
         """What presence and each aggregate look at, of the rows at some places."""
         times, order, index = self.times[places], self.order[places], pa.array(places)
         read = {name for call in calls for name in call.arguments}
-        columns = {name: self.arguments.column(name).take(index).combine_chunks() for name in read}
+        columns = {name: _array_of(self.arguments.column(name)).take(index) for name in read}
         arguments = [(), *(tuple(columns[name] for name in call.arguments) for call in calls)]
         return [Items(each, times, order) for each in arguments]
 
@@ -104,6 +104,11 @@ class HeldRows:
         values = table.num_columns - len(WORDS)
         words = [np.array(table.column(values + n).to_numpy(), np.int64) for n in range(len(WORDS))]
         return cls(table.select(range(values)), *words)
+
+
+def _array_of(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array; often it is one already."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 #: The words of rows besides the arguments.
