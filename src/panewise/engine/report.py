@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from panewise.aggregate import Int64Array
 from panewise.aggregate.dictionary import IntegerCodes

@@ -27,7 +27,10 @@ def apply_steps(steps: Sequence[RowStep], table: pa.Table, host: Host) -> tuple[
                 if not flags.all():
                     places = np.flatnonzero(flags)
                     kept = places if kept is None else kept[places]
-                    table = table.take(pa.array(places))
+                    table = table.take(pa.array(places)) if len(places) else table.slice(0, 0)
+            case Project(items=items) if items and all(scalar.column is not None for _, scalar in items):
+                chosen = table.select([scalar.column for _, scalar in items])
+                table = chosen.rename_columns([name for name, _ in items])
             case Project(items=items):
                 arrays = evaluate_scalars([scalar for _, scalar in items], table, host)
                 rows = table.num_rows

@@ -48,6 +48,8 @@ class KernelFrames:
         fragments, self._fragments = self._fragments, _NO_FRAGMENTS
         self.framer.end_silent_frames(last)
         closed = self.framer.closed_flags(finishing)
+        if not (len(fragments) or closed.any()):
+            return
         ended = np.flatnonzero(closed & self.framer.qualified_flags())
         if self.framer.reports_at_end:
             ended = self.framer.longest(ended)

@@ -255,7 +255,7 @@ class OperatorGraph:
 
     def anchor(self, stream: str, first: int) -> None:
         for leaf in self._all_inputs:
-            if any(inlet.stream == stream for inlet in leaf.inlets):
+            if not leaf.anchored and any(inlet.stream == stream for inlet in leaf.inlets):
                 leaf.anchor(first)
 
     def portion_limit(self, limit: int) -> int:

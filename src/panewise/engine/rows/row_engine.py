@@ -40,6 +40,8 @@ class RowEngine:
         self.begun = False
         self.parts: dict[str, OperatorGraph | FrameQuery] = {}
         self._instants: dict[str, pa.DataType] = {}
+        #: The different parts, with the type of their instants; valid while queries stay the same.
+        self._different: list[tuple[OperatorGraph | FrameQuery, pa.DataType]] | None = None
         #: Results of some queries that wait because another query failed.
         self._undelivered: dict[str, list[pa.Table]] = {}
         #: The results of each query when it has none, as far as they have been asked for.
@@ -47,8 +49,8 @@ class RowEngine:
 
     def join(self, name: str, plan: RowPlan | FramePlan, instants: pa.DataType) -> None:
         """Add a query: it shares operators with queries that have not begun, or joins running shared operators."""
-        self._instants[name] = instants
-        self.parts[name] = self._graph_for(name, plan)
+        part = self._graph_for(name, plan)
+        self.parts[name], self._instants[name], self._different = part, instants, None
 
     def _graph_for(self, name: str, plan: RowPlan | FramePlan) -> OperatorGraph | FrameQuery:
         home = self._shard_key(plan)
@@ -73,6 +75,7 @@ class RowEngine:
         self._undelivered.pop(name, None)
         self._empty.pop(name, None)
         del self._instants[name]
+        self._different = None
 
     def shared_operators(self) -> list[tuple[Mapping[str, RowPlan], SharedOperators]]:
         """The shared operators, with the plans of the queries that they serve."""
@@ -80,7 +83,10 @@ class RowEngine:
         return [(p.plans, each) for p in parts for each in (p.shared_places if p.built else shared_operators(p.plans))]
 
     def _graphs(self) -> list[tuple[OperatorGraph | FrameQuery, pa.DataType]]:
-        return list({id(part): (part, self._instants[name]) for name, part in self.parts.items()}.values())
+        if self._different is None:
+            found = {id(part): (part, self._instants[name]) for name, part in self.parts.items()}
+            self._different = list(found.values())
+        return self._different
 
     def _built_graphs(self) -> list[tuple[OperatorGraph | FrameQuery, pa.DataType]]:
         """All operator graphs and frame queries, built."""
@@ -168,7 +174,7 @@ class RowEngine:
                     part = part or OperatorGraph(self._shard_key(plan), self.boundary, self.host, self.purge)
                     assert isinstance(part, OperatorGraph)
                     part.plans[name] = plan
-                self.parts[name], self._instants[name] = part, instants
+                self.parts[name], self._instants[name], self._different = part, instants, None
             if part is not None and saved["part"] is not None:
                 part.restore(saved["part"])
 

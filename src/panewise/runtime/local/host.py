@@ -49,7 +49,9 @@ class DuckDBHost:
             self._opened = None
 
     def evaluate(self, scalars: Sequence[Scalar], table: pa.Table) -> list[pa.ChunkedArray]:
-        columns = tuple(zip(table.column_names, table.schema.types, strict=True))
+        columns = tuple(
+            (name, column.type) for name, column in zip(table.column_names, table.itercolumns(), strict=True)
+        )
         conditions = [condition_of(scalar.sql, columns) for scalar in scalars]
         others = [scalar for scalar, condition in zip(scalars, conditions, strict=True) if condition is None]
         computed = iter(self.compute(others, table) if others else ())

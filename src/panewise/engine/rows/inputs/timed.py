@@ -141,6 +141,8 @@ class WindowInput(WindowView, ABC):
         for inlet in self.inlets:
             if inlet.stream == stream and alias in (None, inlet.source.alias):
                 items = self._items(inlet.steps, inlet, arrivals)
+                if late is None and not len(items):
+                    continue
                 behind = None if late is None else arrivals.take(np.flatnonzero(late))
                 missed = None if behind is None else self._items(inlet.stream_steps, inlet, behind)
                 yield EnteringItems(self, replace(items, table=self._rename_columns(items.table)), missed, readers)
