@@ -84,15 +84,11 @@ class Engine:
     def feed(self, stream: str, batch: Any) -> None:
         """Take rows in: a record batch or table with the declared columns. All of it, or nothing on an error."""
         arrivals, rejected, ledger = self.ingest(stream, batch)
-        intake = self.intake(stream)
-        if not ledger.entries:
-            intake.count(len(arrivals) + rejected, rejected, 0, 0, {})
-            return
         if len(lost := ledger.late):
             places = np.searchsorted(arrivals.order, lost)
             self._late.setdefault(stream, []).append(arrivals.table.take(pa.array(places)))
         by_query = {name: len(late) for name, late in ledger.late_by_query().items()}
-        intake.count(len(arrivals) + rejected, rejected, len(lost), len(ledger.partly_late), by_query)
+        self.intake(stream).count(len(arrivals) + rejected, rejected, len(lost), len(ledger.partly_late), by_query)
 
     def ingest(
         self, stream: str, batch: Any, only: FamilyKey | RowInputKey | None = None
@@ -112,14 +108,9 @@ class Engine:
             inflow = only if isinstance(only, RowInputKey) else None
             readings = self._row_engine.read(stream, arrivals, inflow) if inflow or only is None else []
             # All that can fail comes first, so that no query takes in rows on which another query fails.
-            families = [(family, family.can_wait(arrivals)) for family in self._families_of(stream, only)]
-            waiting = [family for family, waits in families if waits]
-            entering = [(family, found) for family, waits in families if not waits and (found := family.read(arrivals))]
-            for family in waiting:
-                family.wait(arrivals)
-            for family, found in entering:
-                family.catch_up()
-                family.take(found, ledger)
+            families = [(family, family.read_or_wait(arrivals)) for family in self._families_of(stream, only)]
+            for family, found in families:
+                family.enter(found, ledger)
             for reading in readings:
                 reading.enter(ledger)
         intake.commit(arrivals, len(arrivals) + rejected)
@@ -308,9 +299,7 @@ class Engine:
     def managers(self, family: object) -> dict[int, WindowManager] | None:
         """Called by the pool: the window managers of a family; None before its first rows."""
         found = [f for (key, _), f in self._families.items() if key == family and isinstance(f, TimeFamily)]
-        for each in found:
-            each.catch_up()
-        return found[0].managers if found and found[0].begun else None
+        return found[0].running_managers if found else None
 
     def families(self) -> list[Family]:
         """All families, each with all rows so far."""
@@ -366,10 +355,10 @@ class Engine:
 
     def families_at(self, home: FamilyKey) -> Iterable[Family]:
         """The family with a key, with all rows so far; none once its last query has been revoked."""
-        if home not in self._families:
-            return []
-        self._families[home].catch_up()
-        return [self._families[home]]
+        found = [self._families[home]] if home in self._families else []
+        for family in found:
+            family.catch_up()
+        return found
 
     def _families_of(self, stream: str, only: FamilyKey | RowInputKey | None = None) -> Iterable[Family]:
         if only is not None:

@@ -69,6 +69,8 @@ class Ledger:
     @property
     def partly_late(self) -> Int64Array:
         """Rows that are in some window and that were too late for some instant."""
+        if not self.entries:
+            return np.zeros(0, np.int64)
         seen = _flagged_rows([(verdict.order, verdict.seen) for _, verdict in self.entries])
         missed = _flagged_rows([(verdict.order, verdict.missed) for _, verdict in self.entries])
         return np.intersect1d(seen, missed, assume_unique=True)
@@ -83,6 +85,8 @@ class Ledger:
 
 
 def _wholly_late(verdicts: Sequence[Verdict]) -> Int64Array:
+    if not verdicts:
+        return np.zeros(0, np.int64)
     wanted, seen = (
         _flagged_rows([(v.order, v.wanted) for v in verdicts]),
         _flagged_rows([(v.order, v.seen) for v in verdicts]),
@@ -92,4 +96,6 @@ def _wholly_late(verdicts: Sequence[Verdict]) -> Int64Array:
 
 def _flagged_rows(chosen: Sequence[tuple[Int64Array, Flags]]) -> Int64Array:
     """The different rows that are flagged anywhere, ascending."""
+    if not chosen:
+        return np.zeros(0, np.int64)
     return np.unique(np.concatenate([np.zeros(0, np.int64), *(order[flags] for order, flags in chosen)]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -60,14 +60,40 @@ class Emission(Mapping[str, pa.Table]):
 
     def combined_table(self, names: Collection[str]) -> pa.Table | None:
         """The results of some queries with the same columns as one table, whose first column names the query."""
-        tables = [_with_query_name(name, self._relations[name]) for name in names if name in self._relations]
-        by_format: dict[int, dict[str, QueryOutput]] = {}
-        for name in (name for name in names if name not in self._relations):
-            output = self._outputs[name]
-            by_format.setdefault(id(output.report_format), {})[name] = output
-        for number, outputs in by_format.items():
-            tables += [_named_table(outputs, reported) for reported in self._reports.get(number, [])]
+        tables = list(self._named_tables(names))
         return pa.concat_tables(tables) if tables else None
+
+    def table(self) -> pa.Table:
+        """All results as one table, whose first column names the query.
+
+        A column is NULL for queries that do not have it. Where queries give one name to columns of several types, each
+        type has a column of its own, with underscores after the name.
+        """
+        speaking = (name for name in self if name not in self._relations or self._relations[name].num_rows)
+        tables = [table for table in self._named_tables(speaking) if table.num_rows]
+        columns: dict[str, pa.DataType] = {"query": pa.string()}
+        named = []
+        for table in tables:
+            names: list[str] = []
+            for name, kind in zip(table.column_names, table.schema.types, strict=True):
+                while name in names or columns.get(name, kind) != kind:
+                    name += "_"
+                columns[name] = kind
+                names.append(name)
+            named.append(table.rename_columns(names))
+        return pa.concat_tables([pa.schema(columns.items()).empty_table(), *named], promote_options="default")
+
+    def _named_tables(self, names: Iterable[str]) -> Iterator[pa.Table]:
+        """The results of some queries, those that are reported together with the same columns as one table."""
+        by_format: dict[tuple[int, tuple[str, ...]], dict[str, QueryOutput]] = {}
+        for name in names:
+            if name in self._relations:
+                yield _with_query_name(name, self._relations[name])
+            else:
+                output = self._outputs[name]
+                by_format.setdefault((id(output.report_format), tuple(output.added_types)), {})[name] = output
+        for (number, _), outputs in by_format.items():
+            yield from (_named_table(outputs, reported) for reported in self._reports.get(number, []))
 
     def families(self) -> list[pa.Table]:
         """The same results, one table for each report format; the column `feed` has the number of the subscription."""
@@ -91,9 +117,14 @@ def _query_table(output: QueryOutput, reported: ReportedRows) -> pa.Table:
 
 def _named_table(outputs: Mapping[str, QueryOutput], reported: ReportedRows) -> pa.Table:
     """The results of queries with one report format and the same columns; the first column names the query."""
-    several = [_subscribed_rows(output, reported) for output in outputs.values()]
-    places, levels = (np.concatenate(arrays) for arrays in zip(*several, strict=True))
-    owners = np.repeat(np.arange(len(several)), [len(own) for own, _ in several])
+    pairs = [
+        (number, level or 0, owner)
+        for owner, output in enumerate(outputs.values())
+        for number, level in output.member.subscriptions
+    ]
+    numbers, levels, owners = np.array(pairs, np.int64).T
+    places, counts = _rows_of(numbers, reported)
+    levels, owners = np.repeat(levels, counts), np.repeat(owners, counts)
     query = pa.array(list(outputs), pa.string()).take(pa.array(owners))
     columns = combine_columns({"query": query}, _columns_of(_take_rows(reported.selected, places)))
     output = next(iter(outputs.values()))
@@ -111,8 +142,15 @@ def _family_table(output: QueryOutput, reported: ReportedRows) -> pa.Table:
 def _subscribed_rows(output: QueryOutput, reported: ReportedRows) -> tuple[Int64Array, Int64Array]:
     """The places of the rows of one query, and the level of each of them."""
     numbers, levels = zip(*output.member.subscriptions, strict=True)
-    pieces = [np.arange(*np.searchsorted(reported.subscriptions, (number, number + 1))) for number in numbers]
-    return np.concatenate(pieces), np.repeat([level or 0 for level in levels], [len(piece) for piece in pieces])
+    places, counts = _rows_of(np.array(numbers, np.int64), reported)
+    return places, np.repeat([level or 0 for level in levels], counts)
+
+
+def _rows_of(numbers: Int64Array, reported: ReportedRows) -> tuple[Int64Array, Int64Array]:
+    """The places of the rows of some subscriptions, one subscription after the other, and how many each has."""
+    firsts, stops = (np.searchsorted(reported.subscriptions, each) for each in (numbers, numbers + 1))
+    counts = stops - firsts
+    return np.repeat(stops - np.cumsum(counts), counts) + np.arange(counts.sum()), counts
 
 
 def _added_values(

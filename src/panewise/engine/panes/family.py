@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -73,6 +74,9 @@ class Member:
 
 class Family(GroupEncoder, ABC):
     """What all families have in common: subscriptions, and the queries that use them."""
+
+    #: Whether `next_report` is often later than the next instant.
+    reports_rarely: ClassVar[bool] = False
 
     def __init__(self, plan: PanePlan, boundary: Boundary, host: Host) -> None:
         super().__init__(plan)
@@ -146,10 +150,22 @@ class Family(GroupEncoder, ABC):
 
     # ---- rows and time -----------------------------------------------------------------------------------------
 
-    def can_wait(self, arrivals: Arrivals) -> bool:
-        """Whether rows may wait for the next report: they are few and not late, and no expression fails on them."""
+    def read_or_wait(self, arrivals: Arrivals) -> EnteringRows | Arrivals | None:
+        """What `read` returns; or the rows themselves, if they may wait for the next report.
+
+        Rows that wait are few and not late, and no expression fails on them.
+        """
         few = len(arrivals) + self.backlog.rows <= MANY_ROWS
-        return few and arrivals.marks is None and self._is_patient and not self._keeps_panes
+        waits = few and arrivals.marks is None and self._is_patient and not self._keeps_panes
+        return arrivals if waits else self.read(arrivals)
+
+    def enter(self, found: EnteringRows | Arrivals | None, ledger: Ledger) -> None:
+        """Take in what `read_or_wait` returned."""
+        if isinstance(found, Arrivals):
+            self.backlog.add(found)
+        elif found is not None:
+            self.catch_up()
+            self.take(found, ledger)
 
     @cached_property
     def _is_patient(self) -> bool:
@@ -160,18 +176,9 @@ class Family(GroupEncoder, ABC):
     def _keeps_panes(self) -> bool:
         return self.archive is not None or self.finished_panes is not None
 
-    @property
-    def reports_rarely(self) -> bool:
-        """Whether `next_report` is often later than the next instant."""
-        return False
-
     def next_report(self) -> int:
         """An instant before which no window reports anything, whatever rows come after those of the backlog."""
         return self.answered_until + 1
-
-    def wait(self, arrivals: Arrivals) -> None:
-        """Let rows wait."""
-        self.backlog.add(arrivals)
 
     def move_to(self, limit: int) -> None:
         """Instants up to a limit have become final: answer them, or let them wait if there is nothing to report."""

@@ -25,6 +25,8 @@ from panewise.plan import PanePlan
 class SessionFamily(HoldingFamily):
     """Rows are held until the watermark reaches them, and then join sessions in the order in which they are visible."""
 
+    reports_rarely = True
+
     def __init__(self, plan: PanePlan, boundary: Boundary, host: Host) -> None:
         super().__init__(plan, boundary, host)
         self.sessions: dict[int, OpenSessions] = {}
@@ -75,10 +77,6 @@ class SessionFamily(HoldingFamily):
         if not grouped.all():
             rows, numbers = rows.where(grouped), numbers[grouped]
         sessions.add(numbers, rows.codes, self._items(arrays_of(rows.arguments), rows.times, rows.order))
-
-    @property
-    def reports_rarely(self) -> bool:
-        return True
 
     def next_report(self) -> int:
         """The first instant at which a session may end, if no row extends it."""

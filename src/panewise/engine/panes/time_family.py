@@ -48,6 +48,8 @@ class LatePanes:
 class TimeFamily(Family):
     """Rows go into open panes; closed panes go to the evaluators of all windows, which answer at their instants."""
 
+    reports_rarely = True
+
     def __init__(self, plan: PanePlan, boundary: Boundary, host: Host, policy: GroupingPolicy) -> None:
         super().__init__(plan, boundary, host)
         self._positional = bool(plan.positional)
@@ -65,7 +67,7 @@ class TimeFamily(Family):
         self.begun = False
         #: The width to which panes kept for lookups are cut at least.
         self.grain: int | None = None
-        #: The widest reach and the shortest step of all windows, and their grids; valid while windows stay the same.
+        #: The widest reach and the shortest step of all windows, and their grids; valid until another window comes.
         self._widest: tuple[int, int] | None = None
         self._grids: set[tuple[int, int] | None] | None = None
         #: The windows that have come and gone since the last rows, in this order, and whether they came.
@@ -77,9 +79,11 @@ class TimeFamily(Family):
         return [*self.chains.evaluators, *self.others.values(), *self.tiers.values()]
 
     @property
-    def managers(self) -> dict[int, WindowManager]:
+    def running_managers(self) -> dict[int, WindowManager] | None:
+        """The window managers by lag; None before the first rows."""
+        self.catch_up()
         self._apply_changes()
-        return self.chains.managers
+        return self.chains.managers if self.begun else None
 
     @property
     def nbytes(self) -> int:
@@ -112,7 +116,6 @@ class TimeFamily(Family):
             self._changes.append((subscription, True))
 
     def _on_unsubscribe(self, subscription: Subscription) -> None:
-        self._grids = None
         if self.begun:
             self._changes.append((subscription, False))
 
@@ -121,18 +124,16 @@ class TimeFamily(Family):
         changes, self._changes = self._changes, []
         if not changes:
             return
-        coming = [
-            subscription for subscription, comes in changes if comes and subscription.number in self.subscriptions
-        ]
-        if not self.open.eras[-1][1].cover(edge for subscription in coming for edge in subscription.window.edges):
+        coming = [each for each, comes in changes if comes and each.number in self.subscriptions]
+        if not self.open.eras[-1][1].cover(edge for each in coming for edge in each.window.edges):
             self.open.recut(self._cuts())
         windows = {each.number: self._chain_window(each) for each, _ in changes}
         chained = [(each, comes, window) for each, comes in changes if (window := windows[each.number])]
         self.chains.change(chained, self._progress())
-        for subscription in (each for each, comes in changes if not comes):
-            self._remove_evaluator(subscription)
-        for subscription in (each for each in coming if windows[each.number] is None):
-            self._add_evaluator(subscription)
+        for gone in (each for each, comes in changes if not comes):
+            self._remove_evaluator(gone)
+        for new in (each for each in coming if windows[each.number] is None):
+            self._add_evaluator(new)
 
     def _remove_evaluator(self, subscription: Subscription) -> None:
         self.others.pop(subscription.number, None)
@@ -179,9 +180,8 @@ class TimeFamily(Family):
         return self.tiers[since]
 
     def _progress(self) -> FamilyProgress:
-        origin = next(
-            (w.start for subscription in self.subscriptions.values() if (w := self._chain_window(subscription))), 0
-        )
+        windows = map(self._chain_window, self.subscriptions.values())
+        origin = next((window.start for window in windows if window), 0)
         return FamilyProgress(origin, self.closed, self.answered_until, len(self.keys), self.open.panes())
 
     def _cuts(self) -> Cuts:
@@ -246,9 +246,8 @@ class TimeFamily(Family):
         audience = self.queries_by_subscription()
         for subscription in self.subscriptions.values():
             times, patience = positions - self.boundary.shift, subscription.revise or 0
-            verdict = late_verdict(
-                LogicalWindow.of(subscription.window), self.boundary, order, times, visible, patience
-            )
+            window = LogicalWindow.of(subscription.window)
+            verdict = late_verdict(window, self.boundary, order, times, visible, patience)
             ledger.add(verdict, audience[subscription.number])
 
     def _take_late(self, table: pa.Table, rows: Arrivals) -> None:
@@ -264,17 +263,13 @@ class TimeFamily(Family):
                 ticks.take(positions[where][mine], codes[mine], filter_items(items, mine), len(self.keys))
                 self.late.append(LatePanes(int(visible[where][mine][0]), ticks.panes()))
 
-    @property
-    def reports_rarely(self) -> bool:
-        return True
-
     def next_report(self) -> int:
         """The next instant of any window; before the first row, of those from that row on."""
-        if self.late:
-            return self.answered_until + 1
-        if self._grids is None:
-            self._grids = {subscription.window.grid for subscription in self.subscriptions.values()}
         after = self.answered_until + 1
+        if self.late:
+            return after
+        if self._grids is None:
+            self._grids = {each.window.grid for each in self.subscriptions.values()}
         if not self.begun and self.entry_bounds.newest == MIN_POSITION:
             after = max(after, self.backlog.first + self.boundary.shift)
         return min(after if grid is None else on_grid(after, *grid) for grid in self._grids)

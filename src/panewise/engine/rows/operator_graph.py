@@ -21,7 +21,7 @@ from panewise.algebra import (
 )
 from panewise.algebra.result_columns import added_types
 from panewise.core.errors import PanewiseError, QueryProblem
-from panewise.core.time import MAX_TICK, Boundary, on_grid
+from panewise.core.time import MAX_TICK, Boundary
 from panewise.engine.blame import find_failures
 from panewise.engine.intake import Arrivals
 from panewise.engine.purge import Purge
@@ -30,12 +30,13 @@ from panewise.engine.rows.emitter import EmittedRows, Emitter, emitted_table
 from panewise.engine.rows.inputs.counted import CountedInput
 from panewise.engine.rows.inputs.sessions import SessionInput
 from panewise.engine.rows.inputs.timed import EnteringItems, TimedInput, WaitingItems, WindowInput, WindowView
-from panewise.engine.rows.operators.base import Operator, OperatorKey, OperatorVariant, RowwiseOperator
+from panewise.engine.rows.operators.base import Operator, OperatorKey, OperatorVariant
 from panewise.engine.rows.operators.build import new_operator, new_shared_operator
 from panewise.engine.rows.operators.distinct import can_outlive_expiry, without_expiry
 from panewise.engine.rows.operators.shared_distinct import SharedDistinct
 from panewise.engine.rows.operators.shared_join import SharedJoin
 from panewise.engine.rows.shared_items import SharedInput
+from panewise.engine.rows.silence import active_emitters, has_nothing_to_report
 from panewise.engine.rows.snapshot_emitter import SnapshotEmitter
 from panewise.engine.rows.spans import RelationDelta
 from panewise.engine.state.snapshot import Tree
@@ -212,7 +213,7 @@ class OperatorGraph:
         self.operators[node, variant] = new_operator(node, self.host, self.purge)
 
     @property
-    def _all_inputs(self) -> Iterator[WindowInput]:
+    def all_inputs(self) -> Iterator[WindowInput]:
         yield from self.window_inputs.values()
         for family in self.shared_operators:
             yield from family.inputs
@@ -220,7 +221,7 @@ class OperatorGraph:
     def read(self, stream: str, arrivals: Arrivals, alias: str | None = None) -> Iterator[EnteringItems]:
         """The items that all windows are about to take in; an expression that fails raises its error here."""
         try:
-            for leaf in self._all_inputs:
+            for leaf in self.all_inputs:
                 yield from leaf.read(stream, arrivals, alias, partial(self._readers, leaf))
         except PanewiseError:
             raise QueryProblem(
@@ -245,16 +246,16 @@ class OperatorGraph:
         alone = OperatorGraph(self.home, self.boundary, self.host, self.purge)
         alone.plans[name] = self.plans[name]
         alone.build()
-        for leaf in alone._all_inputs:
+        for leaf in alone.all_inputs:
             list(leaf.read(stream, arrivals, alias, lambda _: ()))
 
     def note_newest(self, alias: str, newest: int) -> None:
-        for leaf in self._all_inputs:
+        for leaf in self.all_inputs:
             if any(inlet.stream and inlet.source.alias == alias for inlet in leaf.inlets):
                 leaf.note_newest(newest)
 
     def anchor(self, stream: str, first: int) -> None:
-        for leaf in self._all_inputs:
+        for leaf in self.all_inputs:
             if not leaf.anchored and any(inlet.stream == stream for inlet in leaf.inlets):
                 leaf.anchor(first)
 
@@ -267,15 +268,14 @@ class OperatorGraph:
 
         Queries that fail are broken from then on; the others continue.
         """
-        if not finishing and self._has_nothing_to_report(limit):
+        if not finishing and has_nothing_to_report(self, limit):
             return {}
         self.finishing = finishing
         self._deltas, self._inner_tables, self._failed = {}, {}, {}
         found = {}
-        for name, emitters in self.emitters.items():
+        for name, active in active_emitters(self, limit).items():
             try:
                 if name not in self.broken:
-                    active = [(level, emitter) for level, emitter in emitters if not self._rests(emitter, limit)]
                     emitted = [(self._emit(emitter, limit), level) for level, emitter in active]
                     if any(len(rows.at) for rows, _ in emitted):
                         types = self._added_types(name, instants)
@@ -284,35 +284,6 @@ class OperatorGraph:
                 self.broken[name] = problem
         self.advanced_until = max(self.advanced_until, limit)
         return found
-
-    def _has_nothing_to_report(self, limit: int) -> bool:
-        """Whether no query can report anything up to an instant: rows that have come may wait then."""
-        every = (emitter for emitters in self.emitters.values() for _, emitter in emitters)
-        crowded = any(leaf.is_crowded for leaf in self._all_inputs)
-        return not (self.inner or crowded) and all(self._is_silent(emitter, limit) for emitter in every)
-
-    def _is_silent(self, emitter: Emitter, limit: int) -> bool:
-        """Whether an emitter has no instant up to a limit, or none at which its rows can have changed."""
-        if grids := emitter.grids:
-            return limit < min(on_grid(self.advanced_until + 1, *grid) for grid in grids)
-        return self._rests(emitter, limit)
-
-    def _rests(self, emitter: Emitter, limit: int) -> bool:
-        """Whether no rows enter the relation of an emitter up to a limit, and none leave."""
-        if self.finishing or limit >= emitter.next_change(self.advanced_until):
-            return False
-        leaf = self._only_input(emitter)
-        return leaf is not None and not leaf.waiting
-
-    def _only_input(self, emitter: Emitter) -> TimedInput | None:
-        """The window of an emitter, if only selections and projections lie between them."""
-        node = emitter.query.root
-        while not isinstance(node, Windowed):
-            if not isinstance(self.operators.get((node, emitter.variant)), RowwiseOperator):
-                return None
-            (node,) = node.children
-        leaf = self.window_inputs[node, emitter.variant]
-        return leaf if isinstance(leaf, TimedInput) and all(inlet.stream for inlet in leaf.inlets) else None
 
     def _added_types(self, name: str, instants: pa.DataType) -> Mapping[str, pa.DataType]:
         """The added columns of the results of a query."""
@@ -399,7 +370,7 @@ class OperatorGraph:
         """All objects with state, in an order that does not depend on the order of registration."""
         emitters = [emitter for levels in self.emitters.values() for _, emitter in levels]
         inner = [emitter for several in self.inner.values() for emitter in several]
-        return [*self._all_inputs, *self.operators.values(), *self.shared_operators, *emitters, *inner]
+        return [*self.all_inputs, *self.operators.values(), *self.shared_operators, *emitters, *inner]
 
     def state(self) -> Tree:
         return {
