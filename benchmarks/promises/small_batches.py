@@ -75,7 +75,8 @@ def measure(settings: Settings) -> Iterator[Row]:
         taken, spoken = turns(texts, settings)
         yield Row(MEDIAN, case, float(np.percentile(taken, 50)))
         yield Row(P99, case, float(np.percentile(taken, 99)))
-        yield Row(SPEAKING, case, spoken)
+        if case == ALL:
+            yield Row(SPEAKING, case, spoken)
 
 
 def turns(texts: Sequence[str], settings: Settings) -> tuple[list[float], float]:
