@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from panewise.aggregate import Int64Array
 from panewise.aggregate.dictionary import IntegerCodes

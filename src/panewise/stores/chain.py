@@ -128,8 +128,7 @@ class Stair:
         """Totals without panes. In a stair of one granule its pane is the total; some aggregates look at each pane."""
         single = self.level.is_one_granule(self.near)
         found = [
-            None if single or kind is None else kind(column)
-            for column, kind in zip(self.sums, self.kinds, strict=True)
+            None if single or kind is None else kind(column) for column, kind in zip(self.sums, self.kinds, strict=True)
         ]
         for total in found:
             if total is not None:

@@ -31,7 +31,7 @@ class ChangeEmitter(Emitter):
         self.live_rows = LiveRows(nothing)
 
     def next_change(self, after: int) -> int:
-        waiting = len(self.unreported) or len(self.session_ends)
+        waiting = len(self.unreported) or len(self.noted_instants)
         return after + 1 if waiting else self.live_rows.first_leave
 
     def advance(self, limit: int, given: RelationDelta, finishing: bool = False) -> EmittedRows:

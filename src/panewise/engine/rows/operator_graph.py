@@ -261,7 +261,7 @@ class OperatorGraph:
 
     def portion_limit(self, limit: int) -> int:
         """The instant, up to `limit`, by which a portion of the items that wait is visible."""
-        return min((leaf.portion_limit(self.advanced_until, limit) for leaf in self._all_inputs), default=limit)
+        return min((leaf.portion_limit(self.advanced_until, limit) for leaf in self.all_inputs), default=limit)
 
     def advance(self, limit: int, instants: pa.DataType, finishing: bool = False) -> dict[str, pa.Table]:
         """The results of all queries up to an instant; if `finishing`, no more rows will come.

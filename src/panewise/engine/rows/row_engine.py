@@ -138,9 +138,11 @@ class RowEngine:
         return self._take_results()
 
     def _advance_by_portions(self, part: OperatorGraph, limit: int, instants: pa.DataType) -> None:
-        """Advance until so few items wait that one turn is enough."""
+        """Advance until so few items wait that one turn is enough, or until there is nothing to report."""
         while (upto := part.portion_limit(limit)) < limit:
             self._collect(part.advance(upto, instants))
+            if part.advanced_until < upto:
+                return
 
     def _collect(self, tables: Mapping[str, pa.Table]) -> None:
         for name, table in tables.items():
