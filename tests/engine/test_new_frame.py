@@ -24,6 +24,7 @@ from panewise.cql.syntax import Expr
 from panewise.cql.tokens import Cursor
 from panewise.engine.frames.item_followers import FOLLOWERS, Follower, FrameItem, ItemRange, value_of
 from panewise.engine.frames.kernel_runs import RUN_FINDERS, Registers, RowRuns, RunFinder, doubles_of
+from panewise.engine.frames.stretch_finders import STRETCH_FINDERS
 from panewise.frame.frame import Frame
 from panewise.frame.kinds import FrameKind, plain_sql
 from panewise.reference.items import GroupItem
@@ -82,8 +83,8 @@ class EvenRunFinder(RunFinder[EvenFrames]):
 
 
 class EvenFollower(Follower):
-    def __init__(self, first: int = 0) -> None:
-        super().__init__(first)
+    def __init__(self) -> None:
+        super().__init__()
         self.start: int | None = None
 
     @property
@@ -128,7 +129,7 @@ def even() -> Iterator[None]:
 
     STRETCHES.update(dict.fromkeys((EvenFrames, SlowEvenFrames), even_stretches))
     RUN_FINDERS[EvenFrames] = EvenRunFinder
-    FOLLOWERS[SlowEvenFrames] = lambda frame, kind, first: EvenFollower(first)
+    FOLLOWERS[SlowEvenFrames] = lambda frame, kind: EvenFollower()
     yield
     for table in (STRETCHES, RUN_FINDERS, FOLLOWERS):
         for kind in (EvenFrames, SlowEvenFrames):
@@ -221,8 +222,8 @@ def own_kinds(kind: type[FrameKind] = FrameKind) -> Iterator[type[FrameKind]]:
 @pytest.mark.parametrize("kind", list(own_kinds()))
 def test_every_kind_has_a_meaning_and_somebody_who_finds_it(kind: type[FrameKind]) -> None:
     assert kind in STRETCHES
-    assert kind in RUN_FINDERS or kind in FOLLOWERS
-    assert kind in FOLLOWERS or not kind.dividing  # frames that divide a stream may overlap
+    assert kind in RUN_FINDERS or kind in STRETCH_FINDERS or kind in FOLLOWERS
+    assert kind in STRETCH_FINDERS or not kind.dividing  # frames that divide a stream may overlap
 
 
 @pytest.fixture

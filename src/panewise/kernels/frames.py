@@ -19,8 +19,9 @@ FIELDS = 12
 #: What a row does to whole frames: it completes its own, the one before it in its group, or undoes that one.
 COMPLETES, COMPLETES_LAST, UNDOES_LAST = 1, 2, 3
 
-#: Aggregates that frames follow without help.
-SUM, COUNT_ROWS, MINIMUM, MAXIMUM, MEAN = range(5)
+#: What frames follow with a few numbers: aggregates, the width between the least and the greatest value, and whether
+#: all values are labels that are the same.
+SUM, COUNT_ROWS, MINIMUM, MAXIMUM, MEAN, OLDEST, NEWEST, WIDTH, LABEL = range(9)
 
 
 @kernel
@@ -156,7 +157,8 @@ def frame_trend(
     return slots, free
 
 
-#: An aggregate so far: its total, what rounding took from that, and the number of values.
+#: An aggregate so far: its total, what rounding took from that, and the number of values. For WIDTH the first two are
+#: the least and the greatest value, for LABEL the first is NaN where labels differ.
 RunningAggregate = tuple[float, float, Any]
 
 
@@ -168,6 +170,14 @@ def _with(so_far: RunningAggregate, value: float, aggregate: int) -> RunningAggr
         total = value if count == 0 else min(total, value)
     elif aggregate == MAXIMUM:
         total = value if count == 0 else max(total, value)
+    elif aggregate == WIDTH:
+        total, error = (value, value) if count == 0 else (min(total, value), max(error, value))
+    elif aggregate == OLDEST:
+        total = value if count == 0 else total
+    elif aggregate == NEWEST:
+        total = value
+    elif aggregate == LABEL:
+        total = value if count == 0 or total == value else np.nan
     elif aggregate != COUNT_ROWS:
         added = total + value
         if np.isfinite(added):
@@ -180,8 +190,12 @@ def _with(so_far: RunningAggregate, value: float, aggregate: int) -> RunningAggr
 
 @helper
 def _holds(so_far: RunningAggregate, aggregate: int, operator: int, limit: float) -> bool:
-    """Whether an aggregate compares: > 0, >= 1, < 2, <= 3. What is no number has reached nothing, nor passed it."""
+    """Whether an aggregate compares. What is no number has reached nothing, nor passed it; no labels are the same."""
     total, error, count = so_far
+    if aggregate == LABEL:
+        return bool(count > 0 and not np.isnan(total))
+    if aggregate == WIDTH:
+        return bool(count > 0 and _compares(0.0 if total == error else error - total, operator, limit))
     answer = total + error
     if aggregate == COUNT_ROWS:
         answer = float(count)
@@ -191,6 +205,12 @@ def _holds(so_far: RunningAggregate, aggregate: int, operator: int, limit: float
         answer = answer / count
     if np.isnan(answer):
         return operator >= 2
+    return _compares(answer, operator, limit)
+
+
+@helper
+def _compares(answer: float, operator: int, limit: float) -> bool:
+    """Whether a number compares with a limit: > 0, >= 1, < 2, <= 3."""
     if operator == 0:
         return answer > limit
     if operator == 1:

@@ -13,14 +13,16 @@ from panewise.aggregate import (
     Items,
     StateArrays,
     StateWords,
-    concat_states,
+    moving_states,
     put,
     runs,
     states_at,
 )
 from panewise.algebra import Host
 from panewise.engine.frames.framer import FrameAssignment
-from panewise.engine.frames.report import FrameCells
+from panewise.engine.frames.order import TimedRows
+from panewise.engine.frames.report import FrameCells, concat_cells
+from panewise.engine.frames.row_ranges import RowRanges
 from panewise.engine.keys import Keys
 from panewise.engine.panes.grouping import arrays_of
 from panewise.engine.panes.open_panes import compact_slots
@@ -85,6 +87,27 @@ class FrameContents:
         pane, width = self._gather_cells(frames, table, times, order, size), len(self.inner)
         return FrameCells(pane.codes // width, pane.codes % width, pane.states)
 
+    def cells_in_ranges(self, rows: TimedRows, low: Int64Array, high: Int64Array, groups: Int64Array) -> FrameCells:
+        """The cells of frames that are ranges of rows of groups, ordered by where they begin; a row may be in several."""
+        if self.unused:
+            return FrameCells(np.arange(len(low)), np.zeros(len(low), np.int64), (self.columns[0].identity(len(low)),))
+        ranges = RowRanges.of(rows, low, high, groups).after_steps(self.between, self.host)
+        if not self.inner_keys and ranges.are_moving:
+            moving = ranges.moving_ranges()
+            found = [moving_states(*pair, moving) for pair in zip(self.columns, self._items_of(ranges.rows), strict=True)]
+            columns, states = zip(*found, strict=True)
+            return FrameCells(np.arange(len(low)), np.zeros(len(low), np.int64), states, columns)
+        parts = [
+            self._cells_of_frames(frames, ranges.rows.at(places), stop - start).shift(start)
+            for start, stop, frames, places in ranges.portions()
+        ]
+        return concat_cells(parts)
+
+    def _cells_of_frames(self, frames: Int64Array, rows: TimedRows, size: int) -> FrameCells:
+        """The cells of `size` frames, of rows that have passed the steps."""
+        pane, width = self._gather_states(frames, rows, size), len(self.inner)
+        return FrameCells(pane.codes // width, pane.codes % width, pane.states)
+
     def _gather_cells(
         self, pieces: Int64Array, table: pa.Table, times: Int64Array, order: Int64Array, size: int
     ) -> Pane:
@@ -92,16 +115,25 @@ class FrameContents:
         table, kept = apply_steps(self.between, table, self.host)
         if kept is not None:
             times, order, pieces = times[kept], order[kept], pieces[kept]
-        arrays = arrays_of(table)
-        items = [Items((), times, order)]
-        items += [Items(tuple(arrays[a] for a in call.arguments), times, order) for call in self.calls]
+        return self._gather_states(pieces, TimedRows(table, times, order), size)
+
+    def _gather_states(self, pieces: Int64Array, rows: TimedRows, size: int) -> Pane:
+        """The same, of rows that have passed the steps."""
+        items = self._items_of(rows)
         if not self.inner_keys:
             states = tuple(column.gather(pieces, each, size) for column, each in zip(self.columns, items, strict=True))
             return Pane(0, 0, np.arange(size), states)
-        groups = self.inner.encode([arrays[key] for key in self.inner_keys], len(times))
+        arrays = arrays_of(rows.table)
+        groups = self.inner.encode([arrays[key] for key in self.inner_keys], len(rows))
         cells, ranks = compact_slots(pieces * len(self.inner) + groups)
         pairs = zip(self.columns, items, strict=True)
         return Pane(0, 0, cells, tuple(column.gather(ranks, each, len(cells)) for column, each in pairs))
+
+    def _items_of(self, rows: TimedRows) -> list[Items]:
+        """The items of each column of states."""
+        arrays, times, order = arrays_of(rows.table), rows.times, rows.order
+        items = [Items((), times, order)]
+        return items + [Items(tuple(arrays[a] for a in call.arguments), times, order) for call in self.calls]
 
     def _add(self, step: FrameAssignment, pane: Pane, owners: Int64Array) -> None:
         """Add pieces to their frames, one piece of each at a time, so that each fragment has its own states."""
@@ -136,11 +168,7 @@ class FrameContents:
 
     def fragment_cells(self) -> FrameCells:
         """What the frames of fragments held, in the order of `FrameAssignment.fragments`."""
-        return FrameCells(
-            np.concatenate([each.frames for each in self._fragments]),
-            np.concatenate([each.groups for each in self._fragments]),
-            tuple(concat_states(parts) for parts in zip(*(each.states for each in self._fragments), strict=True)),
-        )
+        return concat_cells(self._fragments)
 
     def cells_in_slots(self, slots: Int64Array) -> FrameCells:
         """The cells of some frames, ascending.
@@ -170,7 +198,8 @@ class FrameContents:
 
     def answer_columns(self, cells: FrameCells) -> dict[str, pa.Array]:
         """The inner keys and answers of some cells."""
-        lower = [column.lower(words) for column, words in zip(self.columns, cells.states, strict=True)]
+        pairs = zip(cells.columns or self.columns, cells.states, strict=True)
+        lower = [column.lower(words) for column, words in pairs]
         found = dict(zip(self.inner_keys, self.inner.take(cells.groups), strict=True))
         for call in self.group.calls:
             found[call.name] = lower[1 + self.calls.index(call)] if call in self.calls else lower[0]

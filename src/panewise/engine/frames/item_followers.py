@@ -1,31 +1,19 @@
-"""Followers for frames that overlap, or whose end depends on each item: they take the items of a group one by one.
+"""Followers for frames that no kernel finds: they take the items of a group one by one, in Python.
 
-After a restart a follower is made again from the items that it still needs, so that only the number of the first of
-these is stored.
+After a restart a follower is made again from the items that it still needs.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from panewise.core.errors import StateProblem
-from panewise.engine.frames.conditions import BoundaryCondition, DeltaCondition, FrameCondition, ReachCondition
-from panewise.frame.frame import (
-    BetweenFrames,
-    BoundaryFrames,
-    CustomFrames,
-    DeltaFrames,
-    DensityFrames,
-    Frame,
-    FrameKind,
-    ReachFrames,
-    Scheme,
-)
+from panewise.engine.frames.conditions import ReachCondition
+from panewise.frame.frame import CustomFrames, Frame, FrameKind, ReachFrames, Scheme
 from panewise.frame.functions import FramingFunction, framing_function
-from panewise.frame.scan import scan_chance
 
 #: First and last item of a stretch, counted from the first item of the group.
 ItemRange = tuple[int, int]
@@ -40,26 +28,15 @@ class FrameItem:
 class ItemBuffer:
     """Items by number; the oldest are dropped."""
 
-    def __init__(self, first: int = 0) -> None:
-        self._first, self._items = first, list[FrameItem]()
-
-    @property
-    def first(self) -> int:
-        """The number of the oldest item in the buffer, or of the next item if it is empty."""
-        return self._first
+    def __init__(self) -> None:
+        self._first, self._items = 0, list[FrameItem]()
 
     @property
     def next(self) -> int:
         return self._first + len(self._items)
 
-    def __contains__(self, number: int) -> bool:
-        return self._first <= number < self.next
-
     def __getitem__(self, number: int) -> FrameItem:
         return self._items[number - self._first]
-
-    def __iter__(self) -> Iterator[tuple[int, FrameItem]]:
-        return enumerate(self._items, self._first)
 
     def append(self, item: FrameItem) -> None:
         self._items.append(item)
@@ -74,18 +51,16 @@ class ItemBuffer:
 class Follower(ABC):
     """Finds the frames of one group. Items are numbered; those before `oldest` are not needed any more."""
 
-    def __init__(self, first: int = 0) -> None:
-        self.items = ItemBuffer(first)
-        #: The frame that ended with the last item, where the next one may begin inside of it.
-        self.ended: ItemRange | None = None
-        #: The last item of the frames so far, where later frames must end after it.
+    def __init__(self) -> None:
+        self.items = ItemBuffer()
+        #: The last item of the stretch that decides about the next one, before `oldest` if there is none.
         self.reached = -1
 
-    def resume(self, ended: ItemRange | None, reached: int, items: ItemBuffer) -> None:
-        """Take over, after a restart, what the items that are taken again do not tell."""
+    def resume(self, items: Sequence[FrameItem], reached: int) -> None:
+        """Take again, after a restart, the items that are needed; `reached` is among them, or before them."""
+        for item in items:
+            self.push(item)
         self.reached = reached
-        if ended:
-            self.ended, self.items = ended, items
 
     @property
     def next(self) -> int:
@@ -101,10 +76,6 @@ class Follower(ABC):
 
     @abstractmethod
     def _follow(self, number: int, item: FrameItem) -> list[ItemRange]: ...
-
-    def advance_to(self, last: int) -> list[ItemRange]:
-        """Note that no more items up to a time are expected; returns the stretches that this makes certain."""
-        return []
 
     @abstractmethod
     def finish(self) -> list[ItemRange]:
@@ -122,58 +93,61 @@ class Follower(ABC):
 class ChainFollower(Follower):
     """Each frame decides where the next one begins."""
 
-    def __init__(self, frame: Frame, condition: FrameCondition, first: int = 0) -> None:
-        super().__init__(first)
+    def __init__(self, frame: Frame, condition: ReachCondition) -> None:
+        super().__init__()
         self.frame, self.condition, self.grows = frame, condition, frame.kind.grows
-        self.start, self.at, self.state = first, first, None
+        self.start, self.at, self.state = 0, 0, None
+        #: Whether the frame before ended with the last item, `reached`, and the next one may begin with its items.
+        self.ended = False
+
+    def resume(self, items: Sequence[FrameItem], reached: int) -> None:
+        self.ended, self.reached = reached >= 0, reached
+        if not self.ended:
+            super().resume(items, reached)
+        for item in items if self.ended else ():
+            self.items.append(item)
 
     @property
     def oldest(self) -> int:
-        return self.ended[0] + 1 if self.ended else self.start
+        return self.start
 
     def _follow(self, number: int, item: FrameItem) -> list[ItemRange]:
         found: list[ItemRange] = []
         if self.ended:
-            self._begin(self._after(*self.ended))
-            self.ended = None
-        while self.at <= number:
-            self._step(found)
-            if self.ended:
-                if self.ended[1] == number and self._overlaps(*self.ended):
-                    break
-                self._begin(self._after(*self.ended))
-                self.ended = None
+            self._begin(self._first_inside(self.start))
+            self.ended = False
+        while self.at <= number and not self.ended:
+            self._step(number, found)
+        if not self.ended:
+            self.reached = self.start - 1
         return found
 
-    def _step(self, found: list[ItemRange]) -> None:
-        self.state, holds = self.condition.step(self.state, self._value(self.at))
-        if self.grows and holds:
-            self.ended = self.start, self.at
-            found.append(self.ended)
-        elif not self.grows and not holds:
-            if self.at > self.start:
-                self.ended = self.start, self.at - 1
-                found.append(self.ended)
-            else:
-                self._begin(self.start + 1)
-            return
-        self.at += 1
+    def _step(self, number: int, found: list[ItemRange]) -> None:
+        self.state, holds = self.condition.step(self.state, value_of(self.items[self.at]))
+        if holds != self.grows:
+            self.at += 1
+        elif not self.grows and self.at == self.start:
+            self._begin(self.start + 1)
+        else:
+            self.reached = self.at if self.grows else self.at - 1
+            found.append((self.start, self.reached))
+            self._begin_after(number)
 
     def _begin(self, start: int) -> None:
         self.start, self.at, self.state = start, start, None
 
-    def _overlaps(self, first: int, last: int) -> bool:
-        """Whether the frame after this one begins with one of its items."""
-        return self.frame.effective_scheme is Scheme.ADJACENT and first < last
+    def _begin_after(self, number: int) -> None:
+        """Begin after the frame that ended, or inside of it; where exactly may depend on the next item."""
+        if self.frame.effective_scheme is not Scheme.ADJACENT or self.start == self.reached:
+            self._begin(self.reached + 1)
+        elif self.reached == number:
+            self.start, self.ended = self.start + 1, True
+        else:
+            self._begin(self._first_inside(self.start + 1))
 
-    def _after(self, first: int, last: int) -> int:
-        if not self._overlaps(first, last):
-            return last + 1
-        earliest = self.items[last].time - self.frame.overlap
-        return next(n for n in range(first + 1, self.next) if self.items[n].time >= earliest)
-
-    def _value(self, number: int) -> Any:
-        return value_of(self.items[number])
+    def _first_inside(self, start: int) -> int:
+        earliest = self.items[self.reached].time - self.frame.overlap
+        return next(n for n in range(start, self.next) if self.items[n].time >= earliest)
 
     def finish(self) -> list[ItemRange]:
         unfinished = not self.grows and not self.ended and self.start < self.next
@@ -183,14 +157,14 @@ class ChainFollower(Follower):
 class EveryItemFollower(Follower):
     """A frame begins with every item."""
 
-    def __init__(self, frame: Frame, condition: FrameCondition, first: int = 0) -> None:
-        super().__init__(first)
+    def __init__(self, frame: Frame, condition: ReachCondition) -> None:
+        super().__init__()
         self.condition, self.grows = condition, frame.kind.grows
         self.advancing = frame.effective_scheme is Scheme.ADVANCING
         self.open: dict[int, Any] = {}
         #: Where frames end that begin before one that is still open; None for items that begin none.
         self.ends: dict[int, int | None] = {}
-        self.resolved = first
+        self.resolved = 0
 
     @property
     def oldest(self) -> int:
@@ -227,90 +201,11 @@ class EveryItemFollower(Follower):
 # ---- other kinds -------------------------------------------------------------------------------------------------
 
 
-class NestedFollower(Follower):
-    """Frames that begin inside each other and end together."""
-
-    def __init__(self, first: int = 0) -> None:
-        super().__init__(first)
-        self.opened: list[int] = []
-
-    @property
-    def oldest(self) -> int:
-        return self.opened[0] if self.opened else self.next
-
-    def _follow(self, number: int, item: FrameItem) -> list[ItemRange]:
-        starts, ends = item.values[:2]
-        if self.opened and ends is True:
-            found = [(first, number) for first in self.opened]
-            self.opened = []
-            return found
-        if starts is True:
-            self.opened.append(number)
-        return []
-
-    def finish(self) -> list[ItemRange]:
-        return []
-
-
-class DensityFollower(Follower):
-    """So many items in so short a time, and all such stretches that share items with it."""
-
-    def __init__(self, kind: DensityFrames, first: int = 0) -> None:
-        super().__init__(first)
-        self.kind = kind
-        self.crowd: ItemRange | None = None
-        #: Items before this one are too old to be in a crowd with any that is to come.
-        self.fresh = first
-
-    @property
-    def oldest(self) -> int:
-        recent = self.next - self.kind.count + 1
-        return max(min(self.crowd[0], recent) if self.crowd else max(recent, self.fresh), self.items.first)
-
-    def advance_to(self, last: int) -> list[ItemRange]:
-        found = self.finish() if self.crowd and self._is_stale(self.crowd[1], last) else []
-        if self.crowd is None:
-            self.fresh = self.oldest
-            while self.fresh in self.items and self._is_stale(self.fresh, last):
-                self.fresh += 1
-        self.items.drop_before(self.oldest)
-        return found
-
-    def _is_stale(self, number: int, last: int) -> bool:
-        return self.items[number].time + self.kind.per <= last
-
-    def _follow(self, number: int, item: FrameItem) -> list[ItemRange]:
-        found: list[ItemRange] = []
-        first = number - self.kind.count + 1
-        if self.crowd and first > self.crowd[1]:
-            found = self.finish()
-        if first in self.items and item.time - self.items[first].time < self.kind.per:
-            self.crowd = (self.crowd[0] if self.crowd else first), number
-        return found
-
-    def finish(self) -> list[ItemRange]:
-        crowd, self.crowd = self.crowd, None
-        return (
-            [crowd] if crowd and self._is_unlikely([self.items[n].time for n in range(crowd[0], crowd[1] + 1)]) else []
-        )
-
-    def _is_unlikely(self, times: Sequence[int]) -> bool:
-        if self.kind.chance is None or self.kind.expected is None:
-            return True
-        most, low = 0, 0
-        for high, time in enumerate(times):
-            while time - times[low] >= self.kind.per:
-                low += 1
-            most = max(most, high - low + 1)
-        windows = max((times[-1] - times[0]) / self.kind.per, 2.0)
-        return scan_chance(most, self.kind.expected, windows) <= self.kind.chance
-
-
 class CustomFollower(Follower):
     """Calls a framing function of the user."""
 
-    def __init__(self, function: FramingFunction, first: int = 0) -> None:
-        super().__init__(first)
+    def __init__(self, function: FramingFunction) -> None:
+        super().__init__()
         self.function = function
         self.start: int | None = None
         self.state: Any = None
@@ -350,23 +245,13 @@ def value_of(item: FrameItem) -> Any:
     return None if value is not None and value != value else value
 
 
-def _dividing_follower(frame: Frame, condition: FrameCondition, first: int) -> Follower:
+def _reach_follower(frame: Frame, kind: ReachFrames) -> Follower:
     follower = EveryItemFollower if frame.begins_everywhere else ChainFollower
-    return follower(frame, condition, first)
+    return follower(frame, ReachCondition(kind))
 
 
-#: The follower of each kind whose frames are found item by item, some of them only where frames overlap; it begins with
-#: item number `first` of its group.
-FOLLOWERS: dict[type[FrameKind], Callable[[Frame, Any, int], Follower]] = {
-    BoundaryFrames: lambda frame, kind, first: _dividing_follower(frame, BoundaryCondition(kind), first),
-    DeltaFrames: lambda frame, kind, first: _dividing_follower(frame, DeltaCondition(kind), first),
-    ReachFrames: lambda frame, kind, first: _dividing_follower(frame, ReachCondition(kind), first),
-    DensityFrames: lambda frame, kind, first: DensityFollower(kind, first),
-    BetweenFrames: lambda frame, kind, first: NestedFollower(first),
-    CustomFrames: lambda frame, kind, first: CustomFollower(framing_function(kind.name), first),
+#: The follower of each kind of which some frames are found item by item.
+FOLLOWERS: dict[type[FrameKind], Callable[[Frame, Any], Follower]] = {
+    ReachFrames: _reach_follower,
+    CustomFrames: lambda frame, kind: CustomFollower(framing_function(kind.name)),
 }
-
-
-def follower_of(frame: Frame, first: int = 0) -> Follower:
-    """A follower that begins with item number `first` of its group."""
-    return FOLLOWERS[type(frame.kind)](frame, frame.kind, first)

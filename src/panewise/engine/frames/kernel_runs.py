@@ -134,13 +134,7 @@ class BoundaryRunFinder(RunFinder[BoundaryFrames]):
     def find_runs(
         self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], at: Registers, free: int
     ) -> RowRuns:
-        numbers = doubles_of(values[0])
-        if self.kind.step is not None:
-            with np.errstate(over="ignore"):
-                labels = np.floor(numbers / self.kind.step)
-        else:
-            labels = np.searchsorted(np.array(self.kind.marks), numbers, side="right").astype(np.float64)
-            labels[np.isnan(numbers)] = np.nan
+        labels = boundary_labels(self.kind, doubles_of(values[0]))
         return RowRuns(*kernels.frame_labels(codes, labels, at["label"], at["current"], free))
 
 
@@ -182,8 +176,8 @@ class ReachRunFinder(RunFinder[ReachFrames]):
     def find_runs(
         self, codes: Int64Array, times: Int64Array, values: Sequence[pa.ChunkedArray], at: Registers, free: int
     ) -> RowRuns:
-        assert self.kind.aggregate.fold is not None, "frames of other aggregates are followed item by item"
-        numbers = self._numbers(values[0]) if self.kind.argument else np.zeros(len(codes))
+        assert self.kind.aggregate.fold is not None, "frames of other aggregates keep their items"
+        numbers = reach_values(self.kind, values[0]) if self.kind.argument else np.zeros(len(codes))
         slots, marks, free = kernels.frame_reach(
             codes,
             numbers,
@@ -197,12 +191,6 @@ class ReachRunFinder(RunFinder[ReachFrames]):
             (">", ">=", "<", "<=").index(self.kind.operator),
         )
         return RowRuns(slots, free, marks=marks)
-
-    def _numbers(self, values: pa.ChunkedArray) -> Float64Array:
-        """The values as numbers; COUNT needs only which of them are not NULL."""
-        if self.kind.aggregate.fold is not Fold.COUNT:
-            return doubles_of(values)
-        return np.where(pc.is_valid(values).to_numpy(), 0.0, np.nan)
 
 
 class BetweenRunFinder(RunFinder[BetweenFrames]):
@@ -224,6 +212,24 @@ RUN_FINDERS: dict[type[FrameKind], type[RunFinder[Any]]] = {
     ReachFrames: ReachRunFinder,
     BetweenFrames: BetweenRunFinder,
 }
+
+
+def boundary_labels(kind: BoundaryFrames, numbers: Float64Array) -> Float64Array:
+    """A label for each number, the same for numbers between the same two boundaries; NaN for NaN."""
+    if kind.step is not None:
+        with np.errstate(over="ignore"):
+            stepped: Float64Array = np.floor(numbers / kind.step)
+            return stepped
+    labels = np.searchsorted(np.array(kind.marks), numbers, side="right").astype(np.float64)
+    labels[np.isnan(numbers)] = np.nan
+    return labels
+
+
+def reach_values(kind: ReachFrames, values: pa.ChunkedArray) -> Float64Array:
+    """The values of an aggregate's argument as numbers; COUNT needs only which of them are not NULL."""
+    if kind.aggregate.fold is not Fold.COUNT:
+        return doubles_of(values)
+    return np.where(pc.is_valid(values).to_numpy(), 0.0, np.nan)
 
 
 def flags_of(values: pa.ChunkedArray) -> Flags:

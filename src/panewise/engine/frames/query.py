@@ -17,7 +17,6 @@ from panewise.engine.blame import blame_queries
 from panewise.engine.frames.contents import FrameContents
 from panewise.engine.frames.fill import Fillers
 from panewise.engine.frames.item_followers import FOLLOWERS
-from panewise.engine.frames.item_frames import ItemFrames
 from panewise.engine.frames.kernel_frames import KernelFrames
 from panewise.engine.frames.kernel_runs import RUN_FINDERS
 from panewise.engine.frames.order import (
@@ -30,6 +29,8 @@ from panewise.engine.frames.order import (
     refuse_duplicates,
 )
 from panewise.engine.frames.report import FrameBounds, FrameCells, FrameReport, ListedRows
+from panewise.engine.frames.stretch_finders import STRETCH_FINDERS
+from panewise.engine.frames.stretch_frames import StretchFrames
 from panewise.engine.intake import Arrivals
 from panewise.engine.keys import Keys
 from panewise.engine.lateness import Ledger, Verdict
@@ -66,7 +67,8 @@ def find_frame_refusal(plan: FramePlan) -> Refusal | None:
     """Why the engine cannot find the frames of a plan, or None if it can."""
     kind = type(plan.frame.kind)
     if plan.frame.keeps_items:
-        return None if kind in FOLLOWERS else Refusal(f"no follower finds {kind.__name__} item by item")
+        found = kind in STRETCH_FINDERS or kind in FOLLOWERS
+        return None if found else Refusal(f"no follower finds {kind.__name__} item by item")
     return None if kind in RUN_FINDERS else Refusal(f"no kernel finds {kind.__name__}")
 
 
@@ -95,10 +97,10 @@ class FrameQuery:
         #: The results since the last `advance`.
         self._reports: list[FrameReport] = []
 
-    def _choose_method(self, own: FrameContents | None) -> ItemFrames | KernelFrames:
-        """Choose whether frames are found item by item or by kernels."""
+    def _choose_method(self, own: FrameContents | None) -> StretchFrames | KernelFrames:
+        """Choose whether frames are found among kept items, or as runs of rows that need not be kept."""
         if self.plan.frame.keeps_items:
-            return ItemFrames(self.plan, own, self.ordering.schema)
+            return StretchFrames(self.plan, own, self.ordering.schema)
         return KernelFrames(self.plan, own)
 
     @property

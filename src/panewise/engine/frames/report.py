@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from panewise.aggregate import Int64Array, StateWords
+from panewise.aggregate import Int64Array, StateArrays, StateWords, concat_states
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +40,28 @@ class FrameBounds:
 
 @dataclass(frozen=True, eq=False)
 class FrameCells:
-    """What frames hold, by cell: the frame of the cell, its inner group, and its states."""
+    """What frames hold, by cell: the frame of the cell, its inner group, and its states.
+
+    `columns` says how states are lowered where that is not as usual.
+    """
 
     frames: Int64Array
     groups: Int64Array
     states: tuple[StateWords, ...]
+    columns: tuple[StateArrays, ...] = ()
+
+    def shift(self, by: int) -> FrameCells:
+        """The same cells of frames that stand so many places later."""
+        return FrameCells(self.frames + by, self.groups, self.states, self.columns)
+
+
+def concat_cells(parts: Sequence[FrameCells]) -> FrameCells:
+    """Several cells as one table."""
+    return FrameCells(
+        np.concatenate([each.frames for each in parts]),
+        np.concatenate([each.groups for each in parts]),
+        tuple(concat_states(words) for words in zip(*(each.states for each in parts), strict=True)),
+    )
 
 
 @dataclass(frozen=True, eq=False)
