@@ -22,6 +22,14 @@ KINDS = {
     "delta": ("DELTA v > 20", 10.0),
     "boundary": ("EVERY 10 OF v", 10.0),
     "aggregate": ("SUM(n) >= 100", 10.0),
+    "density": ("DENSITY 5 PER 4000", 1.0),
+    "nested": ("START WHEN v > 58 END WHEN v < 30 ON START CONTINUE", 1.0),
+    "adjacent": ("DELTA v > 10 ADJACENT 1000", 1.0),
+    "everywhere": ("DELTA v > 10 UNCONSTRAINED", 1.0),
+    "advancing": ("SUM(n) >= 50 ADVANCING", 1.0),
+    "median": ("MEDIAN(n) >= 2", 1.0),
+    "distinct": ("COUNT(DISTINCT n) >= 4", 1.0),
+    "deviation": ("STDDEV(v) <= 5", 1.0),
 }
 SELECTED = {"": "k", ", AVG(v)": "k, AVG(v) AS mean"}
 

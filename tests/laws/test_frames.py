@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import panewise as pw
 from panewise.core.errors import BindProblem, PanewiseError, QueryProblem, SchemaProblem, WindowProblem
 from panewise.engine import keys
-from panewise.engine.frames import FrameQuery
+from panewise.engine.frames import FrameQuery, row_ranges
 from tests.spark.shards import Shards
 
 from .test_engine import CUTS, Ask, Event, same, split
@@ -29,8 +29,8 @@ SCHEMA = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64()), ("
 
 @pytest.fixture(scope="module", autouse=True)
 def forgetful() -> Iterator[None]:
-    """Keys of which nothing is remembered are forgotten at once."""
-    with patch.object(keys, "FEW_KEYS", 0):
+    """Keys of which nothing is remembered are forgotten at once, and few rows are copied at a time."""
+    with patch.object(keys, "FEW_KEYS", 0), patch.object(row_ranges, "PORTION", 4):
         yield
 
 
@@ -94,6 +94,20 @@ KINDS = st.sampled_from(
         "EVERY 2 OF v COVER SATURATED",
         "DELTA x > 0.4 ADVANCING",
         "MAX(v) < 4 MAXIMUM",
+        "MEDIAN(x) > 0.3 ADVANCING",
+        "MEDIAN(v) >= 2 MAXIMUM",
+        "QUANTILE(x, 0.75) <= 0.5",
+        "QUANTILE(v, 0.3) < 3 UNCONSTRAINED",
+        "COUNT(DISTINCT k) >= 2 ADJACENT 2",
+        "COUNT(DISTINCT x) <= 2 UNCONSTRAINED",
+        "STDDEV(v) <= 2",
+        "VAR_POP(v) > 4 ADJACENT 2",
+        "VAR(v) >= 2 UNCONSTRAINED",
+        "FIRST(v) < 3 ADJACENT 3",
+        "LAST(v) >= 3 UNCONSTRAINED",
+        "APPROX_DISTINCT(v) >= 3",
+        "APPROX_DISTINCT(v) <= 2 ADJACENT 2",
+        "APPROX_DISTINCT(v) >= 2 ADVANCING",
         "USING 'tests.framing_functions:Alternating' OF COALESCE(v, 0)",
     ]
 )

@@ -222,7 +222,7 @@ class Engine:
 
     def state(self) -> Tree:
         """The same as a tree, without the queries."""
-        if self._undelivered or any(family.pending for family in self.families()):
+        if self._undelivered or any(any(family.pending) for family in self.families()):
             raise StateProblem("results are waiting that could not be reported", fix="revoke the query that overflows")
         families = []
         for home, family in self._families.items():

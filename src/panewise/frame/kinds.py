@@ -1,7 +1,7 @@
 """The kinds of frames: what makes a stretch of items one ("Data-driven windows", section 4.3).
 
 The attributes of a kind are all that planner, engine, reference and `explain` need of it. How its frames are found is
-in the tables of `reference/stretches.py`, `engine/frames/kernel_runs.py` and `engine/frames/item_followers.py`.
+in the tables of `reference/stretches.py`, `engine/frames/kernel_runs.py` and `engine/frames/stretch_finders.py`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class FrameKind(ABC):
 
     @property
     def keeps_items(self) -> bool:
-        """Whether frames must be found item by item, since no kernel can find them."""
+        """Whether items must be kept until frames end: later ones decide, or much must be known of each."""
         return False
 
     def contradictions(self) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ whole lasts two or three stretches, extrapolated from these two beyond.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import accumulate
 from math import exp, lgamma, log
 
@@ -14,7 +15,7 @@ def scan_chance(count: int, mean: float, windows: float) -> float:
     """The chance that some stretch holds at least `count` items, where a stretch holds `mean` on average.
 
     `windows`: how many stretches long the whole is, at least two; stretches may begin anywhere in it. What is less
-    likely than about 1e-15 may come out as zero. Takes time proportional to `count`.
+    likely than about 1e-15 may come out as zero. Takes time proportional to `count`, once for each count and mean.
 
     >>> round(scan_chance(2, 0.5, 2.0), 6)  # 1 - exp(-1) (1 + 1 + 1/8)
     0.218256
@@ -23,13 +24,19 @@ def scan_chance(count: int, mean: float, windows: float) -> float:
         return 1.0
     if mean > 1e6 * count:
         return 1.0  # there is always such a stretch, and the terms below would overflow
-    poisson = _Poisson(mean, 2 * count)
-    two, three = _quiet_chance_two(count, poisson), _quiet_chance_three(count, poisson)
+    two, three = _quiet_chances(count, mean)
     if two <= 0 or three <= 0:
         # If such a stretch is almost certain, the probability of none is smaller than the rounding errors of its terms.
         return 1.0
     quiet: float = two * (three / two) ** (windows - 2)
     return min(1.0, max(0.0, 1 - quiet))
+
+
+@lru_cache(maxsize=1 << 12)
+def _quiet_chances(count: int, mean: float) -> tuple[float, float]:
+    """The chances of no such stretch where the whole is two stretches long, and where it is three."""
+    poisson = _Poisson(mean, 2 * count)
+    return _quiet_chance_two(count, poisson), _quiet_chance_three(count, poisson)
 
 
 class _Poisson:

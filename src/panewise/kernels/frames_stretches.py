@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from panewise.kernels import Flags, Float64Array, Int64Array, helper, kernel
+from panewise.kernels import Flags, Float64Array, Int32Array, Int64Array, helper, kernel
 from panewise.kernels.frames import _compares, _holds, _with
 from panewise.kernels.ranges import _count_in_tree, _rank_in_tree
 from panewise.kernels.variance import variance_add_floats, variance_answers_floats
@@ -30,7 +30,7 @@ _OPEN = -2
 Comparison: TypeAlias = tuple[int, int, float, int, int]
 #: The value of each item, NaN where it has none; its code or rank in its group, -1 where it has none; and room for
 #: counting these, all of it 0. For RANKED, the values are sorted in each group.
-Material: TypeAlias = tuple[Float64Array, Int64Array, Int64Array]
+Material: TypeAlias = tuple[Float64Array, Int64Array, Int32Array]
 
 
 @kernel
@@ -222,6 +222,22 @@ def _flip_spread(first: int, stop: int, comparison: Comparison, material: Materi
                 break
         place += 1
     return place
+
+
+@kernel
+def frame_ranks(begins: Int64Array, stops: Int64Array, values: Float64Array) -> tuple[Float64Array, Int64Array]:
+    """The sorted values of each group, from its begin on, and the rank of each value; NaN has none."""
+    ordered, ranks = np.empty(len(values)), np.full(len(values), -1)
+    for group in range(len(begins)):
+        begin, stop = begins[group], stops[group]
+        known = 0
+        order = np.argsort(values[begin:stop])
+        for number in order:
+            value = values[begin + number]
+            if not np.isnan(value):
+                ordered[begin + known], ranks[begin + number] = value, known
+                known += 1
+    return ordered, ranks
 
 
 # ---- other kinds -----------------------------------------------------------------------------------------------------

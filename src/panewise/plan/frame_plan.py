@@ -126,7 +126,7 @@ def plan_frames(query: Query) -> FramePlan | Refusal:
     fillings = tuple(_plan_filling(filled, each, asked) for each in filled.fillings) if filled else ()
     plan = FramePlan(query, source, before, framed, fillings, asked, after if group else ())
     if plan.frame.keeps_items and plan.frame.fragments:
-        return Refusal("frames that are followed item by item are reported at their end")
+        return Refusal("frames that keep their items are reported at their end")
     return plan
 
 

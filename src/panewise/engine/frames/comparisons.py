@@ -9,26 +9,24 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from panewise import kernels
 from panewise.aggregate import (
     CountDistinct,
     First,
-    Int64Array,
     Last,
     Median,
     Quantile,
-    StddevPop,
-    StddevSamp,
-    VarPop,
     VarSamp,
-    runs,
 )
 from panewise.aggregate.dictionary import ValueCodes
+from panewise.engine.frames.kept_items import GroupPlaces
 from panewise.engine.frames.kernel_runs import FOLD_OPERATIONS, Float64Array, boundary_labels, doubles_of, reach_values
 from panewise.frame.frame import BoundaryFrames, DeltaFrames, FrameKind, ReachFrames
 from panewise.kernels.frames import LABEL, NEWEST, OLDEST, WIDTH
 from panewise.kernels.frames_stretches import DISTINCT, RANKED, SPREAD, Comparison, Material
 
 _NOTHING = np.zeros(0, np.int64)
+_NO_ROOM = np.zeros(0, np.int32)
 _OPERATORS = (">", ">=", "<", "<=")
 #: Shares of values are computed in int64 if denominators are below this.
 _SMALL = 2**31
@@ -40,8 +38,8 @@ class FrameComparison(ABC):
     words: Comparison
 
     @abstractmethod
-    def material(self, codes: Int64Array, values: Sequence[pa.Array]) -> Material:
-        """What kernels need of items, which are ordered by the codes of their groups."""
+    def material(self, groups: GroupPlaces, values: Sequence[pa.Array], size: int) -> Material:
+        """What kernels need of so many items to follow some groups."""
 
 
 @dataclass
@@ -51,8 +49,8 @@ class FoldComparison(FrameComparison):
     kind: BoundaryFrames | DeltaFrames | ReachFrames
     words: Comparison
 
-    def material(self, codes: Int64Array, values: Sequence[pa.Array]) -> Material:
-        return self._numbers(values, len(codes)), _NOTHING, _NOTHING
+    def material(self, groups: GroupPlaces, values: Sequence[pa.Array], size: int) -> Material:
+        return self._numbers(values, size), _NOTHING, _NO_ROOM
 
     def _numbers(self, values: Sequence[pa.Array], size: int) -> Float64Array:
         if isinstance(self.kind, ReachFrames):
@@ -67,12 +65,12 @@ class DistinctComparison(FrameComparison):
 
     words: Comparison
 
-    def material(self, codes: Int64Array, values: Sequence[pa.Array]) -> Material:
+    def material(self, groups: GroupPlaces, values: Sequence[pa.Array], size: int) -> Material:
         found = ValueCodes(values[0].type)
         of_values = found.encode(values[0])
         missing = values[0].is_null(nan_is_null=pa.types.is_floating(values[0].type))
         of_values = np.where(missing.to_numpy(zero_copy_only=False), -1, of_values)
-        return np.zeros(0), of_values, np.zeros(int(of_values.max(initial=-1)) + 1, np.int64)
+        return np.zeros(0), of_values, np.zeros(int(of_values.max(initial=-1)) + 1, np.int32)
 
 
 @dataclass
@@ -81,14 +79,9 @@ class RankComparison(FrameComparison):
 
     words: Comparison
 
-    def material(self, codes: Int64Array, values: Sequence[pa.Array]) -> Material:
+    def material(self, groups: GroupPlaces, values: Sequence[pa.Array], size: int) -> Material:
         numbers = doubles_of(pa.chunked_array(values[:1]))
-        order = np.lexsort((numbers, codes))  # NaN comes last in each group
-        starts, stops = runs(codes)
-        ranks = np.empty(len(order), np.int64)
-        ranks[order] = np.arange(len(order)) - np.repeat(starts, stops - starts)
-        ranks[np.isnan(numbers)] = -1
-        return numbers[order], ranks, np.zeros(len(order), np.int64)
+        return *kernels.frame_ranks(groups.begins, groups.stops, numbers), np.zeros(size, np.int32)
 
 
 def comparison_of(kind: FrameKind) -> FrameComparison | None:
@@ -116,7 +109,7 @@ def _reach_comparison(kind: ReachFrames) -> FrameComparison | None:
         return None
     if type(aggregate) in (First, Last):
         return FoldComparison(kind, words(OLDEST if type(aggregate) is First else NEWEST))
-    if type(aggregate) in (VarSamp, VarPop, StddevSamp, StddevPop):
+    if isinstance(aggregate, VarSamp):
         return FoldComparison(kind, words(SPREAD, aggregate.freedom, int(aggregate.root)))
     if type(aggregate) is Median:
         return RankComparison(words(RANKED))

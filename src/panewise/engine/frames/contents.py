@@ -88,13 +88,15 @@ class FrameContents:
         return FrameCells(pane.codes // width, pane.codes % width, pane.states)
 
     def cells_in_ranges(self, rows: TimedRows, low: Int64Array, high: Int64Array, groups: Int64Array) -> FrameCells:
-        """The cells of frames that are ranges of rows of groups, ordered by where they begin; a row may be in several."""
+        """The cells of frames that are ranges of the rows of groups, by where they begin; a row may be in several."""
         if self.unused:
             return FrameCells(np.arange(len(low)), np.zeros(len(low), np.int64), (self.columns[0].identity(len(low)),))
         ranges = RowRanges.of(rows, low, high, groups).after_steps(self.between, self.host)
         if not self.inner_keys and ranges.are_moving:
             moving = ranges.moving_ranges()
-            found = [moving_states(*pair, moving) for pair in zip(self.columns, self._items_of(ranges.rows), strict=True)]
+            found = [
+                moving_states(*pair, moving) for pair in zip(self.columns, self._items_of(ranges.rows), strict=True)
+            ]
             columns, states = zip(*found, strict=True)
             return FrameCells(np.arange(len(low)), np.zeros(len(low), np.int64), states, columns)
         parts = [

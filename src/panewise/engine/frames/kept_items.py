@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from panewise.aggregate import Int64Array, runs
-from panewise.engine.frames.order import OrderedItems, TimedRows, concat_rows, restore_rows, rows_state
+from panewise.engine.frames.order import OrderedItems, concat_rows, restore_rows, rows_state
 from panewise.engine.group_steps import order_by_code
 from panewise.engine.state.snapshot import Tree
 
@@ -58,7 +58,7 @@ class KeptItems:
         self.codes, self.sizes = codes[order], sizes[order]
         self.times = np.concatenate((self.times, items.times))[order]
         pairs = zip(self.values, items.values, strict=True)
-        self.values = [_joined(old, new).take(pa.array(order)) for old, new in pairs]
+        self.values = [_concat_column(old, new).take(pa.array(order)) for old, new in pairs]
 
     def places(self, fresh: Int64Array) -> GroupPlaces:
         """The places of all groups; `fresh` is how many of the items of each code are new."""
@@ -93,6 +93,6 @@ class KeptItems:
         self.rows = restore_rows(state["rows"])
 
 
-def _joined(old: pa.Array, new: pa.ChunkedArray) -> pa.Array:
+def _concat_column(old: pa.Array, new: pa.ChunkedArray) -> pa.Array:
     """Two parts of a column as one; the first part may be empty and of no type."""
     return pa.chunked_array([*([old] if len(old) else []), *new.chunks], new.type).combine_chunks()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,22 +38,24 @@ class RowRanges:
         size = len(rows) + 1
         depth = np.cumsum(np.bincount(low, minlength=size) - np.bincount(high, minlength=size))
         begins = np.flatnonzero(np.diff(groups, prepend=-1))
-        return cls(rows, np.append(low[begins], len(rows)), low, high)._at(np.flatnonzero(depth > 0))
+        whole = cls(rows, np.append(low[begins], len(rows)), low, high)
+        inside = np.flatnonzero(depth > 0)
+        return whole if len(inside) == len(rows) else whole._among(inside, rows.at(inside))
 
-    def _at(self, places: Int64Array) -> RowRanges:
-        """The ranges of some of the rows."""
-        if len(places) == len(self.rows):
-            return self
-        edges = (np.searchsorted(places, each) for each in (self.starts, self.low, self.high))
-        return RowRanges(self.rows.at(places), *edges)
+    def _among(self, places: Int64Array, rows: TimedRows) -> RowRanges:
+        """The ranges of the rows at some places, which are given."""
+        flags = np.zeros(len(self.rows) + 1, np.int64)
+        flags[places + 1] = 1
+        before = np.cumsum(flags)
+        return RowRanges(rows, before[self.starts], before[self.low], before[self.high])
 
     def after_steps(self, steps: Sequence[RowStep], host: Host) -> RowRanges:
         """The ranges of the rows that have passed some steps, and of their new columns."""
-        table, kept = apply_steps(steps, self.rows.table, host)
+        rows = self.rows
+        table, kept = apply_steps(steps, rows.table, host)
         if kept is None:
-            return RowRanges(TimedRows(table, self.rows.times, self.rows.order), self.starts, self.low, self.high)
-        edges = (np.searchsorted(kept, each) for each in (self.starts, self.low, self.high))
-        return RowRanges(TimedRows(table, self.rows.times[kept], self.rows.order[kept]), *edges)
+            return replace(self, rows=TimedRows(table, rows.times, rows.order))
+        return self._among(kept, TimedRows(table, rows.times[kept], rows.order[kept]))
 
     @property
     def are_moving(self) -> bool:
@@ -69,7 +71,7 @@ class RowRanges:
         return MovingRanges(starts, groups, np.zeros_like(groups), self.low, self.high, middle, cuts)
 
     def portions(self) -> Iterator[tuple[int, int, Int64Array, Int64Array]]:
-        """Ranges from one number to before another, a portion at a time: the range and the place of each of its rows."""
+        """Portions of ranges: from which to before which, the range of each row among these, and its place."""
         sizes = self.high - self.low
         ends = np.cumsum(sizes)
         start = 0

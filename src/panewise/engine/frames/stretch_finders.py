@@ -54,8 +54,8 @@ class StretchFinder(ABC):
     def find(self, items: KeptItems, groups: GroupPlaces, at: FollowState, now: int) -> Stretches:
         """The stretches that have become certain. No more items up to the time `now` are expected, or none at all."""
 
-    def recode(self, codes: Int64Array) -> None:
-        """Replace the codes of groups; those with code -1 are dropped."""
+    def recode(self, codes: Int64Array) -> None:  # noqa: B027
+        """Replace the codes of groups, if any are kept; those with code -1 are dropped."""
 
 
 @dataclass
@@ -104,7 +104,7 @@ class DividingFinder(StretchFinder):
     comparison: FrameComparison
 
     def find(self, items: KeptItems, groups: GroupPlaces, at: FollowState, now: int) -> Stretches:
-        material = self.comparison.material(items.codes, items.values)
+        material = self.comparison.material(groups, items.values, len(items))
         scheme, finishing = self.frame.effective_scheme, now == MAX_TICK
         kernel, how = kernels.frame_chain, self.frame.overlap if scheme is Scheme.ADJACENT else -1
         if self.frame.begins_everywhere:

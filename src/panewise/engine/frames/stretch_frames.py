@@ -17,6 +17,7 @@ from panewise.engine.frames.kernel_runs import Registers, flags_of
 from panewise.engine.frames.order import OrderedItems
 from panewise.engine.frames.report import FrameBounds, FrameReport
 from panewise.engine.frames.stretch_finders import FollowState, finder_of
+from panewise.engine.group_steps import order_by_code
 from panewise.engine.state.snapshot import Tree
 from panewise.frame.frame import Span
 from panewise.kernels import NO_TIME
@@ -35,13 +36,15 @@ class StretchFrames:
         self.frame, self.contents = plan.frame, contents
         self.finder = finder_of(plan.frame)
         self.items = KeptItems(schema, len(plan.frame.scalars))
-        #: Of each group: the number of the next item, the first item that may be in a stretch that is still to be found,
-        #: how far its stretches reach, the last number of a frame, and the time of the last item.
+        #: Of each group: the number of the next item, the first item that may be in a stretch that is still to be
+        #: found, how far its stretches reach, the last number of a frame, and the time of the last item.
         self.at = Registers({"next": 0, "start": 0, "reached": -1, "numbered": NO_TIME, "seen": NO_TIME})
         #: Stretches whose frames wait for the item after them.
         self.waiting: StretchTable = _NO_STRETCHES
         #: If only the longest frame of each group is reported: the longest of those that have ended.
         self.longest: StretchTable = _NO_STRETCHES
+        #: The place that the item with number 0 of each group would have among the items.
+        self._zeros: Int64Array = np.zeros(0, np.int64)
 
     def last_times(self, groups: int) -> Int64Array:
         """The time of the last item of each group."""
@@ -61,6 +64,7 @@ class StretchFrames:
         fresh = np.bincount(items.codes, minlength=groups)
         self.at["next"][: len(fresh)] += fresh
         self.at["seen"][items.codes] = items.times
+        self._locate_items()
         self._find_stretches(fresh, -MAX_TICK)
 
     def _find_stretches(self, fresh: Int64Array, now: int) -> None:
@@ -68,23 +72,19 @@ class StretchFrames:
         groups = self.items.places(fresh)
         if now == -MAX_TICK:
             groups = groups.at(np.flatnonzero(groups.fresh < groups.stops))
-        codes = groups.codes
-        shift = groups.stops - self.at["next"][codes]
-        state = FollowState(self.at["start"][codes] + shift, self.at["reached"][codes] + shift)
+        zeros = self._zeros[groups.codes]
+        state = FollowState(self.at["start"][groups.codes] + zeros, self.at["reached"][groups.codes] + zeros)
         firsts, lasts = self.finder.find(self.items, groups, state, now)
-        self.at["start"][codes], self.at["reached"][codes] = state.start - shift, state.reached - shift
+        self.at["start"][groups.codes], self.at["reached"][groups.codes] = state.start - zeros, state.reached - zeros
         whose = self.items.codes[firsts]
-        first_places = self._first_places()
-        found = np.stack((whose, firsts - first_places[whose], lasts - first_places[whose]), axis=1)
-        self.waiting = np.concatenate((self.waiting, found))
+        found = np.stack((whose, firsts - self._zeros[whose], lasts - self._zeros[whose]), axis=1)
+        self.waiting = np.concatenate((self.waiting, found)) if len(self.waiting) else found
 
-    def _first_places(self) -> Int64Array:
-        """The place that the item with number 0 of each group would have."""
-        places = np.zeros(len(self.at["next"]), np.int64)
+    def _locate_items(self) -> None:
         begins, stops = runs(self.items.codes)
         codes = self.items.codes[begins]
-        places[codes] = stops - self.at["next"][codes]
-        return places
+        self._zeros = np.zeros(len(self.at["next"]), np.int64)
+        self._zeros[codes] = stops - self.at["next"][codes]
 
     # ---- frames ------------------------------------------------------------------------------------------------
 
@@ -94,8 +94,9 @@ class StretchFrames:
             self._find_stretches(np.zeros(len(self.at["next"]), np.int64), MAX_TICK if finishing else last)
         found = self._take_ready(finishing)
         bounds = self._bounds(found)
-        good = self._qualified_flags(found, bounds)
-        found, bounds = found[good], bounds.at(np.flatnonzero(good))
+        if self.frame.selective:
+            good = np.flatnonzero(self._qualified_flags(found, bounds))
+            found, bounds = found[good], bounds.at(good)
         if self.frame.effective_span is Span.MAXIMUM:
             chosen = _longest_places(found, bounds)
             found, bounds = found[chosen], bounds.at(chosen)
@@ -109,21 +110,19 @@ class StretchFrames:
 
         A frame that waits holds up those after it, since numbers are given in the order of starts.
         """
-        found = self.waiting[np.argsort(self.waiting[:, 0], kind="stable")]
-        ready = len(found)
-        flags = np.ones(ready, bool)
+        found, self.waiting = self.waiting[order_by_code(self.waiting[:, 0])], _NO_STRETCHES
         if (self.frame.liberal or self.frame.lasting) and not finishing:
-            held_up = np.full(len(self.at["next"]), ready)
+            held_up = np.full(len(self.at["next"]), len(found))
             waits = np.flatnonzero(found[:, 2] + 1 == self.at["next"][found[:, 0]])
             np.minimum.at(held_up, found[waits, 0], waits)
-            flags = np.arange(ready) < held_up[found[:, 0]]
-        self.waiting = found[~flags]
-        return np.concatenate((found[flags], self.longest))
+            ready = np.arange(len(found)) < held_up[found[:, 0]]
+            found, self.waiting = found[ready], found[~ready]
+        return np.concatenate((found, self.longest)) if len(self.longest) else found
 
     def _bounds(self, found: StretchTable) -> FrameBounds:
         """Where stretches lie in time, without numbers."""
         groups, items = found[:, 0], self.items
-        firsts, lasts = (self._first_places()[groups] + found[:, which] for which in (1, 2))
+        firsts, lasts = (self._zeros[groups] + found[:, which] for which in (1, 2))
         starts, ends = items.times[firsts], items.times[lasts]
         if self.frame.liberal and not self.frame.lasting:
             before = np.maximum(firsts - 1, 0)
@@ -144,13 +143,13 @@ class StretchFrames:
             good &= (bounds.counts if most.rows else bounds.ends - bounds.starts) <= most.amount
         if self.frame.some:
             before = np.concatenate(([0], np.cumsum(flags_of(pa.chunked_array(self.items.values[-1:])))))
-            places = self._first_places()[found[:, 0]]
+            places = self._zeros[found[:, 0]]
             good &= before[places + found[:, 2] + 1] > before[places + found[:, 1]]
         return good
 
     def _report_of(self, found: StretchTable, bounds: FrameBounds) -> FrameReport:
         """Frames with their numbers and what they hold, by start."""
-        places = self._first_places()[found[:, 0]]
+        places = self._zeros[found[:, 0]]
         firsts = places + found[:, 1]
         bounds.numbers[:] = kernels.frame_numbers(bounds.groups, self.items.times[firsts], self.at["numbered"])
         if self.contents is None:
@@ -167,8 +166,9 @@ class StretchFrames:
         for table in (self.waiting, self.longest):
             np.minimum.at(oldest, table[:, 0], table[:, 1])
         codes = self.items.codes
-        numbers = np.arange(len(codes)) - self._first_places()[codes]
+        numbers = np.arange(len(codes)) - self._zeros[codes]
         self.items.keep(numbers >= oldest[codes] - self.frame.liberal)
+        self._locate_items()
 
     def live_groups(self, last: int) -> Int64Array:
         """The groups that have state, if no more items up to the time `last` are expected."""
@@ -181,13 +181,12 @@ class StretchFrames:
         self.finder.recode(codes)
         for table in (self.waiting, self.longest):
             table[:, 0] = codes[table[:, 0]]
+        self._locate_items()
 
     # ---- restarts ----------------------------------------------------------------------------------------------
 
     def state(self) -> Tree:
-        waiting, longest = (
-            pa.table({str(n): table[:, n] for n in range(3)}) for table in (self.waiting, self.longest)
-        )
+        waiting, longest = (pa.table({str(n): table[:, n] for n in range(3)}) for table in (self.waiting, self.longest))
         return {"items": self.items.state(), "at": self.at.state(), "waiting": waiting, "longest": longest}
 
     def restore(self, state: Tree) -> None:
@@ -197,6 +196,7 @@ class StretchFrames:
             np.stack([column.to_numpy() for column in state[name].columns], axis=1).astype(np.int64)
             for name in ("waiting", "longest")
         )
+        self._locate_items()
 
 
 def _longest_places(found: StretchTable, bounds: FrameBounds) -> Int64Array:
