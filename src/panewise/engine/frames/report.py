@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from panewise.aggregate import Int64Array, StateArrays, StateWords, concat_states
+from panewise.aggregate import Int64Array, StateArrays, StateWords, concat_states, states_at
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +49,15 @@ class FrameCells:
     groups: Int64Array
     states: tuple[StateWords, ...]
     columns: tuple[StateArrays, ...] = ()
+
+    def in_order(self, order: Int64Array) -> FrameCells:
+        """The same cells, where frames are put into another order."""
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = np.arange(len(order))
+        frames = ranks[self.frames]
+        places = np.argsort(frames, kind="stable")
+        states = tuple(states_at(words, places) for words in self.states)
+        return FrameCells(frames[places], self.groups[places], states, self.columns)
 
     def shift(self, by: int) -> FrameCells:
         """The same cells of frames that stand so many places later."""

@@ -148,15 +148,17 @@ class StretchFrames:
         return good
 
     def _report_of(self, found: StretchTable, bounds: FrameBounds) -> FrameReport:
-        """Frames with their numbers and what they hold, by start."""
+        """Frames with their numbers and what they hold, in the order in which they end."""
         places = self._zeros[found[:, 0]]
         firsts = places + found[:, 1]
         bounds.numbers[:] = kernels.frame_numbers(bounds.groups, self.items.times[firsts], self.at["numbered"])
+        order = np.argsort(bounds.ends, kind="stable")
         if self.contents is None:
-            return FrameReport(bounds)
+            return FrameReport(bounds.at(order))
         rows = np.concatenate(([0], np.cumsum(self.items.sizes)))
         low, high = rows[firsts], rows[places + found[:, 2] + 1]
-        return FrameReport(bounds, (self.contents.cells_in_ranges(self.items.rows, low, high, found[:, 0]),))
+        cells = self.contents.cells_in_ranges(self.items.rows, low, high, found[:, 0])
+        return FrameReport(bounds.at(order), (cells.in_order(order),))
 
     # ---- forgetting --------------------------------------------------------------------------------------------
 
