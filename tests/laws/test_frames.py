@@ -306,6 +306,20 @@ def test_regression_a_frame_of_one_item_has_a_neighbour() -> None:
     assert [(row["w_start"], row["w_end"]) for row in found.to_pylist()] == [(0, 0)]
 
 
+@pytest.mark.parametrize("kind", ["SUM(v) >= 3", "APPROX_DISTINCT(v) >= 2"])
+def test_regression_a_frame_that_ended_before_a_restart_has_a_neighbour(kind: str) -> None:
+    """The first item after the restart decides where the adjacent frame begins; it was taken twice."""
+    cql = f"SELECT COUNT(*) AS n FROM S [FRAME {kind} ADJACENT 1 EXTENT LIBERAL]"
+    s = reports([(n, "a", 1 + n % 2, None) for n in range(9)])
+    engine = engine_of(cql, 0)
+    said = []
+    for number in range(s.num_rows):
+        engine.feed("S", s.slice(number, 1))
+        said.append(engine.advance()["q"])
+        engine = pw.Engine.restore(engine.snapshot())
+    same(pa.concat_tables([*said, engine.finish()["q"]]), pw.reference.run(cql, {"S": s}, time="t"))
+
+
 def test_many_fragments_of_one_frame_take_little_memory() -> None:
     """Each is told with what the frame holds by then, without a table of all pieces for each."""
     s = reports([(n, "a", 1, None) for n in range(5000)])

@@ -58,11 +58,8 @@ class StretchFinder(ABC):
         """Replace the codes of groups, if any are kept; those with code -1 are dropped."""
 
 
-@dataclass
 class NestedFinder(StretchFinder):
     """Frames that begin inside each other and end together."""
-
-    frame: Frame
 
     def find(self, items: KeptItems, groups: GroupPlaces, at: FollowState, now: int) -> Stretches:
         starts, ends = (flags_of(pa.chunked_array([each])) for each in items.values[:2])
@@ -158,7 +155,7 @@ STRETCH_FINDERS: dict[type[FrameKind], Callable[[Frame, Any], StretchFinder]] = 
     BoundaryFrames: lambda frame, kind: _dividing_finder(frame),
     DeltaFrames: lambda frame, kind: _dividing_finder(frame),
     ReachFrames: lambda frame, kind: _dividing_finder(frame),
-    BetweenFrames: lambda frame, kind: NestedFinder(frame),
+    BetweenFrames: lambda frame, kind: NestedFinder(),
     DensityFrames: lambda frame, kind: CrowdFinder(kind),
 }
 
