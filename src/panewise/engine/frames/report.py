@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from panewise import kernels
 from panewise.aggregate import Int64Array, StateArrays, StateWords, concat_states, states_at
 
 
@@ -55,7 +56,7 @@ class FrameCells:
         ranks = np.empty(len(order), np.int64)
         ranks[order] = np.arange(len(order))
         frames = ranks[self.frames]
-        places = np.argsort(frames, kind="stable")
+        places = kernels.bucket_order(frames, len(order))
         states = tuple(states_at(words, places) for words in self.states)
         return FrameCells(frames[places], self.groups[places], states, self.columns)
 
