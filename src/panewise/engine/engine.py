@@ -374,7 +374,8 @@ class Engine:
             if not (family.untidy or family.pending):
                 continue
             try:
-                self._report_pending(reporter)
+                for report_format, reported in reporter.take_reports():
+                    self._undelivered.setdefault(report_format, []).append(reported)
             except QueryProblem as problem:
                 failures += problem.failures
                 continue
@@ -384,14 +385,6 @@ class Engine:
             raise QueryProblem(failures)
         reports, self._undelivered = self._undelivered, {}
         return Emission(dict(self._outputs), reports, self._row_engine.with_empty_results(tables))
-
-    def _report_pending(self, reporter: Reporter) -> None:
-        """Turns are dropped only when they have become results, so that an overflow loses nothing of any query."""
-        pending = reporter.family.pending
-        while pending:
-            for report_format, reported in reporter.report(pending[0]).items():
-                self._undelivered.setdefault(report_format, []).append(reported)
-            del pending[0]
 
     def _promise(self, to: int | str | datetime) -> None:
         for intake in self._intakes.values():

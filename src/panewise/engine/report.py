@@ -6,7 +6,7 @@ Queries of a family that differ only in their windows have one report format, so
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -76,6 +76,12 @@ class Reporter:
                 report_format.forget(number)
         if not report_format.subscriptions:
             del self.formats[_format_key(member.plan)]
+
+    def take_reports(self) -> Iterator[tuple[int, ReportedRows]]:
+        """The new result rows of all turns of the family. A turn is dropped only when it has become results."""
+        while self.family.pending:
+            yield from self.report(self.family.pending[0]).items()
+            del self.family.pending[0]
 
     def report(self, chunks: Sequence[Chunk | ChangeRun]) -> dict[int, ReportedRows]:
         """The new result rows of each report format, by its identity."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from panewise.aggregate import Int64Array, runs
 from panewise.engine.frames.order import OrderedItems, concat_rows, restore_rows, rows_state
-from panewise.engine.group_steps import order_by_code
+from panewise.engine.sorting import order_by_code
 from panewise.engine.state.snapshot import Tree
 
 Flags = npt.NDArray[np.bool_]

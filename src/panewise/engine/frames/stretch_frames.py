@@ -17,7 +17,7 @@ from panewise.engine.frames.kernel_runs import Registers, flags_of
 from panewise.engine.frames.order import OrderedItems
 from panewise.engine.frames.report import FrameBounds, FrameReport
 from panewise.engine.frames.stretch_finders import FollowState, finder_of
-from panewise.engine.group_steps import order_by_code
+from panewise.engine.sorting import order_by_code
 from panewise.engine.state.snapshot import Tree
 from panewise.frame.frame import Span
 from panewise.kernels import NO_TIME
