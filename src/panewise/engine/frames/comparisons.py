@@ -22,8 +22,8 @@ from panewise.aggregate.dictionary import ValueCodes
 from panewise.engine.frames.kept_items import GroupPlaces
 from panewise.engine.frames.kernel_runs import FOLD_OPERATIONS, Float64Array, boundary_labels, doubles_of, reach_values
 from panewise.frame.frame import BoundaryFrames, DeltaFrames, FrameKind, ReachFrames
+from panewise.kernels.frame_comparisons import DISTINCT, RANKED, SPREAD, Comparison, Material
 from panewise.kernels.frames import LABEL, NEWEST, OLDEST, WIDTH
-from panewise.kernels.frames_stretches import DISTINCT, RANKED, SPREAD, Comparison, Material
 
 _NOTHING = np.zeros(0, np.int64)
 _NO_ROOM = np.zeros(0, np.int32)
