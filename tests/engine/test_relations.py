@@ -137,3 +137,13 @@ def test_groups_do_not_hear_twice_of_rows_that_have_left(purge: str) -> None:
         said.append(engine.advance()["q"])
     said.append(engine.finish()["q"])
     same(pa.concat_tables(said), pw.reference.run(query, {"S": rows, "T": rows}, time="t"))
+
+
+def test_rows_with_nulls_of_every_type_enter_and_leave() -> None:
+    """At one instant two rows leave that are equal to one that enters."""
+    kinds = [pa.decimal128(12, 2), pa.decimal128(38, 10), pa.float64(), pa.bool_(), pa.timestamp("us"), pa.string()]
+    columns = [pa.nulls(4, kind) for kind in kinds]
+    names = [f"c{number}" for number in range(len(kinds))]
+    stream = pa.table([[1, 1, 2, 3], *columns], names=["t", *names])
+    found = pw.run(f"SELECT {', '.join(names)} FROM S [RANGE 1]", {"S": stream}, time="t")
+    assert found.select(["ts", "sign"]).to_pydict() == {"ts": [1, 1, 2, 4], "sign": [1, 1, -1, -1]}

@@ -7,7 +7,6 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from panewise.aggregate import Int64Array
 from panewise.aggregate.dictionary import IntegerCodes
@@ -54,11 +53,17 @@ def _sketches(table: pa.Table, at: Int64Array) -> Sketches:
     found = at.view(np.uint64) * SPREAD
     for column in table.columns:
         if fits_int64(column.type):
-            values = column.combine_chunks()
-            if values.null_count:
-                values = pc.fill_null(values, pa.scalar(0).cast(values.type))
-            found = (found ^ to_longs(values).view(np.uint64)) * SPREAD
+            found = (found ^ _longs_or_zero(column.combine_chunks()).view(np.uint64)) * SPREAD
     return found
+
+
+def _longs_or_zero(values: pa.Array) -> Int64Array:
+    """Values as int64; NULL is zero."""
+    if not values.null_count:
+        return to_longs(values)
+    longs = np.zeros(len(values), np.int64)
+    longs[values.is_valid().to_numpy(zero_copy_only=False)] = to_longs(values.drop_null())
+    return longs
 
 
 def _labels(table: pa.Table, at: Int64Array) -> Int64Array:
