@@ -161,7 +161,12 @@ def latest(d: Drawn, sign: int) -> tuple[Any, ...]:
     return d.rows.slots, sign * d.rows.times, sign * numbers, numbers, (d.least, d.least, d.zeros)
 
 
-#: The arguments of every kernel that does not belong to one of the families.
+def rows_or_none(rows: Rows) -> Int64Array:
+    """The places of rows, -1 for a third of them."""
+    return np.where(rows.values % 3 == 0, -1, np.arange(len(rows.values)))
+
+
+#: The arguments of every kernel that does not belong to one of the families, or that no law of its family reaches.
 ARGUMENTS: dict[str, Callable[[Drawn], list[tuple[Any, ...]]]] = {
     "pane_numbers": lambda d: [
         (d.rows.times * 7, d.base, d.width),
@@ -201,6 +206,16 @@ ARGUMENTS: dict[str, Callable[[Drawn], list[tuple[Any, ...]]]] = {
         (joined(d.rows, start, in_order), joined(d.others, 0, in_order))
         for start in (0, 3)
         for in_order in (False, True)
+    ],
+    "range_present": lambda d: [(np.unique(d.others.slots), np.sort(d.rows.slots), rows_or_none(d.rows))],
+    "range_report": lambda d: [
+        (
+            np.lexsort((d.rows.times, d.rows.slots)),
+            np.stack((rows_or_none(d.rows), rows_or_none(d.rows)[::-1], d.rows.slots, d.rows.times), axis=1),
+        )
+    ],
+    "range_newer": lambda d: [
+        (longs([0, len(d.rows.times)]), d.rows.times, np.arange(len(d.rows.times)), enough) for enough in (1, 9)
     ],
     "interval_run": lambda d: [(d.totals, d.rows.values.reshape(-1, 1) // 64, length) for length in (0, 13)],
     "interval_ends": lambda d: [

@@ -216,13 +216,6 @@ class ValueDictionary:
             self._order = places, values
         return places[codes], values
 
-    def codes_in_order(self) -> tuple[Int64Array, pa.Array]:
-        """All codes in the order of their values, and the values."""
-        places, values = self.places(np.arange(1, len(self)))
-        codes = np.empty(len(places), np.int64)
-        codes[places] = np.arange(1, len(self))
-        return codes, values
-
     def _sort_codes(self, codes: Int64Array) -> tuple[Int64Array, pa.Array]:
         """The place of each code among the sorted values of these codes, and these values."""
         values = self.take(codes)

@@ -33,11 +33,6 @@ class PanePlan:
         return tuple(enumerate(self.window.levels)) or ((None, self.window),)
 
     @property
-    def between_filters(self) -> bool:
-        """Whether some rows count for the window but not for the groups."""
-        return any(isinstance(step, Select) for step in self.between)
-
-    @property
     def empty(self) -> bool:
         """Whether empty windows have a row; with groups there is none to show."""
         return self.query.empty and not self.group.keys
