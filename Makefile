@@ -71,9 +71,13 @@ demo: setup java ## Answer a script of standing queries over a generated stream,
 # Tests are compiled once, also where the machine asks Python not to keep what it compiles: that is half of collecting them.
 test test-fast: export PYTHONDONTWRITEBYTECODE =
 test: export CI = true # the same cases each time; test-fast draws new ones
-test: setup java connectors delta-spark ## Run everything CI runs
+# Tracing makes a test take nearly twice as long, so that the slow ones, which are most of the time, are not traced.
+test: setup java connectors delta-spark ## Run everything CI runs, and show the coverage of the fast tests
 	@$(MAKE) --no-print-directory --jobs=2 lint $(ARCHIVE)
-	$(JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	@status=0; \
+	$(MAKE) --no-print-directory coverage || status=1; \
+	$(JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "(slow or timed) and not soak" || status=1; \
+	exit $$status
 
 test-fast: setup java ## Run the tests for daily work
 	$(JAVA) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not soak"
