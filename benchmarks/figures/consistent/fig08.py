@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import cycle, islice
 from statistics import median
 
@@ -18,7 +19,13 @@ from benchmarks.harness.timing import timed
 NEGATIVE, ORDERED, OURS = "negative tuples", "by order", "Panewise"
 
 
-def measure(settings: Counting) -> Iterator[Row]:
+@dataclass(frozen=True)
+class Settings(Counting):
+    #: Tuples of a timestamp for which joins of one tuple after another are measured, and scaled: up to milliseconds each.
+    slow: int
+
+
+def measure(settings: Settings) -> Iterator[Row]:
     for name, trace in traces(settings.rows).items():
         for size in settings.sizes:
             yield Row(f"{NEGATIVE}, {name}", size, one_by_one(NegativeJoin(size), trace, settings))
@@ -26,7 +33,7 @@ def measure(settings: Counting) -> Iterator[Row]:
             yield Row(f"{OURS}, {name}", size, settings.cost("join", f"[ROWS {size}]", trace, fill=size))
 
 
-def one_by_one(join: CountedJoin, trace: pa.Table, settings: Counting) -> float:
+def one_by_one(join: CountedJoin, trace: pa.Table, settings: Settings) -> float:
     """Milliseconds a timestamp over full windows, where a tuple of one stream follows one of the other; a median."""
     halves = streams("join", trace)
     local, remote = halves["TraceA"]["localIP"].to_pylist(), halves["TraceB"]["remoteIP"].to_pylist()
@@ -74,9 +81,9 @@ FIGURE = Figure(
     y="ms a timestamp",
     baseline=f"{NEGATIVE}, {GENERATED}",
     sizes={
-        "smoke": Counting(rows=2000, rate=100, sizes=(50, 200), slow=50, timestamps=1),
-        "seconds": Counting(rows=100_000, rate=10_000, sizes=(1000, 2000, 5000), slow=500, timestamps=3),
-        "full": Counting(
+        "smoke": Settings(rows=2000, rate=100, sizes=(50, 200), slow=50, timestamps=1),
+        "seconds": Settings(rows=100_000, rate=10_000, sizes=(1000, 2000, 5000), slow=500, timestamps=3),
+        "full": Settings(
             rows=500_000, rate=10_000, sizes=(1000, 2000, 5000, 10_000, 20_000, 50_000), slow=500, timestamps=3
         ),
     },

@@ -50,9 +50,9 @@ FIGURE = Figure(
     y="ms a timestamp",
     baseline=BASELINE,
     sizes={
-        "smoke": Counting(rows=2000, rate=100, sizes=(50, 200), slow=20, timestamps=1),
-        "seconds": Counting(rows=100_000, rate=10_000, sizes=(1000, 2000, 5000), slow=200, timestamps=1),
-        "full": Counting(rows=500_000, rate=10_000, sizes=(10_000, 20_000, 50_000, 100_000), slow=200, timestamps=5),
+        "smoke": Counting(rows=2000, rate=100, sizes=(50, 200), timestamps=1),
+        "seconds": Counting(rows=100_000, rate=10_000, sizes=(1000, 2000, 5000), timestamps=1),
+        "full": Counting(rows=500_000, rate=10_000, sizes=(10_000, 20_000, 50_000, 100_000), timestamps=5),
     },
     measure=measure,
     findings=findings,

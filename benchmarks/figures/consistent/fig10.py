@@ -23,7 +23,7 @@ def measure(settings: Settings) -> Iterator[Row]:
     for name, trace in traces(settings.rows).items():
         for rate in settings.rates:
             for size in settings.sizes:
-                counting = Counting(settings.rows, rate, settings.sizes, rate, settings.timestamps)
+                counting = Counting(settings.rows, rate, settings.sizes, settings.timestamps)
                 yield Row(series(rate, name), size, counting.cost("distinct", f"[ROWS {size}]", trace, fill=size))
 
 

@@ -60,9 +60,9 @@ FIGURE = Figure(
     y="ms a timestamp",
     baseline=BASELINE,
     sizes={
-        "smoke": Counting(rows=2000, rate=100, sizes=(60, 240), slow=20, timestamps=1),
-        "seconds": Counting(rows=100_000, rate=10_000, sizes=(1000, 2000, 5000), slow=100, timestamps=1),
-        "full": Counting(rows=500_000, rate=10_000, sizes=(5000, 10_000, 20_000), slow=200, timestamps=3),
+        "smoke": Counting(rows=2000, rate=100, sizes=(60, 240), timestamps=1),
+        "seconds": Counting(rows=100_000, rate=10_000, sizes=(1000, 2000, 5000), timestamps=1),
+        "full": Counting(rows=500_000, rate=10_000, sizes=(5000, 10_000, 20_000), timestamps=3),
     },
     measure=measure,
     findings=findings,

@@ -103,17 +103,14 @@ class Counting:
     rate: int
     #: Tuples in a window.
     sizes: tuple[int, ...]
-    #: Tuples of a timestamp for which aggregates are measured, and scaled: they take up to milliseconds a tuple.
-    slow: int
     timestamps: int
 
     def cost(self, operation: str, window: str, trace: pa.Table, fill: int) -> float:
         """Milliseconds a timestamp, median of some, after so many tuples have filled the window."""
-        rows = self.slow if operation in ("SUM", "MAX") else self.rate
         replay = Replay(operation, window, trace)
         replay.fill([fill])
-        replay.wave(min(rows, 100), ordered=True)
-        return 1000 * self.rate / rows * median(replay.wave(rows, ordered=True) for _ in range(self.timestamps))
+        replay.wave(min(self.rate, 100), ordered=True)
+        return 1000 * median(replay.wave(self.rate, ordered=True) for _ in range(self.timestamps))
 
 
 @dataclass(frozen=True)
