@@ -11,14 +11,17 @@ CONNECTORS := .venv/connectors
 # The Spark that Delta is built for, which is older than ours.
 DELTA_SPARK := .venv/delta-spark
 ARCHIVE := .venv/spark-classes.jsa
+ESPER := .venv/esper
 # Most of what the JVMs of tests do they do once: the optimising compiler would cost more than it saves, about half.
 QUICK := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
-COPY := mvn -q -f tools/connectors.xml dependency:copy-dependencies
+COPY := mvn -q dependency:copy-dependencies
 # As root on Debian, installs a package; elsewhere it fails, and the line that called it says what is missing.
 apt = { [ "$$(id -u)" = 0 ] && apt-get update && apt-get install --yes --no-install-recommends $(1); } >/dev/null 2>&1
+maven = command -v mvn >/dev/null || $(call apt,maven) \
+	|| { echo "$(1) is fetched by Maven: run 'apt-get install maven' as root, then make again"; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java connectors delta-spark demo test test-fast coverage soak bench lint format lock clean
+.PHONY: help setup java connectors delta-spark esper demo test test-fast coverage soak bench lint format lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | column -t -s "$$(printf '\t')"
@@ -43,11 +46,10 @@ java: ## Find Java 17 or 21 for Spark; as root on Debian, install it
 connectors: $(CONNECTORS)/ready ## Fetch Spark's connectors and the Kafka broker that tests talk to
 
 $(CONNECTORS)/ready: tools/connectors.xml | setup java
-	@command -v mvn >/dev/null || $(call apt,maven) \
-		|| { echo "The connectors come by Maven: run 'apt-get install maven' as root, then make again"; exit 1; }
+	@$(call maven,What Spark connects to)
 	@rm -rf $(CONNECTORS)/spark $(CONNECTORS)/kafka
-	$(JAVA) $(COPY) -P spark -DoutputDirectory=$(CURDIR)/$(CONNECTORS)/spark
-	$(JAVA) $(COPY) -P kafka -DoutputDirectory=$(CURDIR)/$(CONNECTORS)/kafka
+	$(JAVA) $(COPY) -f tools/connectors.xml -P spark -DoutputDirectory=$(CURDIR)/$(CONNECTORS)/spark
+	$(JAVA) $(COPY) -f tools/connectors.xml -P kafka -DoutputDirectory=$(CURDIR)/$(CONNECTORS)/kafka
 	@touch $@
 
 delta-spark: $(DELTA_SPARK)/ready ## Fetch Delta, and the Spark that it is built for, for the tests of Delta
@@ -56,7 +58,16 @@ $(DELTA_SPARK)/ready: requirements-delta.lock tools/connectors.xml | connectors
 	@rm -rf $(DELTA_SPARK) $(CONNECTORS)/delta
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --no-build-isolation \
 		--target $(DELTA_SPARK) -r requirements-delta.lock
-	$(JAVA) $(COPY) -P delta -DoutputDirectory=$(CURDIR)/$(CONNECTORS)/delta
+	$(JAVA) $(COPY) -f tools/connectors.xml -P delta -DoutputDirectory=$(CURDIR)/$(CONNECTORS)/delta
+	@touch $@
+
+esper: $(ESPER)/ready ## Fetch Esper, which windows without a SLIDE are compared with, and compile what asks it
+
+$(ESPER)/ready: tools/esper.xml benchmarks/promises/LanesEsper.java | setup java
+	@$(call maven,Esper)
+	@rm -rf $(ESPER)
+	$(JAVA) $(COPY) -f tools/esper.xml -DoutputDirectory=$(CURDIR)/$(ESPER)/jars
+	"$$(tools/java-home)/bin/javac" -cp "$(ESPER)/jars/*" -d $(ESPER) benchmarks/promises/LanesEsper.java
 	@touch $@
 
 # Every test of Spark starts a JVM or several; with its classes archived one starts in half the time.
@@ -91,6 +102,7 @@ soak: setup java connectors $(ARCHIVE) ## Run what takes up to an hour: kills, a
 	$(JAVA) $(BIN)/python -m pytest -m soak
 
 bench: setup java ## Measure every figure of the papers; SIZE=seconds (default) or full
+	@$(MAKE) --no-print-directory esper || echo "There is no Esper to compare with: it needs Maven and a JDK"
 	$(JAVA) $(BIN)/python -m benchmarks --all --size $(or $(SIZE),seconds)
 
 lint: setup ## Check style, spelling, types and layers

@@ -1,4 +1,4 @@
-"""What Panewise promises about every kind of window with every aggregate, beside DuckDB, pandas and Polars."""
+"""What Panewise promises about every kind of window with every aggregate, beside DuckDB, pandas, Polars and Esper."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from benchmarks.harness.draw import number
 from benchmarks.harness.figure import Figure, Finding, Points, Row
 from benchmarks.harness.timing import rows_within, timed
 from benchmarks.promises.lanes_duckdb import connect, duckdb_text
+from benchmarks.promises.lanes_esper import WARM_ROWS, esper_version, esper_work
 from benchmarks.promises.lanes_frames import pandas_work, polars_work
 from benchmarks.promises.lanes_queries import AGGREGATES, LANES, Lane, Scale, Streams, answers, engine_of
 
-OURS, DUCKDB, PANDAS, POLARS, REFUSED = "Panewise", "DuckDB", "pandas", "Polars", "refused by Panewise"
+OURS, DUCKDB, PANDAS, POLARS, ESPER = "Panewise", "DuckDB", "pandas", "Polars", "Esper"
+REFUSED = "refused by Panewise"
 RATE, TIMES_DUCKDB, TIMES_SUM, TIMES_JOIN = "M rows/s", "x DuckDB", "x the time of SUM", "x the time of the join"
 
 Work: TypeAlias = Callable[[], object]
@@ -186,26 +188,33 @@ def by_polars(lane: Lane, streams: Streams, rows: int) -> Work | None:
     return polars_work(lane, streams.first(lane, rows)["S"])
 
 
+def by_esper(lane: Lane, streams: Streams, rows: int) -> Work | None:
+    return esper_work(lane, *(streams.first(lane, count)["S"] for count in (rows, WARM_ROWS)))
+
+
 SYSTEMS: dict[str, System] = {
     OURS: ours,
     DUCKDB: by_duckdb,
     PANDAS: by_pandas,
     POLARS: by_polars,
+    ESPER: by_esper,
 }
 
 
 def findings(points: Points) -> Iterator[Finding]:
     for keys in sorted({int(str(x).split()[0]) for x in points.xs}):
         yield from filter(None, (bar.finding(points, keys) for bar in BARS))
-    versions = ", ".join(f"{name} {version_of(name.lower())}" for name in (DUCKDB, PANDAS, POLARS))
-    yield Finding("what we compare with is named", versions, True)
+    compared = ", ".join(f"{name} {version_of(name) or 'is not installed'}" for name in (DUCKDB, PANDAS, POLARS, ESPER))
+    yield Finding("what we compare with is named", compared, True)
 
 
-def version_of(name: str) -> str:
+def version_of(name: str) -> str | None:
+    if name == ESPER:
+        return esper_version()
     try:
-        return version(name)
+        return version(name.lower())
     except PackageNotFoundError:
-        return "is not installed"
+        return None
 
 
 FIGURE = Figure(
@@ -216,7 +225,9 @@ FIGURE = Figure(
     "for each window that they are in, or uses OVER, which gives a value for each row and none where rows leave; its "
     "quantile rounds up where ours rounds down, and its most frequent values are approximate. pandas and Polars are "
     "given frames of their own, and answer where they have such a window; Polars leaves out windows that begin before "
-    "the first row. A lane that would take too long is measured over the first rows of its stream",
+    "the first row. Esper is sent one row after another, made before the clock runs, and its results are taken by a "
+    "listener: one for each group that a row enters or makes others leave, where we report changes once a tick. A lane "
+    "that would take too long is measured over the first rows of its stream",
     x="lane",
     y="M rows/s; 1 where Panewise refuses; the number of rows where it was not all of them",
     baseline=DUCKDB,

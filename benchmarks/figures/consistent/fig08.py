@@ -21,7 +21,7 @@ NEGATIVE, ORDERED, OURS = "negative tuples", "by order", "Panewise"
 
 @dataclass(frozen=True)
 class Settings(Counting):
-    #: Tuples of a timestamp for which joins of one tuple after another are measured, and scaled: up to milliseconds each.
+    #: Tuples of a timestamp for which the joins in Python are measured, and scaled: they take up to milliseconds each.
     slow: int
 
 
