@@ -1,4 +1,4 @@
-"""Esper is asked what `lanes` measures: here by commands that a stand-in writes down and, where it was fetched, truly."""
+"""Esper is asked what `lanes` measures: by commands that a stand-in writes down and, where it was fetched, truly."""
 
 from __future__ import annotations
 
