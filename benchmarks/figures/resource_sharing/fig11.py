@@ -149,11 +149,11 @@ FIGURE = Figure(
     baseline="R-INT, SUM",
     sizes={
         "smoke": Settings(reach=100, widths=(10, 100), batch=100, seconds=0.001, repeats=1),
-        "seconds": Settings(reach=100_000, widths=(10, 1000, 50_000, 100_000), batch=100_000, seconds=0.02, repeats=5),
+        "seconds": Settings(reach=100_000, widths=(10, 1000, 50_000, 100_000), batch=10_000, seconds=0.02, repeats=5),
         "full": Settings(
             reach=100_000,
             widths=(10, 100, 1000, 10_000, 50_000, 90_000, 100_000),
-            batch=100_000,
+            batch=10_000,
             seconds=0.3,
             repeats=5,
         ),

@@ -262,10 +262,7 @@ def range_counted(
     enter, leave = np.full(len(visible), OPEN), np.full(len(visible), OPEN)
     for partition in range(len(starts) - 1):
         begin, end = starts[partition], starts[partition + 1]
-        in_order = True
-        for place in range(begin + 1, end):
-            in_order &= visible[place] >= visible[place - 1]
-        if in_order:
+        if _come_in_order(visible, begin, end):
             while end > begin and visible[end - 1] > limit:
                 end -= 1
             for place in range(begin, end - lag):
@@ -275,6 +272,15 @@ def range_counted(
         else:
             _insert_rows(begin, end, visible, since, limit, lag, count, enter, leave)
     return enter, leave
+
+
+@helper
+def _come_in_order(visible: Int64Array, begin: int, end: int) -> bool:
+    """Whether no row of a partition comes after a newer one; then nothing needs to be sorted."""
+    in_order = True
+    for place in range(begin + 1, end):
+        in_order &= visible[place] >= visible[place - 1]
+    return in_order
 
 
 @helper
@@ -329,6 +335,9 @@ def range_numbers(
     places, at = [0 for _ in range(0)], [0 for _ in range(0)]
     for partition in range(len(starts) - 1):
         begin, end = starts[partition], starts[partition + 1]
+        if _come_in_order(visible, begin, end):
+            numbers[begin:end] = np.where(visible[begin:end] <= limit, np.arange(end - begin), 0)
+            continue
         line = np.empty(end - begin, np.int64)
         for size, place in enumerate(begin + np.argsort(visible[begin:end], kind="mergesort")):
             if visible[place] > limit:
