@@ -67,6 +67,11 @@ class NegativeJoin(CountedJoin):
     def results(self) -> set[tuple[int, int]]:
         return {pair for pairs in self.lists.values() for pair in pairs}
 
+    def entries(self) -> float:
+        """How many entries the list has in which a result is looked for, on average; one where there is no result."""
+        lengths = [len(pairs) for pairs in self.lists.values()]
+        return sum(length**2 for length in lengths) / max(sum(lengths), 1) or 1.0
+
 
 class OrderedJoin(CountedJoin):
     """Expiration orders: results are listed under their older part, and go with it all at once.
