@@ -7,10 +7,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.figures.consistent.fig08 import ENTRIES, NEGATIVE, ORDERED, OURS, findings
 from benchmarks.figures.consistent.joins import CountedJoin, NegativeJoin, OrderedJoin
 from benchmarks.figures.resource_sharing.baselines import Baseline, MaterialiseAll, MaterialiseNone, SearchTree
-from benchmarks.harness.figure import Points, Row
 from panewise.aggregate import Count
 from panewise.stores.arrays import BaseArrays
 
@@ -55,21 +53,3 @@ def test_results_lie_in_lists_of_so_many_entries() -> None:
     for side, key in ((0, 1), (1, 1), (1, 1), (0, 2), (1, 2)):
         join.arrive(side, key)
     assert join.entries() == (2 * 2 + 1) / 3  # two results of one key, one of the other
-
-
-def test_negative_tuples_are_judged_by_what_there_is_to_search() -> None:
-    """Short lists are the control: without a search both ways of expiring cost the same."""
-    costs = {"few": (20.0, 10.0, 30.0, 5.0), "many": (5e4, 10.0, 1e3, 1e5)}
-    rows = [
-        Row(f"{series}, {trace}", size, value if size == 2 else 10.0)
-        for trace, values in costs.items()
-        for series, value in zip((NEGATIVE, ORDERED, OURS, ENTRIES), values, strict=True)
-        for size in (1, 2)
-    ]
-    assert [(found.ours.partition(":")[0], found.holds) for found in findings(Points(rows))] == [
-        ("by order", True),
-        ("Panewise", True),
-        ("by order", True),
-        ("Panewise", False),
-        ("5,000 times, where windows grow 2 times", True),
-    ]

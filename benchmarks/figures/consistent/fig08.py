@@ -17,8 +17,6 @@ from benchmarks.harness.figure import Figure, Finding, Points, Row
 from benchmarks.harness.timing import timed
 
 NEGATIVE, ORDERED, OURS, ENTRIES = "negative tuples", "by order", "Panewise", "entries of a list"
-#: Lists of fewer entries are searched in less time than the rest of a join takes.
-LONG = 1000
 
 
 @dataclass(frozen=True)
@@ -54,43 +52,22 @@ def one_by_one(join: CountedJoin, trace: pa.Table, settings: Settings) -> float:
 
 
 def findings(points: Points) -> Iterator[Finding]:
-    for trace in measured(points):
-        entries = points.of(f"{ENTRIES}, {trace}")[-1]
-        lists = f"lists of {number(entries)} entries"
-        yield from (long_lists if entries >= LONG else short_lists)(points, trace, lists)
-
-
-def long_lists(points: Points, trace: str, lists: str) -> Iterator[Finding]:
-    """What the paper says of its trace."""
-    for series, times in leads(points, trace).items():
-        yield Finding(
-            f"Expiration orders are faster by more than two orders of magnitude ({trace}, {lists})",
-            f"{series}: {number(times)} times over the largest window",
-            times > 100,
-        )
     wider = float(points.xs[-1]) / float(points.xs[0])
-    growth = points.growth(f"{NEGATIVE}, {trace}")
-    yield Finding(
-        f"With negative tuples, the cost of larger windows escalates ({trace}, {lists})",
-        f"{number(growth)} times, where windows grow {wider:.0f} times",
-        growth > wider,
-    )
-
-
-def short_lists(points: Points, trace: str, lists: str) -> Iterator[Finding]:
-    """The control: it is the search in lists that makes negative tuples dear."""
-    for series, times in leads(points, trace).items():
+    for trace in measured(points):
+        series = (NEGATIVE, ORDERED, OURS, ENTRIES)
+        negative, ordered, ours, entries = (points.of(f"{each}, {trace}") for each in series)
+        lists = f"{trace}, lists of {number(entries[-1])} entries"
+        for name, costs in ((ORDERED, ordered), (OURS, ours)):
+            yield Finding(
+                f"Expiration orders are faster by more than two orders of magnitude ({lists})",
+                f"{name}: {number(negative[-1] / costs[-1])} times over the largest window",
+                negative[-1] > 100 * costs[-1],
+            )
         yield Finding(
-            f"(not in the paper) Where there is little to search, both cost about the same ({trace}, {lists})",
-            f"{series}: {number(times)} times as fast over the largest window",
-            0.4 < times < 2.5,
+            f"With negative tuples, the cost of larger windows escalates ({lists})",
+            f"{number(negative[-1] / negative[0])} times, where windows grow {wider:.0f} times",
+            negative[-1] / negative[0] > wider,
         )
-
-
-def leads(points: Points, trace: str) -> dict[str, float]:
-    """How many times as fast as negative tuples the others are, over the largest window."""
-    negative, *others = (points.of(f"{series}, {trace}")[-1] for series in (NEGATIVE, ORDERED, OURS))
-    return {series: negative / cost for series, cost in zip((ORDERED, OURS), others, strict=True)}
 
 
 FIGURE = Figure(
