@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from panewise.cql.dialect import parse_scalar
+from panewise.cql.dialect import with_scalar
 from panewise.cql.literals import literal
 
 #: The truth of a condition for every row: NULL where it is unknown.
@@ -46,10 +46,9 @@ _EXACT_DIGITS = 15
 def condition_of(sql: str, columns: ColumnTypes) -> Condition | None:
     """The condition with a text; None if it does more than to compare columns with numbers."""
     try:
-        tree = parse_scalar(sql)
+        return with_scalar(sql, lambda tree: _condition(tree, dict(columns)))
     except SqlglotError:
         return None
-    return _condition(tree, dict(columns))
 
 
 def _condition(node: exp.Expr, types: dict[str, pa.DataType]) -> Condition | None:

@@ -25,6 +25,7 @@ from panewise.core.time import Duration
 from panewise.cql.clauses import WindowClause, bind_clause
 from panewise.cql.clauses.rows import RowsClause
 from panewise.cql.clauses.windows import RangeClause, SessionClause
+from panewise.cql.dialect import NUMBERS
 from panewise.cql.group_by import aggregate_name
 from panewise.cql.scope import Scope
 from panewise.cql.script import bind_query, bind_syntax
@@ -32,8 +33,6 @@ from panewise.cql.statements import parse_query
 from panewise.cql.syntax import Body, Expr, SelectSyntax
 from panewise.window import Window
 
-#: Quoted words, and numbers that may be free: short ones without a sign, an exponent or a suffix.
-_WORDS = re.compile(r"""('[^']*'|"[^"]*"|`[^`]*`)|(?<![\w.#])([0-9]{1,9}(?:\.[0-9]{1,9})?)(?![\w.])""")
 #: Texts with comments or escapes, after which quotes mean something else, or with two brackets have no template.
 _UNUSUAL = re.compile(r"--|/\*|\\|''|\[[^\[]*\[")
 _LONGEST_TEXT = 2000
@@ -79,7 +78,7 @@ class TemplateBinder:
         self.streams = streams
         names = [name for schema in streams.values() for name in schema.schema.names]
         # Numbers in names could not be told from those of a text.
-        self._usable = not any(_WORDS.search(name) or "`" in name for name in [*streams, *names])
+        self._usable = not any(NUMBERS.search(name) or "`" in name for name in [*streams, *names])
         self._freedoms: dict[object, tuple[Freedom, ...]] = {}
         self._templates: dict[object, Template | None] = {}
 
@@ -87,7 +86,7 @@ class TemplateBinder:
         """One SELECT over the streams."""
         if not self._usable or len(text) > _LONGEST_TEXT or _UNUSUAL.search(text):
             return bind_query(text, self.streams)
-        parts = _WORDS.split(text)
+        parts = NUMBERS.split(text)
         numbers, skeleton = parts[2::3], (*parts[::3], *parts[1::3])
         if skeleton not in self._freedoms:
             self._freedoms[skeleton] = _freedoms(text)
@@ -201,7 +200,7 @@ class _TemplateMaker:
         """The numbers of the text for which a part of an operator has stand-ins."""
         match value:
             case str():
-                return {self.places[each[2]] for each in _WORDS.finditer(value) if each[2] in self.places}
+                return {self.places[each[2]] for each in NUMBERS.finditer(value) if each[2] in self.places}
             case Scalar() | Call():
                 return set().union(*(self._places_in(getattr(value, part.name)) for part in fields(value)))
             case tuple():
@@ -210,7 +209,7 @@ class _TemplateMaker:
 
     def _text(self, text: str) -> Filling:
         self.found |= self._places_in(text)
-        words: list[Any] = _WORDS.split(text)
+        words: list[Any] = NUMBERS.split(text)
         words[2::3] = [self.places.get(number, number) for number in words[2::3]]
         pieces = [word for word in words if word is not None]
         return lambda numbers: "".join([str(numbers[each]) if isinstance(each, int) else each for each in pieces])
@@ -230,7 +229,7 @@ def _length_like(length: Duration | int, number: str | None) -> Duration | int:
 
 def _freedoms(text: str) -> tuple[Freedom, ...]:
     """What may stand in the place of each number or quoted word of a text."""
-    words, body = list(_WORDS.finditer(text)), parse_query(text).body
+    words, body = list(NUMBERS.finditer(text)), parse_query(text).body
     free: dict[int | None, Freedom] = {}
     if isinstance(body, SelectSyntax) and len(body.sources) == 1 and isinstance(body.sources[0].source, str):
         if isinstance(body.sources[0].window, _WINDOWS):

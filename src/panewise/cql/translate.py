@@ -29,7 +29,7 @@ from panewise.cql.data_types import (
     result_type,
     spark_type,
 )
-from panewise.cql.dialect import canonical, parse_scalar
+from panewise.cql.dialect import canonical, with_scalar
 from panewise.cql.functions import FUNCTIONS, INSTEAD, NODES, ScalarFunction, TypedSql, unit_of, without_units
 from panewise.cql.functions.casts import cast, convert
 from panewise.cql.literals import literal
@@ -48,11 +48,11 @@ def translate_scalar(sql: str, columns: tuple[tuple[str, pa.DataType], ...]) -> 
     >>> found.sql, found.type
     ('CAST((CAST(_1 AS BIGINT) // CAST(2 AS BIGINT)) AS BIGINT)', DataType(int64))
     """
+    translator = _Translator({name: (number, kind) for number, (name, kind) in enumerate(columns)})
     try:
-        tree = parse_scalar(sql)
+        found = with_scalar(sql, translator.translate)
     except SqlglotError:
         raise BindProblem("it is not an expression", fix="check its syntax") from None
-    found = _Translator({name: (number, kind) for number, (name, kind) in enumerate(columns)}).translate(tree)
     return TypedSql(found.sql, result_type(found.type), found.literal, found.text)
 
 
