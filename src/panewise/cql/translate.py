@@ -29,7 +29,7 @@ from panewise.cql.data_types import (
     result_type,
     spark_type,
 )
-from panewise.cql.dialect import canonical, with_scalar
+from panewise.cql.dialect import canonical, parse_scalar, with_scalar
 from panewise.cql.functions import FUNCTIONS, INSTEAD, NODES, ScalarFunction, TypedSql, unit_of, without_units
 from panewise.cql.functions.casts import cast, convert
 from panewise.cql.literals import literal

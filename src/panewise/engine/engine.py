@@ -23,6 +23,7 @@ from panewise.engine.outputs import Emission, QueryOutput
 from panewise.engine.panes.choose_family import create_family
 from panewise.engine.panes.family import Family
 from panewise.engine.panes.grouping import FamilyKey, family_key
+from panewise.engine.panes.read_families import read_families
 from panewise.engine.panes.slicer import read_parcel
 from panewise.engine.panes.time_family import TimeFamily
 from panewise.engine.pool import Pool, RegisteredQuery
@@ -108,8 +109,7 @@ class Engine:
             inflow = only if isinstance(only, RowInputKey) else None
             readings = self._row_engine.read(stream, arrivals, inflow) if inflow or only is None else []
             # All that can fail comes first, so that no query takes in rows on which another query fails.
-            families = [(family, family.read_or_wait(arrivals)) for family in self._families_of(stream, only)]
-            for family, found in families:
+            for family, found in read_families(self._families_of(stream, only), arrivals, self.pool.host):
                 family.enter(found, ledger)
             for reading in readings:
                 reading.enter(ledger)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,14 +17,22 @@ from panewise.core.time import Ticks
 from panewise.engine.blame import with_row
 from panewise.plan import RowStep
 
+#: What expressions are for each row of a table.
+KnownValues: TypeAlias = Mapping[Scalar, pa.ChunkedArray]
 
-def apply_steps(steps: Sequence[RowStep], table: pa.Table, host: Host) -> tuple[pa.Table, Ticks | None]:
-    """The table after all steps, and which rows of the input are left; None where all are."""
+
+def apply_steps(
+    steps: Sequence[RowStep], table: pa.Table, host: Host, known: KnownValues = MappingProxyType({})
+) -> tuple[pa.Table, Ticks | None]:
+    """The table after all steps, and which rows of the input are left; None where all are.
+
+    Of the first step, some expressions may be `known`.
+    """
     kept: Ticks | None = None
-    for step in steps:
+    for number, step in enumerate(steps):
         match step:
             case Select(predicate=predicate):
-                (truth,) = evaluate_scalars([predicate], table, host)
+                (truth,) = evaluate_scalars([predicate], table, host, {} if number else known)
                 flags = (pc.fill_null(truth, False) if truth.null_count else truth).to_numpy()
                 if not flags.all():
                     places = np.flatnonzero(flags)
@@ -32,14 +42,23 @@ def apply_steps(steps: Sequence[RowStep], table: pa.Table, host: Host) -> tuple[
                 chosen = table.select([scalar.column for _, scalar in items])
                 table = chosen.rename_columns([name for name, _ in items])
             case Project(items=items):
-                arrays = evaluate_scalars([scalar for _, scalar in items], table, host)
+                arrays = evaluate_scalars([scalar for _, scalar in items], table, host, {} if number else known)
                 rows = table.num_rows
                 table = pa.Table.from_arrays(arrays, [name for name, _ in items]) if arrays else _bare_rows(rows)
     return table, kept
 
 
-def evaluate_scalars(scalars: Sequence[Scalar], table: pa.Table, host: Host) -> list[pa.ChunkedArray]:
-    """Each expression for every row."""
+def step_scalars(step: RowStep) -> list[Scalar]:
+    """The expressions of a step."""
+    return [step.predicate] if isinstance(step, Select) else [scalar for _, scalar in step.items]
+
+
+def evaluate_scalars(
+    scalars: Sequence[Scalar], table: pa.Table, host: Host, known: KnownValues = MappingProxyType({})
+) -> list[pa.ChunkedArray]:
+    """Each expression for every row; those that are `known` are not computed again."""
+    if known and all(s.column is not None or s in known for s in scalars):
+        return [known[s] if s.column is None else table.column(s.column) for s in scalars]
     computed = [s for s in scalars if s.column is None]
     try:
         answers = iter(_evaluate_on_host(computed, table, host))

@@ -6,13 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from panewise.aggregate import Int64Array, Items, StateWords
-from panewise.algebra import Host, Select
+from panewise.algebra import Host
+from panewise.core.scalar import Scalar
 from panewise.core.time import MAX_TICK, MIN_TICK, Boundary
 from panewise.cql.conditions import condition_of
 from panewise.engine.blame import blame_queries
@@ -22,7 +24,7 @@ from panewise.engine.lookups.archive import Archive
 from panewise.engine.panes.chunks import ChangeRun, Chunk
 from panewise.engine.panes.evaluators import END_OF_TIME, EntryBounds, Subscription
 from panewise.engine.panes.grouping import GroupEncoder
-from panewise.engine.row_steps import apply_steps
+from panewise.engine.row_steps import KnownValues, apply_steps, step_scalars
 from panewise.engine.state.snapshot import Tree
 from panewise.plan import PanePlan, RowStep
 from panewise.stores.chain import MIN_POSITION
@@ -150,17 +152,13 @@ class Family(GroupEncoder, ABC):
 
     # ---- rows and time -----------------------------------------------------------------------------------------
 
-    def read_or_wait(self, arrivals: Arrivals) -> EnteringRows | Arrivals | None:
-        """What `read` returns; or the rows themselves, if they may wait for the next report.
-
-        Rows that wait are few and not late, and no expression fails on them.
-        """
+    def lets_wait(self, arrivals: Arrivals) -> bool:
+        """Whether rows may wait for the next report: they are few and not late, and no expression fails on them."""
         few = len(arrivals) + self.backlog.rows <= MANY_ROWS
-        waits = few and arrivals.marks is None and self._is_patient and not self._keeps_panes
-        return arrivals if waits else self.read(arrivals)
+        return few and arrivals.marks is None and self._is_patient and not self._keeps_panes
 
     def enter(self, found: EnteringRows | Arrivals | None, ledger: Ledger) -> None:
-        """Take in what `read_or_wait` returned."""
+        """Take in what `read` returned, or rows that wait."""
         if isinstance(found, Arrivals):
             self.backlog.add(found)
         elif found is not None:
@@ -207,14 +205,24 @@ class Family(GroupEncoder, ABC):
         if backlog.batches and (found := self.read(Arrivals.concat(backlog.batches))):
             self.take(found, Ledger())
 
-    def read(self, arrivals: Arrivals) -> EnteringRows | None:
-        """The rows that enter windows, None if there are none; an expression that fails raises its error here."""
+    def read(self, arrivals: Arrivals, known: KnownValues = MappingProxyType({})) -> EnteringRows | None:
+        """The rows that enter windows, None if there are none; an expression that fails raises its error here.
+
+        Some of the `first_scalars` may be `known`.
+        """
         with blame_queries(self.members):
-            table, rows = self._filter_arrivals(arrivals)
+            table, rows = self._filter_arrivals(arrivals, known)
             if not len(rows):
                 return None
-            grouped, kept = apply_steps(self.plan.between, table, self.host)
+            known = {} if self.plan.before or len(rows) < len(arrivals) else known
+            grouped, kept = apply_steps(self.plan.between, table, self.host, known)
             return EnteringRows(rows, table, grouped, kept)
+
+    @cached_property
+    def first_scalars(self) -> Sequence[Scalar]:
+        """The expressions that are computed from rows as they come."""
+        first = (*self.plan.before, *self.plan.between)[:1]
+        return [scalar for step in first for scalar in step_scalars(step) if scalar.column is None]
 
     @abstractmethod
     def take(self, entering: EnteringRows, ledger: Ledger) -> None:
@@ -338,23 +346,24 @@ class Family(GroupEncoder, ABC):
         """How much memory states and rows take; here those of lookups."""
         return self.archive.nbytes if self.archive else 0
 
-    def _filter_arrivals(self, arrivals: Arrivals) -> tuple[pa.Table, Arrivals]:
+    def _filter_arrivals(self, arrivals: Arrivals, known: KnownValues) -> tuple[pa.Table, Arrivals]:
         """The rows that enter windows: those within the admitted times that pass the filters below the window."""
         source = self.plan.source
         table = arrivals.table.rename_columns([column.name for column in source.columns])
         first, last = self.plan.window.admitted_times(self.boundary)
         if (first, last) != (MIN_TICK, MAX_TICK):
             places = np.flatnonzero((arrivals.times >= first) & (arrivals.times <= last))
-            arrivals, table = arrivals.take(places), table.take(pa.array(places))
-        table, kept = apply_steps(self.plan.before, table, self.host)
+            arrivals, table, known = arrivals.take(places), table.take(pa.array(places)), {}
+        table, kept = apply_steps(self.plan.before, table, self.host, known)
         return table, arrivals if kept is None else arrivals.take(kept)
 
 
 def _cannot_fail(step: RowStep) -> bool:
     """Whether a step has a result for any row: it takes columns as they are, or compares them with numbers."""
     columns = tuple((column.name, column.type) for column in step.children[0].columns)
-    scalars = [step.predicate] if isinstance(step, Select) else [scalar for _, scalar in step.items]
-    return all(scalar.column is not None or condition_of(scalar.sql, columns) is not None for scalar in scalars)
+    return all(
+        scalar.column is not None or condition_of(scalar.sql, columns) is not None for scalar in step_scalars(step)
+    )
 
 
 def _subscription_key(subscription: Subscription) -> tuple[object, ...]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 import pyarrow as pa
 
 from panewise.aggregate import CountStates, Int64Array, Items, Min, StateArrays
-from panewise.algebra import known_expiry
+from panewise.algebra import Call, known_expiry
 from panewise.engine.intake import Arrivals
 from panewise.engine.keys import Keys
 from panewise.plan import PanePlan
@@ -17,26 +18,42 @@ SMALLEST_BLOCK, LARGEST_BLOCK = 1 << 17, 1 << 22
 
 
 class GroupEncoder:
-    """The keys and the columns of states of an aggregation."""
+    """The keys and the columns of states of an aggregation, made when the first rows come: many never meet any."""
 
     def __init__(self, plan: PanePlan) -> None:
         self.plan = plan
-        types = {c.name: c.type for c in plan.group.child.columns}
-        self.keys = Keys([types[key] for key in plan.group.keys])
-        #: Presence first, then one for each aggregate, then the oldest item if results have an expiry.
-        self.columns: list[StateArrays] = [CountStates()]
-        self.expiry_column = expiry_column(plan)
-        #: The calls that have a column of their own; COUNT(*) is the presence.
-        self.stored_calls = [call for call in plan.group.calls if not call.aggregate.counts_rows]
-        self.columns += [call.aggregate.state_arrays() for call in self.stored_calls]
-        if self.expiry_column:
-            self.columns.append(Min(pa.int64()).state_arrays())
-        #: The column of states that has the answer of each call.
-        self.answer_places = [
-            1 + self.stored_calls.index(call) if call in self.stored_calls else 0 for call in plan.group.calls
-        ]
-        #: The columns of lowered states: keys, answers and codes.
-        self.answer_names = [*plan.group.keys, *(call.name for call in plan.group.calls), "#code"]
+
+    @cached_property
+    def keys(self) -> Keys:
+        types = {c.name: c.type for c in self.plan.group.child.columns}
+        return Keys([types[key] for key in self.plan.group.keys])
+
+    @cached_property
+    def expiry_column(self) -> str | None:
+        return expiry_column(self.plan)
+
+    @cached_property
+    def columns(self) -> list[StateArrays]:
+        """Presence first, then one for each aggregate, then the oldest item if results have an expiry."""
+        found: list[StateArrays] = [CountStates(), *(call.aggregate.state_arrays() for call in self.stored_calls)]
+        return [*found, Min(pa.int64()).state_arrays()] if self.expiry_column else found
+
+    @cached_property
+    def stored_calls(self) -> list[Call]:
+        """The calls that have a column of their own; COUNT(*) is the presence."""
+        return [call for call in self.plan.group.calls if not call.aggregate.counts_rows]
+
+    @cached_property
+    def answer_places(self) -> list[int]:
+        """The column of states that has the answer of each call."""
+        stored = self.stored_calls
+        return [1 + stored.index(call) if call in stored else 0 for call in self.plan.group.calls]
+
+    @cached_property
+    def answer_names(self) -> list[str]:
+        """The columns of lowered states: keys, answers and codes."""
+        group = self.plan.group
+        return [*group.keys, *(call.name for call in group.calls), "#code"]
 
     def _encode_blocks(self, table: pa.Table, rows: Arrivals) -> Iterator[tuple[slice, Int64Array, list[Items]]]:
         """Rows in blocks: their slice, their codes, and the inputs of each column of states.

@@ -26,6 +26,14 @@ class Era:
     cuts: Cuts
 
 
+@dataclass(frozen=True)
+class LatePanes:
+    """Late rows as panes, and the instant from which they count."""
+
+    visible: int
+    panes: list[Pane]
+
+
 class OpenPanes:
     """Unfinished panes of one family. When windows join, cuts may change; panes that have begun keep theirs."""
 

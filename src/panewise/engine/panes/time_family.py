@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,7 @@ from panewise.engine.panes.evaluators import EntryBounds, Evaluator, Subscriptio
 from panewise.engine.panes.family import EnteringRows, Family, filter_items
 from panewise.engine.panes.kept_panes import KeptPanesEvaluator
 from panewise.engine.panes.landmarks import AccumulatingEvaluator
-from panewise.engine.panes.open_panes import OpenPanes
+from panewise.engine.panes.open_panes import LatePanes, OpenPanes
 from panewise.engine.panes.tiers import TierChain, TierEvaluator
 from panewise.engine.state.snapshot import Tree, pane_tree, panes_from
 from panewise.plan import PanePlan, sliding_window
@@ -37,14 +38,6 @@ TICK_CUTS = Cuts(0, 1, np.zeros(1, np.int64))
 EVALUATORS = {WindowRetention.ACCUMULATES: AccumulatingEvaluator, WindowRetention.LOOKS_BACK: KeptPanesEvaluator}
 
 
-@dataclass(frozen=True)
-class LatePanes:
-    """Late rows as panes, and the instant from which they count."""
-
-    visible: int
-    panes: list[Pane]
-
-
 class TimeFamily(Family):
     """Rows go into open panes; closed panes go to the evaluators of all windows, which answer at their instants."""
 
@@ -52,13 +45,10 @@ class TimeFamily(Family):
 
     def __init__(self, plan: PanePlan, boundary: Boundary, host: Host, policy: GroupingPolicy) -> None:
         super().__init__(plan, boundary, host)
-        self._positional = bool(plan.positional)
-        self.total_kinds = pane_totals(self.columns, plan.rules_off)
-        self.chains = Chains(self.columns, self.total_kinds, boundary, policy)
+        self.policy = policy
         self.others: dict[int, Evaluator] = {}
         #: For positional aggregates: their tiers, by the position from which items count.
         self.tiers: dict[int, TierEvaluator] = {}
-        self.open = OpenPanes(self.columns, TICK_CUTS)
         self.late: list[LatePanes] = []
         #: The end of the newest pane that has been closed.
         self.closed = MIN_POSITION
@@ -72,6 +62,14 @@ class TimeFamily(Family):
         self._grids: set[tuple[int, int] | None] | None = None
         #: The windows that have come and gone since the last rows, in this order, and whether they came.
         self._changes: list[tuple[Subscription, bool]] = []
+
+    @cached_property
+    def chains(self) -> Chains:
+        return Chains(self.columns, pane_totals(self.columns, self.plan.rules_off), self.boundary, self.policy)
+
+    @cached_property
+    def open(self) -> OpenPanes:
+        return OpenPanes(self.columns, TICK_CUTS)
 
     @property
     def evaluators(self) -> list[Evaluator]:
@@ -156,7 +154,7 @@ class TimeFamily(Family):
 
     def _chain_window(self, subscription: Subscription) -> Sliding | None:
         """The window of a subscription, if it can share a chain with others."""
-        return None if self._positional else sliding_window(subscription.window, subscription.revise)
+        return None if self.plan.positional else sliding_window(subscription.window, subscription.revise)
 
     def _add_evaluator(self, subscription: Subscription) -> None:
         if self.plan.positional:
@@ -173,7 +171,7 @@ class TimeFamily(Family):
         """The tiers for subscriptions whose items count after a position; new tiers begin with later panes."""
         if since not in self.tiers:
             views = replace(self.plan.views, shift=self.boundary.shift)
-            chain = TierChain(self.columns, self.total_kinds, views)
+            chain = TierChain(self.columns, self.chains.kinds, views)
             evaluator = TierEvaluator(chain, self.boundary, max(self.closed, since))
             evaluator.start(self.answered_until, len(self.keys))
             self.tiers[since] = evaluator
