@@ -207,6 +207,7 @@ ARGUMENTS: dict[str, Callable[[Drawn], list[tuple[Any, ...]]]] = {
         for start in (0, 3)
         for in_order in (False, True)
     ],
+    "range_subscribed": lambda d: [(np.sort(d.rows.slots), np.unique(d.others.slots))],
     "range_present": lambda d: [(np.unique(d.others.slots), np.sort(d.rows.slots), rows_or_none(d.rows))],
     "range_report": lambda d: [
         (

@@ -111,11 +111,14 @@ def dated_table(
     selected: Mapping[str, pa.Array], added: Mapping[str, AddedValues], types: Mapping[str, pa.DataType]
 ) -> pa.Table:
     """The selected columns, and after them the added columns that `types` names, in its order and of its types."""
-    values = {name: added[name] for name in types}
-    arrays = {name: each if isinstance(each, pa.Array) else pa.array(each) for name, each in values.items()}
-    typed = {name: each if each.type == types[name] else each.cast(types[name]) for name, each in arrays.items()}
-    columns = combine_columns(selected, typed)
+    columns = combine_columns(selected, dict(zip(types, typed_values(added, types), strict=True)))
     return pa.Table.from_arrays(list(columns.values()), list(columns))
+
+
+def typed_values(added: Mapping[str, AddedValues], types: Mapping[str, pa.DataType]) -> list[pa.Array]:
+    """The added columns that `types` names, in its order and of its types."""
+    arrays = [each if isinstance(each := added[name], pa.Array) else pa.array(each) for name in types]
+    return [each if each.type == kind else each.cast(kind) for each, kind in zip(arrays, types.values(), strict=True)]
 
 
 def renamed_columns_hint(query: Query) -> str | None:

@@ -19,7 +19,7 @@ from panewise.engine.lookups.engine_lookups import EngineLookups
 from panewise.engine.lookups.lookups import InstantsLike, parse_instant
 from panewise.engine.lookups.pane_source import KeyValues
 from panewise.engine.lookups.retention import Lengths, Retention, parse_retention
-from panewise.engine.outputs import Emission, QueryOutput
+from panewise.engine.outputs import EmittedOutputs, Emission, QueryOutput
 from panewise.engine.panes.choose_family import create_family
 from panewise.engine.panes.family import Family
 from panewise.engine.panes.grouping import FamilyKey, family_key
@@ -63,6 +63,8 @@ class Engine:
         self._reporters: dict[FamilyKey, Reporter] = {}
         self._family_keys: dict[str, FamilyKey] = {}
         self._outputs: dict[str, QueryOutput] = {}
+        #: The same as emissions keep them; None after queries have come or gone.
+        self._emitted: EmittedOutputs | None = None
         if stored is None:
             stored = {name for name, schema in pool.streams.items() if schema.delay is None}
         self._row_engine = RowEngine(pool.boundary, pool.host, pool.purge, shard, stored)
@@ -289,6 +291,7 @@ class Engine:
             return
         home = self._family_keys.pop(query.name)
         del self._outputs[query.name]
+        self._emitted = None
         self._anchors.pop(query.name, None)
         family, reporter = self._families[home], self._reporters[home]
         reporter.leave(family.members[query.name])
@@ -320,7 +323,7 @@ class Engine:
     def _add_output(self, name: str, reporter: Reporter) -> None:
         """Add the output through which the results of a query are reported."""
         member = reporter.family.members[name]
-        report_format = reporter.join(member)
+        report_format, self._emitted = reporter.join(member), None
         self._outputs[name] = QueryOutput(report_format, member, instant_type(member.plan.query, self.pool.streams))
 
     def _ensure_family(self, plan: PanePlan, name: str) -> Reporter:
@@ -384,7 +387,9 @@ class Engine:
         if failures:
             raise QueryProblem(failures)
         reports, self._undelivered = self._undelivered, {}
-        return Emission(dict(self._outputs), reports, self._row_engine.with_empty_results(tables))
+        if self._emitted is None:
+            self._emitted = EmittedOutputs(self._outputs)
+        return Emission(self._emitted, reports, self._row_engine.with_empty_results(tables))
 
     def _promise(self, to: int | str | datetime) -> None:
         for intake in self._intakes.values():

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
+from panewise import kernels
 from panewise.aggregate import Int64Array, runs
-from panewise.algebra.result_columns import AddedValues, added_types, combine_columns, dated_table, result_schema
+from panewise.algebra.result_columns import AddedValues, added_types, combine_columns, dated_table, result_schema, typed_values
 from panewise.engine.panes.family import Member
 from panewise.engine.report import ReportedRows, ReportFormat
+
+
+#: When queries have spoken together in more ways than this, all layouts are forgotten.
+MOST_LAYOUTS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +38,93 @@ class QueryOutput:
         return result_schema(self.member.plan.query, self.instants).empty_table()
 
 
+@dataclass(frozen=True, eq=False)
+class OutputGroup:
+    """Queries with one report format and the same added columns, whose results are taken as one table."""
+
+    outputs: Mapping[str, QueryOutput]
+
+    @cached_property
+    def names(self) -> pa.Array:
+        return pa.array(list(self.outputs), pa.string())
+
+    @cached_property
+    def added_types(self) -> Mapping[str, pa.DataType]:
+        return next(iter(self.outputs.values())).added_types
+
+    @cached_property
+    def column_names(self) -> list[str]:
+        """The columns of its table: the name of the query, the selected and the added ones."""
+        output = next(iter(self.outputs.values()))
+        selected = dict.fromkeys(column.name for column in output.member.plan.query.root.columns)
+        columns = combine_columns({"query": None}, selected)
+        return list(combine_columns(columns, dict.fromkeys(self.added_types)))
+
+    @cached_property
+    def subscriptions(self) -> tuple[Int64Array, Int64Array, Int64Array]:
+        """The number and the level of each subscription, and the place of its query."""
+        pairs = [
+            (number, level or 0, owner)
+            for owner, output in enumerate(self.outputs.values())
+            for number, level in output.member.subscriptions
+        ]
+        numbers, levels, owners = np.array(pairs, np.int64).T.copy()
+        return numbers, levels, owners
+
+
+@dataclass(frozen=True, eq=False)
+class TableLayout:
+    """The columns of several tables as those of one: no rows of it, and how the columns of each table are called."""
+
+    empty: pa.Table
+    names: Sequence[Sequence[str]]
+
+    @classmethod
+    def of(cls, tables: Iterable[pa.Table]) -> TableLayout:
+        columns: dict[str, pa.DataType] = {"query": pa.string()}
+        found = []
+        for table in tables:
+            names: list[str] = []
+            for name, kind in zip(table.column_names, table.schema.types, strict=True):
+                while name in names or columns.get(name, kind) != kind:
+                    name += "_"
+                columns[name] = kind
+                names.append(name)
+            found.append(names)
+        return cls(pa.schema(columns.items()).empty_table(), found)
+
+
+class EmittedOutputs(dict[str, QueryOutput]):
+    """The outputs of all queries that an engine has at a moment; they are grouped when results are first taken."""
+
+    @cached_property
+    def layouts(self) -> dict[tuple[object, ...], TableLayout]:
+        """How the results of some queries are put into one table; where few rows come, the same ones speak often."""
+        return {}
+
+    @cached_property
+    def groups(self) -> Mapping[int, Sequence[OutputGroup]]:
+        """By the identity of the report format."""
+        found: dict[int, list[OutputGroup]] = {}
+        for (number, _), outputs in self.by_format(self).items():
+            found.setdefault(number, []).append(OutputGroup(outputs))
+        return found
+
+    def by_format(self, names: Iterable[str]) -> dict[tuple[int, tuple[str, ...]], dict[str, QueryOutput]]:
+        """Some outputs by the identity of their report format and the names of their added columns."""
+        found: dict[tuple[int, tuple[str, ...]], dict[str, QueryOutput]] = {}
+        for name in names:
+            output = self[name]
+            found.setdefault((id(output.report_format), tuple(output.added_types)), {})[name] = output
+        return found
+
+
 class Emission(Mapping[str, pa.Table]):
     """The results of one `advance`, by the name of the query. A query without results has an empty table."""
 
     def __init__(
         self,
-        outputs: Mapping[str, QueryOutput],
+        outputs: EmittedOutputs,
         reports: Mapping[int, list[ReportedRows]],
         relations: Mapping[str, pa.Table],
     ) -> None:
@@ -60,7 +146,10 @@ class Emission(Mapping[str, pa.Table]):
 
     def combined_table(self, names: Collection[str]) -> pa.Table | None:
         """The results of some queries with the same columns as one table, whose first column names the query."""
-        tables = list(self._named_tables(names))
+        tables = [_with_query_name(name, self._relations[name]) for name in names if name in self._relations]
+        grouped = self._outputs.by_format(name for name in names if name not in self._relations)
+        for (number, _), outputs in grouped.items():
+            tables += (_named_table(OutputGroup(outputs), each) for each in self._reports.get(number, []))
         return pa.concat_tables(tables) if tables else None
 
     def table(self) -> pa.Table:
@@ -69,31 +158,29 @@ class Emission(Mapping[str, pa.Table]):
         A column is NULL for queries that do not have it. Where queries give one name to columns of several types, each
         type has a column of its own, with underscores after the name.
         """
-        speaking = (name for name in self if name not in self._relations or self._relations[name].num_rows)
-        tables = [table for table in self._named_tables(speaking) if table.num_rows]
-        columns: dict[str, pa.DataType] = {"query": pa.string()}
-        named = []
-        for table in tables:
-            names: list[str] = []
-            for name, kind in zip(table.column_names, table.schema.types, strict=True):
-                while name in names or columns.get(name, kind) != kind:
-                    name += "_"
-                columns[name] = kind
-                names.append(name)
-            named.append(table.rename_columns(names))
-        return pa.concat_tables([pa.schema(columns.items()).empty_table(), *named], promote_options="default")
+        tables = dict(self._speaking_tables())
+        layouts, speaking = self._outputs.layouts, tuple(tables)
+        if speaking not in layouts:
+            if len(layouts) >= MOST_LAYOUTS:
+                layouts.clear()
+            layouts[speaking] = TableLayout.of(tables.values())
+        layout = layouts[speaking]
+        named = [table.rename_columns(names) for table, names in zip(tables.values(), layout.names, strict=True)]
+        return pa.concat_tables([layout.empty, *named], promote_options="default")
 
-    def _named_tables(self, names: Iterable[str]) -> Iterator[pa.Table]:
-        """The results of some queries, those that are reported together with the same columns as one table."""
-        by_format: dict[tuple[int, tuple[str, ...]], dict[str, QueryOutput]] = {}
-        for name in names:
-            if name in self._relations:
-                yield _with_query_name(name, self._relations[name])
-            else:
-                output = self._outputs[name]
-                by_format.setdefault((id(output.report_format), tuple(output.added_types)), {})[name] = output
-        for (number, _), outputs in by_format.items():
-            yield from (_named_table(outputs, reported) for reported in self._reports.get(number, []))
+    def _speaking_tables(self) -> Iterator[tuple[object, pa.Table]]:
+        """All results that have rows, those that are reported together with the same columns as one table.
+
+        With each comes what decides its columns.
+        """
+        for name, table in self._relations.items():
+            if table.num_rows:
+                yield name, _with_query_name(name, table)
+        for number, several in self._reports.items():
+            for turn, reported in enumerate(several):
+                for group in self._outputs.groups.get(number, ()) if len(reported.at) else ():
+                    if (table := _named_table(group, reported)).num_rows:
+                        yield (group, turn), table
 
     def families(self) -> list[pa.Table]:
         """The same results, one table for each report format; the column `feed` has the number of the subscription."""
@@ -111,30 +198,28 @@ def _with_query_name(name: str, table: pa.Table) -> pa.Table:
 def _query_table(output: QueryOutput, reported: ReportedRows) -> pa.Table:
     """The results of one query, in the order of time; levels follow each other."""
     places, levels = _subscribed_rows(output, reported)
-    selected = _columns_of(_take_rows(reported.selected, places))
-    return dated_table(selected, _added_values(output, reported, places, levels), output.added_types)
+    run = _run_of(places)
+    selected = _columns_of(_take_rows(reported.selected, places, run))
+    added = _added_values(output.added_types, reported, places, run, levels)
+    return dated_table(selected, added, output.added_types)
 
 
-def _named_table(outputs: Mapping[str, QueryOutput], reported: ReportedRows) -> pa.Table:
+def _named_table(group: OutputGroup, reported: ReportedRows) -> pa.Table:
     """The results of queries with one report format and the same columns; the first column names the query."""
-    pairs = [
-        (number, level or 0, owner)
-        for owner, output in enumerate(outputs.values())
-        for number, level in output.member.subscriptions
-    ]
-    numbers, levels, owners = np.array(pairs, np.int64).T
-    places, counts = _rows_of(numbers, reported)
-    levels, owners = np.repeat(levels, counts), np.repeat(owners, counts)
-    query = pa.array(list(outputs), pa.string()).take(pa.array(owners))
-    columns = combine_columns({"query": query}, _columns_of(_take_rows(reported.selected, places)))
-    output = next(iter(outputs.values()))
-    return dated_table(columns, _added_values(output, reported, places, levels), output.added_types)
+    numbers, levels, owners = group.subscriptions
+    places, origin = kernels.range_subscribed(reported.subscriptions, numbers)
+    run = _run_of(places)
+    added = _added_values(group.added_types, reported, places, run, levels[origin])
+    selected = _take_rows(reported.selected, places, run).columns
+    arrays = [group.names.take(pa.array(owners[origin])), *selected, *typed_values(added, group.added_types)]
+    return pa.Table.from_arrays(arrays, group.column_names)
 
 
 def _family_table(output: QueryOutput, reported: ReportedRows) -> pa.Table:
     """All rows of one report format, with the number of the subscription of each."""
     places = np.arange(len(reported.at))
-    added = {"feed": reported.subscriptions, **_added_values(output, reported, places, None)}
+    values = _added_values(output.added_types, reported, places, slice(0, len(places)))
+    added = {"feed": reported.subscriptions, **values}
     types = {name: kind for name, kind in output.added_types.items() if name != "w_level"}
     return dated_table(_columns_of(reported.selected), added, {"feed": pa.int64(), **types})
 
@@ -142,24 +227,21 @@ def _family_table(output: QueryOutput, reported: ReportedRows) -> pa.Table:
 def _subscribed_rows(output: QueryOutput, reported: ReportedRows) -> tuple[Int64Array, Int64Array]:
     """The places of the rows of one query, and the level of each of them."""
     numbers, levels = zip(*output.member.subscriptions, strict=True)
-    places, counts = _rows_of(np.array(numbers, np.int64), reported)
-    return places, np.repeat([level or 0 for level in levels], counts)
-
-
-def _rows_of(numbers: Int64Array, reported: ReportedRows) -> tuple[Int64Array, Int64Array]:
-    """The places of the rows of some subscriptions, one subscription after the other, and how many each has."""
-    firsts, stops = (np.searchsorted(reported.subscriptions, each) for each in (numbers, numbers + 1))
-    counts = stops - firsts
-    return np.repeat(stops - np.cumsum(counts), counts) + np.arange(counts.sum()), counts
+    places, origin = kernels.range_subscribed(reported.subscriptions, np.array(numbers, np.int64))
+    return places, np.array([level or 0 for level in levels])[origin]
 
 
 def _added_values(
-    output: QueryOutput, reported: ReportedRows, places: Int64Array, levels: Int64Array | None
+    types: Mapping[str, pa.DataType],
+    reported: ReportedRows,
+    places: Int64Array,
+    run: slice | None,
+    levels: Int64Array | None = None,
 ) -> dict[str, AddedValues]:
     """The values of the added columns for some rows, whose levels are given where they are wanted."""
     known = {"ts": reported.at, **reported.added}
-    found = {name: _take_values(known[name], places) for name in output.added_types if name in known}
-    if "w_start" in output.added_types and "w_start" not in known:
+    found = {name: _take_values(known[name], places, run) for name in types if name in known}
+    if "w_start" in types and "w_start" not in known:
         found["w_start"], found["w_end"] = _window_bounds(reported, places)
     return found if levels is None else found | {"w_level": levels}
 
@@ -179,18 +261,18 @@ def _columns_of(table: pa.Table) -> dict[str, pa.ChunkedArray]:
     return dict(zip(table.column_names, table.columns, strict=True))
 
 
-def _take_values(values: AddedValues, places: Int64Array) -> AddedValues:
+def _take_values(values: AddedValues, places: Int64Array, run: slice | None) -> AddedValues:
     """Some values; a run of them is not copied."""
-    if (run := _run_of(places)) is not None:
+    if run is not None:
         return values[run]
     return values.take(pa.array(places)) if isinstance(values, pa.Array) else values[places]
 
 
-def _take_rows(table: pa.Table, places: Int64Array) -> pa.Table:
+def _take_rows(table: pa.Table, places: Int64Array, run: slice | None) -> pa.Table:
     """Some rows; a run of them is not copied."""
-    if (run := _run_of(places)) is not None:
-        return table.slice(run.start, len(places))
-    return table.take(pa.array(places, pa.int64()))
+    if run is not None:
+        return table if len(places) == table.num_rows else table.slice(run.start, len(places))
+    return table.take(pa.array(places))
 
 
 def _run_of(places: Int64Array) -> slice | None:

@@ -36,3 +36,23 @@ def range_present(present: Int64Array, slots: Int64Array, now: Int64Array) -> tu
         kept[count], rows[count] = present[place], place
         count, place = count + 1, place + 1
     return before, kept[:count], rows[:count]
+
+
+@kernel
+def range_subscribed(subscriptions: Int64Array, numbers: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """The rows of some subscriptions, one subscription after the other, and for each row which of them it is.
+
+    `subscriptions` is the one of each row, ascending.
+    """
+    firsts = np.searchsorted(subscriptions, numbers)
+    stops = np.searchsorted(subscriptions, numbers, side="right")
+    size = 0
+    for each in range(len(numbers)):
+        size += stops[each] - firsts[each]
+    places, origin = np.empty(size, np.int64), np.empty(size, np.int64)
+    count = 0
+    for each in range(len(numbers)):
+        for place in range(firsts[each], stops[each]):
+            places[count], origin[count] = place, each
+            count += 1
+    return places, origin
