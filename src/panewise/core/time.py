@@ -152,13 +152,13 @@ class Duration:
             raise TimeProblem(
                 f"duration '{self}' has no unit, but the time column is a timestamp", fix=f"write {self} SECONDS"
             )
-        length = self.count * (UNITS[self.unit] if self.unit else 1)
+        length = self.count * UNITS[self.unit] if self.unit else self.count
         if length.denominator != 1:
             fix = "write a whole number" if domain is Domain.INTEGER else "write it in whole MICROSECONDS"
             raise TimeProblem(f"duration '{self}' is not a whole number of ticks", fix=fix)
-        if not MIN_TICK < length < MAX_TICK:
+        if not MIN_TICK < (ticks := length.numerator) < MAX_TICK:
             raise TimeProblem(f"duration '{self}' is longer than time itself", fix="use a shorter one")
-        return int(length)
+        return ticks
 
     def _number(self) -> str:
         exact = self.count.denominator == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,12 @@ class Arrivals:
     def __len__(self) -> int:
         return len(self.times)
 
-    @property
+    @cached_property
+    def earliest(self) -> int:
+        """The earliest time of a row; there must be one."""
+        return int(self.times.min())
+
+    @cached_property
     def order(self) -> Int64Array:
         """The arrival number of each row."""
         return self.order_of(slice(0, len(self)))

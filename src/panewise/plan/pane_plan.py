@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from panewise.algebra import Emit, Group, Node, Project, Query, Select, Source, Windowed
 from panewise.algebra.positional import Views, positional_calls, views
@@ -27,7 +28,7 @@ class PanePlan:
     after: tuple[RowStep, ...]
     rules_off: RulesOff = frozenset()
 
-    @property
+    @cached_property
     def levels(self) -> tuple[tuple[int | None, Window], ...]:
         """The single windows of the query, with their level where there are several."""
         return tuple(enumerate(self.window.levels)) or ((None, self.window),)
@@ -73,7 +74,7 @@ class PanePlan:
         """Whether nothing leaves its window, which changes with every row: only a total of each group is kept."""
         return self.keeps_all and self._has_small_states and self.reports_changes and not self.window.periodic
 
-    @property
+    @cached_property
     def positional(self) -> bool:
         """Whether some aggregate looks at where in the window items lie."""
         return bool(positional_calls(self.group))

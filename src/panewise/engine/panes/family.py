@@ -61,8 +61,8 @@ class Backlog:
     def add(self, arrivals: Arrivals) -> None:
         self.batches.append(arrivals)
         self.rows += len(arrivals)
-        if (first := int(arrivals.times.min())) < self.first:
-            self.first, self.until = first, None
+        if arrivals.earliest < self.first:
+            self.first, self.until = arrivals.earliest, None
 
 
 @dataclass(frozen=True)

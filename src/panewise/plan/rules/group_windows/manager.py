@@ -6,7 +6,7 @@ Paper: "Subsuming windows" sections 3.2 and 3.3.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from itertools import chain
 
@@ -165,8 +165,10 @@ class WindowManager:
         return WindowManager(self.policy, chain(self._counts.elements(), more))
 
 
-def _grouped_shapes(policy: GroupingPolicy, shapes: Iterable[WindowShape]) -> list[list[WindowShape]]:
+def _grouped_shapes(policy: GroupingPolicy, shapes: Collection[WindowShape]) -> list[list[WindowShape]]:
     """The groups of a fresh manager."""
+    if len(shapes) <= 1:
+        return [[shape] for shape in shapes]
     match policy:
         case GroupingPolicy.PAPER:
             return subsuming.subsume(shapes)
