@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from panewise.core.errors import BindProblem
 from panewise.core.scalar import Scalar
+from panewise.cql import translate_scalar
 from panewise.cql.conditions import condition_of
 from panewise.runtime.local.host import DuckDBHost
 
@@ -43,6 +47,25 @@ def test_arrow_and_duckdb_agree(items: list[dict[str, object]], sql: str) -> Non
     table = pa.Table.from_pylist(items, SCHEMA)
     scalar = Scalar(sql, ("i", "j", "d"), pa.bool_())
     assert HOST.evaluate([scalar], table)[0].to_pylist() == HOST.compute([scalar], table)[0].to_pylist()
+
+
+@given(st.lists(rows, max_size=5), st.sampled_from(["`i`", "`j`", "`n`", "`d`"]), st.sampled_from("+-*%"), whole)
+def test_arrow_and_duckdb_calculate_the_same(items: list[dict[str, Any]], name: str, operator: str, by: int) -> None:
+    """Also where the result does not fit."""
+    smaller = [row | {"n": None if row["i"] is None else row["i"] % 2**32 - 2**31} for row in items]
+    table = pa.Table.from_pylist(smaller, SCHEMA.append(pa.field("n", pa.int32())))
+    sql = f"{name} {operator} {by if by >= 0 else f'({by})'}"
+    columns = tuple(zip(table.column_names, table.schema.types, strict=True))
+    scalar = Scalar(sql, ("i", "j", "d", "n"), translate_scalar(sql, columns).type)
+    assert outcome(HOST.evaluate, scalar, table) == outcome(HOST.compute, scalar, table)
+
+
+def outcome(work: Callable[..., list[pa.ChunkedArray]], scalar: Scalar, table: pa.Table) -> tuple[object, str]:
+    try:
+        (found,) = work([scalar], table)
+    except BindProblem as problem:
+        return problem.message, ""
+    return str(found.to_pylist()), str(found.type)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""Conditions that compare columns with numbers, computed by Arrow: for a few rows, DuckDB takes longer to begin.
+"""Conditions that compare columns with numbers, and integers that are counted up, multiplied or divided by one, computed
+by Arrow: for a few rows, DuckDB takes longer to begin.
 
 Anything else, and every number whose comparison DuckDB might round, is left to DuckDB.
 """
@@ -38,6 +39,11 @@ _EXCHANGED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.GT: exp.LT,
     exp.GTE: exp.LTE,
 }
+_CALCULATIONS: dict[type[exp.Expr], Callable[..., pa.ChunkedArray]] = {
+    exp.Add: pc.add_checked,
+    exp.Sub: pc.subtract_checked,
+    exp.Mul: pc.multiply_checked,
+}
 #: Decimals of so many digits become the nearest DOUBLE, in whatever way they are converted.
 _EXACT_DIGITS = 15
 
@@ -49,6 +55,40 @@ def condition_of(sql: str, columns: ColumnTypes) -> Condition | None:
         return with_scalar(sql, lambda tree: _condition(tree, dict(columns)))
     except SqlglotError:
         return None
+
+
+@lru_cache(maxsize=1 << 14)
+def calculation_of(sql: str, columns: ColumnTypes) -> Condition | None:
+    """The sum, difference, product or remainder of an integer column and a number, if a text is one.
+
+    Where the result does not fit into the type of the column, Arrow raises an error.
+    """
+    try:
+        return with_scalar(sql, lambda tree: _calculation(tree, dict(columns)))
+    except SqlglotError:
+        return None
+
+
+def _calculation(node: exp.Expr, types: dict[str, pa.DataType]) -> Condition | None:
+    if not isinstance(node, exp.Binary) or not isinstance(node.this, exp.Column):
+        return None
+    found, name, dtype = literal(node.expression), node.this.name, types.get(node.this.name, pa.null())
+    number = None if found is None else found.literal
+    # A number of another type than the column may decide the type of the result.
+    if type(number) is not int or dtype not in (pa.int32(), pa.int64()) or abs(number) >= 2**31:
+        return None
+    other = pa.scalar(number, dtype)
+    if type(node) in _CALCULATIONS:
+        calculate = _CALCULATIONS[type(node)]
+        return lambda table: calculate(table.column(name), other)
+    if isinstance(node, exp.Mod) and number > 0:
+        return lambda table: _remainder(table.column(name), other)
+    return None
+
+
+def _remainder(values: pa.ChunkedArray, divisor: pa.Scalar) -> pa.ChunkedArray:
+    """What is left of integers that are divided by a positive one; it has the sign of the integer."""
+    return pc.subtract(values, pc.multiply(pc.divide(values, divisor), divisor))
 
 
 def _condition(node: exp.Expr, types: dict[str, pa.DataType]) -> Condition | None:

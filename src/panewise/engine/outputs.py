@@ -11,7 +11,14 @@ import pyarrow as pa
 
 from panewise import kernels
 from panewise.aggregate import Int64Array, runs
-from panewise.algebra.result_columns import AddedValues, added_types, combine_columns, dated_table, result_schema, typed_values
+from panewise.algebra.result_columns import (
+    AddedValues,
+    added_types,
+    combine_columns,
+    dated_table,
+    result_schema,
+    typed_values,
+)
 from panewise.engine.panes.family import Member
 from panewise.engine.report import ReportedRows, ReportFormat
 

@@ -152,8 +152,8 @@ class Family(GroupEncoder, ABC):
 
     # ---- rows and time -----------------------------------------------------------------------------------------
 
-    def lets_wait(self, arrivals: Arrivals) -> bool:
-        """Whether rows may wait for the next report: they are few and not late, and no expression fails on them."""
+    def may_wait(self, arrivals: Arrivals) -> bool:
+        """Whether rows may wait for the next report, if no expression fails on them: they are few and not late."""
         few = len(arrivals) + self.backlog.rows <= MANY_ROWS
         return few and arrivals.marks is None and self._is_patient and not self._keeps_panes
 
@@ -167,8 +167,14 @@ class Family(GroupEncoder, ABC):
 
     @cached_property
     def _is_patient(self) -> bool:
-        """Whether reports are rare, and reading rows cannot fail."""
-        return self.reports_rarely and all(map(_cannot_fail, (*self.plan.before, *self.plan.between)))
+        """Whether reports are rare, and all that may fail is computed from rows as they come."""
+        return self.reports_rarely and set(self.fallible_scalars) <= set(self.first_scalars)
+
+    @cached_property
+    def fallible_scalars(self) -> Sequence[Scalar]:
+        """The expressions that may fail on some rows."""
+        steps = (*self.plan.before, *self.plan.between)
+        return [scalar for step in steps for scalar in step_scalars(step) if not _cannot_fail(scalar, step)]
 
     @property
     def _keeps_panes(self) -> bool:
@@ -358,12 +364,12 @@ class Family(GroupEncoder, ABC):
         return table, arrivals if kept is None else arrivals.take(kept)
 
 
-def _cannot_fail(step: RowStep) -> bool:
-    """Whether a step has a result for any row: it takes columns as they are, or compares them with numbers."""
+def _cannot_fail(scalar: Scalar, step: RowStep) -> bool:
+    """Whether an expression of a step has a value for any row: it is a column, or compares columns with numbers."""
+    if scalar.column is not None:
+        return True
     columns = tuple((column.name, column.type) for column in step.children[0].columns)
-    return all(
-        scalar.column is not None or condition_of(scalar.sql, columns) is not None for scalar in step_scalars(step)
-    )
+    return condition_of(scalar.sql, columns) is not None
 
 
 def _subscription_key(subscription: Subscription) -> tuple[object, ...]:

@@ -20,11 +20,17 @@ from panewise.engine.row_steps import evaluate_scalars
 def read_families(
     families: Iterable[Family], arrivals: Arrivals, host: Host
 ) -> list[tuple[Family, EnteringRows | Arrivals | None]]:
-    """What enters each family, or the rows themselves where they may wait for its next report."""
-    asked = [(family, family.lets_wait(arrivals)) for family in families]
-    readers = [family for family, waits in asked if not waits and family.first_scalars]
-    known = dict(_evaluate_together(readers, arrivals, host)) if len(readers) > 1 else {}
-    return [(family, arrivals if waits else family.read(arrivals, known)) for family, waits in asked]
+    """What enters each family, or the rows themselves where they may wait for its next report.
+
+    Of rows that wait it is known that no expression fails on them.
+    """
+    asked = [(family, family.may_wait(arrivals)) for family in families]
+    readers = [family for family, waits in asked if (family.fallible_scalars if waits else family.first_scalars)]
+    known = dict(_evaluate_together(readers, arrivals, host)) if readers else {}
+    return [
+        (family, arrivals if waits and known.keys() >= set(family.fallible_scalars) else family.read(arrivals, known))
+        for family, waits in asked
+    ]
 
 
 def _evaluate_together(

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from panewise.core.errors import BindProblem, LimitExceeded
 from panewise.core.scalar import Scalar
 from panewise.cql import translate_scalar
-from panewise.cql.conditions import condition_of
+from panewise.cql.conditions import ColumnTypes, calculation_of, condition_of
 from panewise.cql.data_types import MONTHS, exchange_type, spark_type
 from panewise.cql.functions import MACROS, MARK, TypedSql
 from panewise.runtime.local.database import MEMORY_VARIABLE, open_database
@@ -52,10 +52,10 @@ class DuckDBHost:
         columns = tuple(
             (name, column.type) for name, column in zip(table.column_names, table.itercolumns(), strict=True)
         )
-        conditions = [condition_of(scalar.sql, columns) for scalar in scalars]
-        others = [scalar for scalar, condition in zip(scalars, conditions, strict=True) if condition is None]
+        found = [_by_arrow(scalar, columns, table) for scalar in scalars]
+        others = [scalar for scalar, values in zip(scalars, found, strict=True) if values is None]
         computed = iter(self.compute(others, table) if others else ())
-        return [next(computed) if condition is None else condition(table) for condition in conditions]
+        return [next(computed) if values is None else values for values in found]
 
     def compute(self, scalars: Sequence[Scalar], table: pa.Table) -> list[pa.ChunkedArray]:
         """The same by DuckDB."""
@@ -87,6 +87,18 @@ class DuckDBHost:
             except import_module("duckdb").Error:
                 return found
         return last
+
+
+def _by_arrow(scalar: Scalar, columns: ColumnTypes, table: pa.Table) -> pa.ChunkedArray | None:
+    """The values of an expression, if Arrow computes them; where it fails, DuckDB says why."""
+    if (condition := condition_of(scalar.sql, columns)) is not None:
+        return condition(table)
+    if (calculation := calculation_of(scalar.sql, columns)) is None:
+        return None
+    try:
+        return calculation(table)
+    except pa.ArrowInvalid:
+        return None
 
 
 def _result_sql(found: TypedSql) -> str:
