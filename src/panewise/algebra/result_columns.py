@@ -123,7 +123,10 @@ def typed_values(added: Mapping[str, AddedValues], types: Mapping[str, pa.DataTy
 
 def renamed_columns_hint(query: Query) -> str | None:
     """Which added columns are called otherwise, since a selected one has their name; None where none is."""
-    added, selected = added_columns(query), [column.name for column in query.root.columns]
+    selected = [column.name for column in query.root.columns]
+    if COLUMN_MEANINGS.keys().isdisjoint(name.lower() for name in selected):
+        return None
+    added = added_columns(query)
     names = list(combine_columns(dict.fromkeys(selected), dict.fromkeys(added)))
     pairs = zip(added, names[-len(added) :], strict=True)
     moved = [f"{COLUMN_MEANINGS[name]} is called {shown!r}" for name, shown in pairs if name != shown]

@@ -1,7 +1,7 @@
-"""Conditions that compare columns with numbers, and integers that are counted up, multiplied or divided by one, computed
-by Arrow: for a few rows, DuckDB takes longer to begin.
+"""Conditions that compare columns with numbers, and calculations with an integer column and an integer, by Arrow.
 
-Anything else, and every number whose comparison DuckDB might round, is left to DuckDB.
+For a few rows, DuckDB takes longer to begin. Anything else, and every number whose comparison it might round, is left
+to it.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from panewise.engine.lookups.engine_lookups import EngineLookups
 from panewise.engine.lookups.lookups import InstantsLike, parse_instant
 from panewise.engine.lookups.pane_source import KeyValues
 from panewise.engine.lookups.retention import Lengths, Retention, parse_retention
-from panewise.engine.outputs import EmittedOutputs, Emission, QueryOutput
+from panewise.engine.outputs import Emission, EmittedOutputs, QueryOutput
 from panewise.engine.panes.choose_family import create_family
 from panewise.engine.panes.family import Family
 from panewise.engine.panes.grouping import FamilyKey, family_key

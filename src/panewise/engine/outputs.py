@@ -22,7 +22,6 @@ from panewise.algebra.result_columns import (
 from panewise.engine.panes.family import Member
 from panewise.engine.report import ReportedRows, ReportFormat
 
-
 #: When queries have spoken together in more ways than this, all layouts are forgotten.
 MOST_LAYOUTS = 256
 

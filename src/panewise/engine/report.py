@@ -88,9 +88,13 @@ class Reporter:
         if not chunks:
             return {}
         rows = self._lower_chunks(chunks)
+        formats = list(self.formats.values())
+        if len(formats) > 1:
+            speaking = set(rows.subscriptions.tolist())
+            formats = [each for each in formats if not speaking.isdisjoint(each.subscriptions)]
         # All that can fail comes first, so that no format records rows as reported that were never returned.
         drafts, failures = [], []
-        for report_format in self.formats.values():
+        for report_format in formats:
             try:
                 drafts.append((report_format, *report_format.select(rows, len(self.formats) == 1)))
             except PanewiseError:
