@@ -151,12 +151,11 @@ class Engine:
         """All results that have become final. With an instant: all instants up to it are declared final first."""
         if to is not None:
             self._promise(to)
-        for intake in self._intakes.values():
-            if intake.mark > NO_MARK:
-                for family in self._families_of(intake.name):
-                    family.move_to(intake.mark - 1 + self.pool.boundary.shift)
         shift = self.pool.boundary.shift
         limits = {i.name: i.mark - 1 + shift for i in self._intakes.values() if i.mark > NO_MARK}
+        for stream, limit in limits.items():
+            for family in self._families_of(stream):
+                family.move_to(limit)
         return self._emit(self._row_engine.advance(limits))
 
     def finish(self, until: int | str | datetime | None = None) -> Emission:
@@ -289,9 +288,8 @@ class Engine:
             return
         if self._unanchored.pop(query.name, None):
             return
-        home = self._family_keys.pop(query.name)
+        home, self._emitted = self._family_keys.pop(query.name), None
         del self._outputs[query.name]
-        self._emitted = None
         self._anchors.pop(query.name, None)
         family, reporter = self._families[home], self._reporters[home]
         reporter.leave(family.members[query.name])
@@ -387,8 +385,7 @@ class Engine:
         if failures:
             raise QueryProblem(failures)
         reports, self._undelivered = self._undelivered, {}
-        if self._emitted is None:
-            self._emitted = EmittedOutputs(self._outputs)
+        self._emitted = self._emitted or EmittedOutputs(self._outputs)
         return Emission(self._emitted, reports, self._row_engine.with_empty_results(tables))
 
     def _promise(self, to: int | str | datetime) -> None:
