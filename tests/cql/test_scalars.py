@@ -17,6 +17,7 @@ import pytest
 import panewise as pw
 from panewise.core.scalar import Scalar
 from panewise.cql import scalar_type
+from panewise.cql.dialect import canonical, parse_scalar, with_scalar
 from panewise.cql.functions import FUNCTIONS, INSTEAD
 from panewise.runtime.local import HOST
 from tests.meaning.examples import S
@@ -110,6 +111,23 @@ def test_a_cast_to_a_whole_number_cuts_digits_off() -> None:
 )
 def test_a_scalar_has_the_value_and_the_type_that_spark_gives_it(text: str, expected: Any, kind: pa.DataType) -> None:
     assert value(text) == (expected, kind)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("`a` + 1", "`a` + 27", "`a` + 2.5"),
+        ("-1 * `a`", "-30 * `a`"),
+        ("CAST(`a` AS DECIMAL(9, 2))", "CAST(`a` AS DECIMAL(12, 1))"),
+        ("CONCAT('1', CAST(`a` AS STRING), '2')", "CONCAT('3', CAST(`a` AS STRING), '2')"),
+        ("`a1` + 1", "`a1` + 2"),
+        ("CASE WHEN `a` > 1 THEN 2 ELSE 3 END", "CASE WHEN `a` > 4 THEN 5 ELSE 6 END"),
+        ("'it''s 1' = 'a\\\\1'", "'it''s 2' = 'a\\\\2'"),
+    ],
+)
+def test_texts_that_differ_in_numbers_have_the_trees_that_they_have_alone(texts: tuple[str, ...]) -> None:
+    for text in (*texts, *texts):
+        assert with_scalar(text, canonical) == canonical(parse_scalar(text))
 
 
 def test_the_root_of_a_negative_number_is_not_a_number() -> None:

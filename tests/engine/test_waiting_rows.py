@@ -43,6 +43,20 @@ def test_rows_wait_until_the_next_instant() -> None:
     assert waiting(engine) == 0
 
 
+def test_rows_wait_where_an_expression_might_fail_but_does_not() -> None:
+    """The row on which it does is refused when it comes, and those that wait are not lost."""
+    pool, engine = running("SELECT SUM(v * 3) AS a FROM S [RANGE 10 SLIDE 10]")
+    pool.register("other", "SELECT SUM(v * 2) AS a FROM S [RANGE 10 SLIDE 10]")
+    engine.feed("S", rows(11))
+    assert [family.backlog.rows for family in engine._families.values()] == [1, 1]
+    with pytest.raises(QueryProblem) as caught:
+        engine.feed("S", rows(12, v=2**62 - 1))
+    assert [failure.query for failure in caught.value.failures] == ["q"]
+    engine.feed("S", rows(21))
+    answers = engine.advance()
+    assert [answers[name].column("a").to_pylist() for name in ("q", "other")] == [[3], [2]]
+
+
 def test_sessions_wait_until_one_may_end() -> None:
     _, engine = running("SELECT SUM(v) AS a FROM S [SESSION 5]")
     engine.feed("S", rows(12))
