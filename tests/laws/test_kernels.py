@@ -209,11 +209,24 @@ ARGUMENTS: dict[str, Callable[[Drawn], list[tuple[Any, ...]]]] = {
     ],
     "range_subscribed": lambda d: [(np.sort(d.rows.slots), np.unique(d.others.slots))],
     "range_present": lambda d: [(np.unique(d.others.slots), np.sort(d.rows.slots), rows_or_none(d.rows))],
+    "range_equal": lambda d: [
+        (values, np.arange(len(values))[::-1].copy(), np.arange(len(values)), d.rows.values % 3 != 0)
+        for values in (d.rows.times, d.rows.doubles)
+    ],
     "range_report": lambda d: [
+        (d.rows.slots, SLOTS, rows_or_none(d.rows), rows_or_none(d.rows)[::-1].copy(), d.rows.times > 3)
+    ],
+    "lifetime_groups": lambda d: [
         (
-            np.lexsort((d.rows.times, d.rows.slots)),
-            np.stack((rows_or_none(d.rows), rows_or_none(d.rows)[::-1], d.rows.slots, d.rows.times), axis=1),
+            np.where(d.rows.times == 1, -1, d.rows.slots),
+            d.rows.times,
+            d.rows.times + d.rows.values % 7,
+            d.base // 6,
+            d.base // 6 + d.width,
+            opening,
+            SLOTS,
         )
+        for opening in (False, True)
     ],
     "range_newer": lambda d: [
         (longs([0, len(d.rows.times)]), d.rows.times, np.arange(len(d.rows.times)), enough) for enough in (1, 9)

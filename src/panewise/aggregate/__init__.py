@@ -22,11 +22,12 @@ from panewise.aggregate.states import (
     TotalStates,
     bytes_of,
     concat_states,
+    nullable_array,
     put,
     runs,
     states_at,
 )
-from panewise.aggregate.stretches import stretch_states
+from panewise.aggregate.stretches import RowStretches, stretch_states
 from panewise.aggregate.sum import Avg, Sum
 from panewise.aggregate.top_k import TopK
 from panewise.aggregate.variance import StddevPop, StddevSamp, VarPop, VarSamp
@@ -67,6 +68,7 @@ __all__ = [
     "RegrIntercept",
     "RegrR2",
     "RegrSlope",
+    "RowStretches",
     "StateArrays",
     "StateWords",
     "StddevPop",
@@ -79,6 +81,7 @@ __all__ = [
     "bytes_of",
     "concat_states",
     "moving_states",
+    "nullable_array",
     "put",
     "runs",
     "states_at",

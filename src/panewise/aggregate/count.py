@@ -68,7 +68,7 @@ class CountStates(AddedStates):
         kernels.count(slots, into[0])
 
     def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
-        return (self, (ranges.high - ranges.low,)) if items.present() is None else None
+        return self, (ranges.counts(items),)
 
     def lower(self, words: StateWords) -> pa.Array:
         return pa.array(words[0])

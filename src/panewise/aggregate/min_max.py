@@ -80,11 +80,15 @@ class MinMaxStates(StateArrays):
         return np.maximum(left[0], right[0]), left[1] | right[1]
 
     def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
-        words = self.gather(np.arange(len(items), dtype=np.int64), items, len(items))
-        if words[1].all() and ranges.is_rising(words[0] ^ self.flip):
-            best = ranges.low if self.flip else ranges.high - 1
-            there = ranges.low < ranges.high
-            return self, (np.where(there, words[0][np.where(there, best, 0)], _LEAST), there)
+        if items.present() is not None:
+            words = self.gather(np.arange(len(items), dtype=np.int64), items, len(items))
+        else:
+            longs = to_longs(items.arguments[0])
+            words = longs ^ self.flip if self.flip else longs, np.ones(len(items), bool)
+            if ranges.is_rising(longs):
+                best, there = ranges.low if self.flip else ranges.high - 1, ranges.low < ranges.high
+                found = words[0].take(best, mode="clip")
+                return self, (found if there.all() else np.where(there, found, _LEAST), there)
         return self, kernels.range_greatest(*words, ranges.low, ranges.high, ranges.middle)
 
     def lower(self, words: StateWords) -> pa.Array:

@@ -50,6 +50,14 @@ class MovingRanges:
     def __len__(self) -> int:
         return len(self.at)
 
+    def counts(self, items: Items) -> Int64Array:
+        """How many items of each range have no NULL."""
+        present = items.present()
+        if present is None:
+            return self.high - self.low
+        known: Int64Array = np.concatenate((np.zeros(1, np.int64), np.cumsum(present)))
+        return known[self.high] - known[self.low]
+
     def are_in_order(self, items: Items) -> bool:
         """Whether the items of all groups are ordered by time, then by arrival."""
         times, order = items.times, items.order

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from panewise.aggregate.states import Int64Array
+from panewise.aggregate.states import Int64Array, nullable_array
 
 
 def sort_values(values: Sequence[Any]) -> list[Any]:
@@ -61,18 +61,20 @@ def decimal_words(values: pa.Array) -> Int64Array:
 
 def from_longs(longs: Int64Array, missing: npt.NDArray[np.bool_] | None, kind: pa.DataType) -> pa.Array:
     """The values of a type that `to_longs` made int64 of; NULL where they are missing."""
+    if missing is None:
+        missing = np.zeros(len(longs), bool)
     if pa.types.is_floating(kind):
-        doubles = pa.array(_sortable_bits(longs).view(np.float64), mask=missing)
+        doubles = nullable_array(_sortable_bits(longs).view(np.float64), missing)
         return doubles if kind == pa.float64() else doubles.cast(kind)
     if kind == pa.uint64():
-        return pa.array((longs ^ np.int64(-(2**63))).view(np.uint64), mask=missing)
-    if kind == pa.int64() and (missing is None or not missing.any()):
-        return pa.array(longs)
-    numbers: Any = longs if missing is None else np.where(missing, 0, longs)
+        return nullable_array((longs ^ np.int64(-(2**63))).view(np.uint64), missing)
+    if kind == pa.int64():
+        return nullable_array(longs, missing)
+    numbers: Any = np.where(missing, 0, longs)
     if _is_short_decimal(kind):
         words = np.stack([numbers, numbers >> 63], axis=1)
         found = pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(words)])
-        return found if missing is None else pc.if_else(pa.array(missing), None, found)
+        return pc.if_else(pa.array(missing), None, found)
     if pa.types.is_temporal(kind) and kind.bit_width == 32:
         return pa.array(numbers.astype(np.int32), mask=missing).cast(kind)
     if pa.types.is_boolean(kind):

@@ -207,7 +207,15 @@ class SolvedStates(StateArrays):
 
     def lower(self, words: StateWords) -> pa.Array:
         answers, missing = self.settle(words)
-        return pa.array(answers, mask=missing)
+        return nullable_array(answers, missing)
+
+
+def nullable_array(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_]) -> pa.Array:
+    """Numbers, NULL where they are missing; `pa.array` would copy them, and go through them once more."""
+    if not missing.any():
+        return pa.array(values)
+    valid = pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [valid, pa.py_buffer(values)])
 
 
 def runs(numbers: Int64Array) -> tuple[Int64Array, Int64Array]:

@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from panewise import kernels
 from panewise.aggregate.states import FusedOperation, Int64Array, Items, StateArrays, StateWords, states_at
 
 
-def stretch_states(column: StateArrays, items: Items, low: Int64Array, high: Int64Array, count: int) -> StateWords:
-    """The state at each of `count` steps. The stretch of an item goes from `low` to before `high`."""
+@dataclass(frozen=True, eq=False)
+class RowStretches:
+    """The steps of groups at which their rows are there, of `count` steps: from `low` to before `high`.
+
+    `by_end` are the rows by group and by the instant at which they leave; those of group `g` begin at `starts[g]`.
+    """
+
+    low: Int64Array
+    high: Int64Array
+    count: int
+    by_end: Int64Array
+    starts: Int64Array
+
+    def by_word(self, word: Int64Array) -> Int64Array:
+        """The rows of each group by a word, the greatest first; rows of other groups may come between them."""
+        mine = word[self.by_end]
+        falls = mine[1:] <= mine[:-1]
+        falls[self.starts[1:-1] - 1] = True
+        # When rows leave is often also what is asked of them.
+        return self.by_end if falls.all() else np.argsort(word)[::-1]
+
+
+def stretch_states(column: StateArrays, items: Items, rows: RowStretches) -> StateWords:
+    """The state at each step."""
+    low, high, count = rows.low, rows.high, rows.count
     if column.fused is FusedOperation.ADDED:
         words = column.gather(np.arange(len(items)), items, len(items))
         return tuple(kernels.stretch_sums(word, low, high, count) for word in words)
     if column.fused is FusedOperation.GREATEST:
         word, seen = column.gather(np.arange(len(items)), items, len(items))
-        found: StateWords = kernels.stretch_greatest(kernels.bucket_order(low, count + 1), low, high, word, seen, count)
+        found: StateWords = kernels.stretch_greatest(rows.by_word(word), low, high, word, seen, count)
         return found
     nodes, places = _covering_nodes(low, high, count)
     return _push_down(column, column.gather(nodes, items.at(places), 2 * _width(count)), count)

@@ -20,7 +20,7 @@ from panewise import kernels
 from panewise.aggregate.base import Fold, Invertible, Laws, numeric_type
 from panewise.aggregate.moving import MovingRanges
 from panewise.aggregate.ordering import decimal_words, fits_int64, to_longs
-from panewise.aggregate.states import AddedStates, Int64Array, Items, StateArrays, StateWords
+from panewise.aggregate.states import AddedStates, Int64Array, Items, StateArrays, StateWords, nullable_array
 from panewise.core.errors import AggregateProblem
 from panewise.core.values import to_arrow
 
@@ -185,6 +185,13 @@ class IntegerSumStates(AddedStates):
         kernels.count(slots, into[0])
         kernels.add_integers(slots, values, into[1], into[2])
 
+    def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
+        longs = _filled(items.arguments[0]).astype(np.int64, copy=False)
+        if len(longs) * greatest_distance(longs) >= 2**62:
+            return None
+        totals = kernels.range_sums(longs, ranges.low, ranges.high)
+        return self, (ranges.counts(items), totals >> 32, totals & _LOW)
+
     def lower(self, words: StateWords) -> pa.Array:
         count, high, low = words
         high, low = high + (low >> 32), low & _LOW
@@ -194,7 +201,7 @@ class IntegerSumStates(AddedStates):
     def _answers(self, count: Int64Array, totals: Int64Array, fits: Any, words: StateWords) -> pa.Array:
         for place in np.flatnonzero(~fits & (count > 0)).tolist():
             self.aggregate.lower((1, _whole(words, place)))  # raises the error of the overflow, which has the sum
-        return pa.array(totals, mask=count == 0)
+        return nullable_array(totals, count == 0)
 
     def spark_sql(self, value: str) -> list[str]:
         whole = f"CAST({value} AS BIGINT)"
@@ -209,7 +216,7 @@ class IntegerAvgStates(IntegerSumStates):
         # Beyond 2**53 a double does not hold the sum, and the mean would be rounded twice.
         for place in np.flatnonzero(~fits | (np.abs(totals) > 2**53)).tolist():
             means[place] = _whole(words, place) / max(int(count[place]), 1)
-        return pa.array(means, mask=count == 0)
+        return nullable_array(means, count == 0)
 
 
 def _whole(words: StateWords, place: int) -> int:
@@ -273,17 +280,13 @@ class FloatSumStates(StateArrays):
         return left[0] + right[0], high, low, left[3] | right[3]
 
     def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
-        values, present = items.arguments[0], items.present()
-        counts = ranges.high - ranges.low
-        if present is not None:
-            known: Int64Array = np.concatenate((np.zeros(1, np.int64), np.cumsum(present)))
-            values, counts = values.fill_null(0.0), known[ranges.high] - known[ranges.low]
-        floats = values.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
-        return self, (counts, *kernels.range_float_sums(floats, ranges.low, ranges.high, ranges.middle))
+        floats = _filled(items.arguments[0]).astype(np.float64, copy=False)
+        sums = kernels.range_float_sums(floats, ranges.low, ranges.high, ranges.middle)
+        return self, (ranges.counts(items), *sums)
 
     def lower(self, words: StateWords) -> pa.Array:
         count = words[0]
-        return pa.array(self._answers(float_totals(*words[1:]), count), mask=count == 0)
+        return nullable_array(self._answers(float_totals(*words[1:]), count), count == 0)
 
     def _answers(self, totals: Any, count: Int64Array) -> Any:
         return totals
@@ -322,6 +325,16 @@ def float_totals(high: Any, low: Any, odd: Any) -> Any:
         totals[odd == 4] = -np.inf
         totals[(odd & 1 > 0) | (odd == 6)] = np.nan
     return totals
+
+
+def _filled(values: pa.Array) -> Any:
+    """Numbers, zero where there is none."""
+    return (values.fill_null(0) if values.null_count else values).to_numpy()
+
+
+def greatest_distance(longs: Int64Array) -> int:
+    """How far the values are from zero at most."""
+    return max(int(longs.max(initial=0)), -int(longs.min(initial=0)))
 
 
 def is_int64(kind: pa.DataType) -> bool:

@@ -21,7 +21,9 @@ from panewise.aggregate.base import Invertible, Laws, numeric_type
 from panewise.aggregate.moving import MovingRanges
 from panewise.aggregate.ordering import fits_int64, to_longs
 from panewise.aggregate.states import AddedStates, Int64Array, Items, SolvedStates, StateArrays, StateWords
-from panewise.aggregate.sum import nearest_double
+from panewise.aggregate.sum import greatest_distance, nearest_double
+
+_LOW = (1 << 32) - 1
 
 #: Count, sum and sum of squares of the finite values, and how many were not finite.
 State = tuple[int, Fraction, Fraction, int]
@@ -140,16 +142,23 @@ class IntegerVarianceStates(VarianceStates, AddedStates):
         return tuple(np.zeros(size, np.int64) for _ in range(4 if self.short else 7))
 
     def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
-        values = _whole_numbers(items.arguments[0])
-        if values.dtype in (np.uint32, np.uint64):
-            # Less half of their range they are signed numbers of as many bits, and have the same variance.
-            bits = 8 * values.itemsize
-            values = (values ^ values.dtype.type(1 << (bits - 1))).view(f"int{bits}")
-        values = values.astype(np.int64, copy=False)
+        values = _signed_numbers(items.arguments[0])
         if self.short or not len(values) or (values.max() <= 2**31 and values.min() >= -(2**31)):
             kernels.variance_add_near(slots, values, into[:4])
         else:
             kernels.variance_add_integers(slots, values, into)
+
+    def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
+        present, values = items.present(), items.arguments[0]
+        longs = _signed_numbers(values if present is None else values.fill_null(pa.scalar(0).cast(values.type)))
+        if present is not None:
+            longs = np.where(present, longs, 0)
+        if len(longs) * greatest_distance(longs) ** 2 >= 2**62:
+            return None
+        totals, squares = (kernels.range_sums(each, ranges.low, ranges.high) for each in (longs, longs * longs))
+        nothing = np.zeros(len(totals), np.int64)
+        digits = totals, squares & _LOW, squares >> 32
+        return self, (ranges.counts(items), *digits, *[nothing] * (0 if self.short else 3))
 
     def _answers(self, words: StateWords) -> npt.NDArray[np.float64]:
         missing = (np.zeros(len(words[0]), np.int64),) * (7 - len(words))
@@ -159,8 +168,17 @@ class IntegerVarianceStates(VarianceStates, AddedStates):
         return found
 
 
-def _whole_numbers(values: pa.Array) -> Any:
-    return to_longs(values) if pa.types.is_decimal(values.type) else values.to_numpy(zero_copy_only=False)
+def _signed_numbers(values: pa.Array) -> Int64Array:
+    """Values without NULLs as int64 with the same variance."""
+    if pa.types.is_decimal(values.type):
+        return to_longs(values)
+    numbers = values.to_numpy(zero_copy_only=False)
+    if numbers.dtype in (np.uint32, np.uint64):
+        # Less half of their range they are signed numbers of as many bits.
+        bits = 8 * numbers.itemsize
+        numbers = (numbers ^ numbers.dtype.type(1 << (bits - 1))).view(f"int{bits}")
+    longs: Int64Array = numbers.astype(np.int64, copy=False)
+    return longs
 
 
 class FloatVarianceStates(VarianceStates):

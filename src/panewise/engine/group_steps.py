@@ -8,20 +8,21 @@ Elsewhere every row covers a stretch of the changes of its group; see `aggregate
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
+from panewise import kernels
 from panewise.aggregate import (
     Int64Array,
     Items,
     MovingRanges,
+    RowStretches,
     StateArrays,
     StateWords,
     moving_states,
-    runs,
     states_at,
     stretch_states,
 )
@@ -30,6 +31,8 @@ from panewise.engine.sorting import order_by_code, order_by_instant
 Flags = npt.NDArray[np.bool_]
 #: The items of each column of states, of the rows at some places.
 ItemsAt = Callable[[Int64Array], Sequence[Items]]
+#: With fewer groups than this, those that do not occur are counted, too.
+FEW_GROUPS = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,49 @@ class Lifetimes:
 
     def at(self, places: Int64Array) -> Lifetimes:
         return Lifetimes(self.codes[places], self.enter[places], self.leave[places])
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedLifetimes:
+    """Rows by group: their places, when each enters and leaves; the codes of groups, and where the rows of each begin.
+
+    `in_order` is which groups have rows that leave in the order in which they enter.
+    """
+
+    places: Int64Array
+    enter: Int64Array
+    leave: Int64Array
+    codes: Int64Array
+    starts: Int64Array
+    in_order: Flags
+
+    @classmethod
+    def of(cls, rows: Lifetimes, since: int, limit: int, opening: bool) -> GroupedLifetimes:
+        """The rows of groups that change; see `kernels.lifetime_groups`."""
+        codes, size, known = rows.codes, int(rows.codes.max(initial=-1)) + 1, None
+        if size > FEW_GROUPS and size > 16 * len(codes):
+            # Where few of many codes occur, counting all of them would take longer than sorting.
+            known, codes = np.unique(codes, return_inverse=True)
+            codes, known = codes - int(known[0] < 0), known[known >= 0]
+            size = len(known)
+        words = kernels.lifetime_groups(codes, rows.enter, rows.leave, since, limit, opening, size)
+        found = cls(*words)
+        return found if known is None else replace(found, codes=known[found.codes])
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @property
+    def counts(self) -> Int64Array:
+        """How many rows each group has."""
+        return np.diff(self.starts)
+
+    def where(self, groups: Flags) -> GroupedLifetimes:
+        """Those of some groups."""
+        rows, starts = np.flatnonzero(np.repeat(groups, self.counts)), np.zeros(np.count_nonzero(groups) + 1, np.int64)
+        np.cumsum(self.counts[groups], out=starts[1:])
+        words = (self.places[rows], self.enter[rows], self.leave[rows])
+        return GroupedLifetimes(*words, self.codes[groups], starts, self.in_order[groups])
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,55 +125,30 @@ def group_steps(
     With `opening`, all groups are returned, also with their states at `since`; otherwise only those that change. With
     `combine`, states can be combined with others.
     """
-    mine = _rows_of_changing_groups(rows, since, limit, opening)
+    mine = GroupedLifetimes.of(rows, since, limit, opening)
     if not len(mine):
         return
-    mine = mine[order_by_code(rows.codes[mine])]
-    rows = rows.at(mine)
-    starts, stops = runs(rows.codes)
-    moving = _groups_in_order(rows, starts)
-    if moving.all():
-        yield _moving_steps(columns, rows, items(mine), since, limit, opening, combine)
+    if mine.in_order.all():
+        yield _moving_steps(columns, mine, items(mine.places), since, limit, opening, combine)
         return
-    for kind, steps in ((moving, partial(_moving_steps, combine=combine)), (~moving, _stretch_steps)):
-        chosen = np.flatnonzero(np.repeat(kind, stops - starts))
-        if len(chosen):
-            yield steps(columns, rows.at(chosen), items(mine[chosen]), since, limit, opening)
-
-
-def _rows_of_changing_groups(rows: Lifetimes, since: int, limit: int, opening: bool) -> Int64Array:
-    """The places of the rows that are there at some instant, of groups of which some row enters or leaves."""
-    there = (rows.codes >= 0) & (rows.enter < rows.leave) & (rows.leave > since) & (rows.enter <= limit)
-    if opening:
-        return np.flatnonzero(there)
-    changing = there & ((rows.enter > since) | (rows.leave <= limit))
-    touched = np.zeros(int(rows.codes.max(initial=-1)) + 2, bool)
-    touched[rows.codes[changing]] = True
-    return np.flatnonzero(there & touched[rows.codes])
-
-
-def _groups_in_order(rows: Lifetimes, starts: Int64Array) -> Flags:
-    """Which groups have rows that leave in the order in which they enter."""
-    in_order = np.ones(len(rows.codes), bool)
-    in_order[1:] = (rows.enter[1:] >= rows.enter[:-1]) & (rows.leave[1:] >= rows.leave[:-1])
-    in_order[starts] = True
-    return np.logical_and.reduceat(in_order, starts)
+    for kind, steps in ((mine.in_order, partial(_moving_steps, combine=combine)), (~mine.in_order, _stretch_steps)):
+        if kind.any():
+            chosen = mine.where(kind)
+            yield steps(columns, chosen, items(chosen.places), since, limit, opening)
 
 
 def _moving_steps(
     columns: Sequence[StateArrays],
-    rows: Lifetimes,
+    rows: GroupedLifetimes,
     items: Sequence[Items],
     since: int,
     limit: int,
     opening: bool,
     combine: bool,
 ) -> GroupSteps:
-    starts, _ = runs(rows.codes)
-    edges = np.append(starts, len(rows.codes))
-    ranges = MovingRanges.of(edges, rows.enter, rows.leave, since, limit, opening)
+    ranges = MovingRanges.of(rows.starts, rows.enter, rows.leave, since, limit, opening)
     found = [moving_states(column, each, ranges, combine) for column, each in zip(columns, items, strict=True)]
-    codes = rows.codes[starts][ranges.groups]
+    codes = rows.codes[ranges.groups]
     return GroupSteps(codes, ranges.at, [column for column, _ in found], [words for _, words in found])
 
 
@@ -135,34 +156,21 @@ def _moving_steps(
 
 
 def _stretch_steps(
-    columns: Sequence[StateArrays], rows: Lifetimes, items: Sequence[Items], since: int, limit: int, opening: bool
+    columns: Sequence[StateArrays],
+    rows: GroupedLifetimes,
+    items: Sequence[Items],
+    since: int,
+    limit: int,
+    opening: bool,
 ) -> GroupSteps:
-    codes, at, low, high = _stretches(rows, since, limit, opening)
-    states = [stretch_states(column, each, low, high, len(at)) for column, each in zip(columns, items, strict=True)]
-    return GroupSteps(codes, at, columns, states)
-
-
-def _stretches(
-    rows: Lifetimes, since: int, limit: int, opening: bool
-) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
-    """The code and instant of each change of each group, ordered by both; and the stretch of them that each row covers.
-
-    Rows are ordered by group, and every group changes.
-    """
-    entering = rows.enter > since if not opening else np.ones(len(rows.codes), bool)
-    leaving = rows.leave <= limit
-    codes = np.concatenate((rows.codes[entering], rows.codes[leaving]))
-    at = np.concatenate((np.maximum(rows.enter[entering], since), rows.leave[leaving]))
-    order = order_by_instant(at)
-    order = order[order_by_code(codes[order])]
-    codes, at = codes[order], at[order]
-    fresh = np.ones(len(codes), bool)
-    fresh[1:] = (np.diff(codes) != 0) | (np.diff(at) != 0)
-    numbers = np.empty(len(order), np.int64)
-    numbers[order] = np.cumsum(fresh) - 1
-    codes, at = codes[fresh], at[fresh]
-    (firsts, lasts), (starts, stops) = runs(codes), runs(rows.codes)
-    low, high = np.repeat(firsts, stops - starts), np.repeat(lasts, stops - starts)
-    count = np.count_nonzero(entering)
-    low[entering], high[leaving] = numbers[:count], numbers[count:]
-    return codes, at, low, high
+    groups, order = np.repeat(np.arange(len(rows.codes)), rows.counts), order_by_instant(rows.leave)
+    by_leave = order[order_by_code(groups[order])]
+    by_enter = np.arange(len(rows))
+    if ((rows.enter[1:] < rows.enter[:-1]) & (groups[1:] == groups[:-1])).any():
+        order = order_by_instant(rows.enter)
+        by_enter = order[order_by_code(groups[order])]
+    words = rows.starts, by_enter, by_leave, rows.enter, rows.leave
+    groups, at, low, high = kernels.stretch_steps(*words, since, limit, opening)
+    stretches = RowStretches(low, high, len(at), by_leave, rows.starts)
+    states = [stretch_states(column, each, stretches) for column, each in zip(columns, items, strict=True)]
+    return GroupSteps(rows.codes[groups], at, columns, states)

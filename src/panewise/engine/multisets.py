@@ -12,6 +12,7 @@ from panewise.aggregate import Int64Array
 from panewise.aggregate.dictionary import IntegerCodes
 from panewise.aggregate.ordering import fits_int64, to_longs
 from panewise.engine.keys import Keys
+from panewise.engine.places import take_rows
 from panewise.kernels.ranges import OPEN
 
 Flags = npt.NDArray[np.bool_]
@@ -40,7 +41,7 @@ def uncancelled_rows(table: pa.Table, came: Int64Array, went: Int64Array, age: I
     if not len(up) or not len(down):
         return ups, downs
     places = np.concatenate((up, len(came) + down))
-    slots = IntegerCodes().encode(_labels(table.take(pa.array(places)), at[places]))
+    slots = IntegerCodes().encode(_labels(take_rows(table, places), at[places]))
     risen, fallen = (np.bincount(some, minlength=slots.max() + 1) for some in np.split(slots, [len(up)]))
     meets, net, ages = (risen > 0) & (fallen > 0), risen - fallen, age[places]
     ups[up] = _left_over(slots[: len(up)], meets, np.maximum(net, 0), ages[: len(up)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,8 @@ from panewise.engine.report import ReportedRows, ReportFormat
 
 #: When queries have spoken together in more ways than this, all layouts are forgotten.
 MOST_LAYOUTS = 256
+#: Some rows; those that follow each other are a slice, so that they are not copied.
+Places: TypeAlias = Int64Array | slice
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,55 +207,51 @@ def _with_query_name(name: str, table: pa.Table) -> pa.Table:
 def _query_table(output: QueryOutput, reported: ReportedRows) -> pa.Table:
     """The results of one query, in the order of time; levels follow each other."""
     places, levels = _subscribed_rows(output, reported)
-    run = _run_of(places)
-    selected = _columns_of(_take_rows(reported.selected, places, run))
-    added = _added_values(output.added_types, reported, places, run, levels)
-    return dated_table(selected, added, output.added_types)
+    selected = _columns_of(_take_rows(reported.selected, places))
+    return dated_table(selected, _added_values(output.added_types, reported, places, levels), output.added_types)
 
 
 def _named_table(group: OutputGroup, reported: ReportedRows) -> pa.Table:
     """The results of queries with one report format and the same columns; the first column names the query."""
     numbers, levels, owners = group.subscriptions
-    places, origin = kernels.range_subscribed(reported.subscriptions, numbers)
-    run = _run_of(places)
-    added = _added_values(group.added_types, reported, places, run, levels[origin])
-    selected = _take_rows(reported.selected, places, run).columns
+    found, origin = kernels.range_subscribed(reported.subscriptions, numbers)
+    places = _as_slice(found)
+    added = _added_values(group.added_types, reported, places, levels[origin])
+    selected = _take_rows(reported.selected, places).columns
     arrays = [group.names.take(pa.array(owners[origin])), *selected, *typed_values(added, group.added_types)]
     return pa.Table.from_arrays(arrays, group.column_names)
 
 
 def _family_table(output: QueryOutput, reported: ReportedRows) -> pa.Table:
     """All rows of one report format, with the number of the subscription of each."""
-    places = np.arange(len(reported.at))
-    values = _added_values(output.added_types, reported, places, slice(0, len(places)))
-    added = {"feed": reported.subscriptions, **values}
+    values = _added_values(output.added_types, reported, slice(0, len(reported.at)), None)
     types = {name: kind for name, kind in output.added_types.items() if name != "w_level"}
+    added = {"feed": reported.subscriptions, **values}
     return dated_table(_columns_of(reported.selected), added, {"feed": pa.int64(), **types})
 
 
-def _subscribed_rows(output: QueryOutput, reported: ReportedRows) -> tuple[Int64Array, Int64Array]:
-    """The places of the rows of one query, and the level of each of them."""
+def _subscribed_rows(output: QueryOutput, reported: ReportedRows) -> tuple[Places, Int64Array | None]:
+    """The places of the rows of one query, and the level of each of them where it is wanted."""
     numbers, levels = zip(*output.member.subscriptions, strict=True)
+    if len(numbers) == 1 and "w_level" not in output.added_types:
+        first, stop = np.searchsorted(reported.subscriptions, (numbers[0], numbers[0] + 1))
+        return slice(int(first), int(stop)), None
     places, origin = kernels.range_subscribed(reported.subscriptions, np.array(numbers, np.int64))
-    return places, np.array([level or 0 for level in levels])[origin]
+    return _as_slice(places), np.array([level or 0 for level in levels])[origin]
 
 
 def _added_values(
-    types: Mapping[str, pa.DataType],
-    reported: ReportedRows,
-    places: Int64Array,
-    run: slice | None,
-    levels: Int64Array | None = None,
+    types: Mapping[str, pa.DataType], reported: ReportedRows, places: Places, levels: Int64Array | None
 ) -> dict[str, AddedValues]:
     """The values of the added columns for some rows, whose levels are given where they are wanted."""
     known = {"ts": reported.at, **reported.added}
-    found = {name: _take_values(known[name], places, run) for name in types if name in known}
+    found = {name: _take_values(known[name], places) for name in types if name in known}
     if "w_start" in types and "w_start" not in known:
         found["w_start"], found["w_end"] = _window_bounds(reported, places)
     return found if levels is None else found | {"w_level": levels}
 
 
-def _window_bounds(reported: ReportedRows, places: Int64Array) -> tuple[pa.Array, Int64Array]:
+def _window_bounds(reported: ReportedRows, places: Places) -> tuple[pa.Array, Int64Array]:
     """The start and end of the window of some rows; the start is NULL where there is none."""
     at, subscriptions = reported.at[places], reported.subscriptions[places]
     starts, ends = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
@@ -267,22 +266,21 @@ def _columns_of(table: pa.Table) -> dict[str, pa.ChunkedArray]:
     return dict(zip(table.column_names, table.columns, strict=True))
 
 
-def _take_values(values: AddedValues, places: Int64Array, run: slice | None) -> AddedValues:
-    """Some values; a run of them is not copied."""
-    if run is not None:
-        return values[run]
-    return values.take(pa.array(places)) if isinstance(values, pa.Array) else values[places]
+def _take_values(values: AddedValues, places: Places) -> AddedValues:
+    if isinstance(values, pa.Array) and not isinstance(places, slice):
+        return values.take(pa.array(places))
+    return values[places]
 
 
-def _take_rows(table: pa.Table, places: Int64Array, run: slice | None) -> pa.Table:
-    """Some rows; a run of them is not copied."""
-    if run is not None:
-        return table if len(places) == table.num_rows else table.slice(run.start, len(places))
-    return table.take(pa.array(places))
+def _take_rows(table: pa.Table, places: Places) -> pa.Table:
+    if not isinstance(places, slice):
+        return table.take(pa.array(places, pa.int64()))
+    count = places.stop - places.start
+    return table if count == table.num_rows else table.slice(places.start, count)
 
 
-def _run_of(places: Int64Array) -> slice | None:
-    """Places that follow each other as a slice; None if they do not."""
+def _as_slice(places: Int64Array) -> Places:
+    """Places that follow each other as a slice; others as they are."""
     if len(places) and places[-1] - places[0] == len(places) - 1 and (places[1:] > places[:-1]).all():
         return slice(int(places[0]), int(places[-1]) + 1)
-    return None
+    return places

@@ -8,7 +8,7 @@ from panewise.aggregate import Int64Array
 from panewise.kernels.ranges import OPEN
 
 #: Rows of a portion, unless a turn has to look at more rows anyway.
-PORTION_ROWS = 1 << 17
+PORTION_ROWS = 1 << 16
 
 
 def portion_slices(count: int) -> Iterator[slice]:
@@ -25,6 +25,6 @@ def portion_limit(parts: Iterable[Int64Array], limit: int, held: int = 0) -> int
     count, latest = 0, -OPEN
     for visible in parts:
         if count >= max(PORTION_ROWS, held):
-            return min(latest, limit)
+            return min(latest - 1, limit)
         count, latest = count + len(visible), max(latest, int(visible.max(initial=-OPEN)))
     return limit

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from panewise.aggregate import Int64Array
+from panewise.aggregate import Int64Array, nullable_array
 from panewise.aggregate.dictionary import IntegerCodes
 from panewise.algebra import Emit, Project
 from panewise.algebra.result_columns import AddedValues
@@ -27,6 +26,7 @@ from panewise.engine.panes.chunks import ChangeRun, Chunk
 from panewise.engine.panes.family import Family, Member
 from panewise.engine.panes.grouping import expiry_column
 from panewise.engine.panes.lowering import GroupRows, locate_overflow, lower_chunks
+from panewise.engine.places import take_rows
 from panewise.engine.row_steps import apply_steps
 from panewise.engine.state.snapshot import Tree
 from panewise.kernels import Flags, Int8Array
@@ -176,7 +176,7 @@ class ReportFormat:
             mine = np.flatnonzero(np.isin(rows.subscriptions, np.fromiter(self.subscriptions, np.int64)))
             rows = rows if len(mine) == len(rows) else rows.take(mine)
         shown = np.flatnonzero(rows.present | self.plan.empty)
-        table = rows.table if len(shown) == len(rows) else rows.table.take(pa.array(shown))
+        table = rows.table if len(shown) == len(rows) else take_rows(rows.table, shown)
         table, kept = apply_steps(self.plan.after, table, self.family.host)
         selected = table.select(self._column_names)
         return rows, selected, shown if kept is None else shown[kept]
@@ -239,8 +239,8 @@ class ReportFormat:
             found = found.with_sign(1 if emit is Emit.ISTREAM else -1)
         origin, signs = found.origin, found.signs
         added: dict[str, AddedValues] = {"sign": signs, **self._expiry(rows, origin, signs)}
-        table = found.table.take(pa.array(found.rows))
-        return ReportedRows(table, rows.subscriptions[origin], rows.at[origin], self._windows(), added)
+        table = take_rows(found.table, found.rows)
+        return ReportedRows(table, found.subscriptions, found.at, self._windows(), added)
 
     @cached_property
     def _fixed_columns(self) -> dict[str, str]:
@@ -272,7 +272,7 @@ class ReportFormat:
         if rows.expires:
             return {column: _values_at(rows.oldest, origin, signs > 0)}
         if self.plan.window.retention is WindowRetention.FOLLOWS_SESSIONS:
-            return {column: pa.array(rows.at[origin] + 1, mask=signs < 0)}
+            return {column: nullable_array(rows.at[origin] + 1, signs < 0)}
         oldest = rows.oldest.take(pa.array(origin))
         ticks = oldest.fill_null(0).to_numpy(zero_copy_only=False)
         expires = np.zeros(len(ticks), np.int64)
@@ -307,7 +307,7 @@ class ReportFormat:
             numbers += [revision] * len(shown)
         self._forget_final_instants()
         chosen = np.array(kept, np.int64)
-        table = selected.take(pa.array(chosen))
+        table = take_rows(selected, chosen)
         origin, added = places[chosen], {"revision": np.array(numbers, np.int64)}
         return ReportedRows(table, rows.subscriptions[origin], rows.at[origin], self._windows(), added)
 
@@ -320,10 +320,10 @@ class ReportFormat:
 
 def _values_at(numbers: pa.Array, places: Int64Array, wanted: Flags) -> pa.Array:
     """The numbers at some places, NULL where they are not wanted."""
-    missing = ~wanted
     if numbers.null_count:
-        missing |= numbers.is_null().to_numpy(zero_copy_only=False)[places]
-    return pa.array(pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False)[places], numbers.type, mask=missing)
+        wanted &= numbers.is_valid().to_numpy(zero_copy_only=False)[places]
+        numbers = numbers.fill_null(0)
+    return nullable_array(numbers.to_numpy()[places], ~wanted)
 
 
 def _tuples(table: pa.Table) -> list[tuple[Any, ...]]:

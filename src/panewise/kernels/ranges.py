@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from panewise.kernels import Flags, Float64Array, Int8Array, Int32Array, Int64Array, UInt8Array, helper, kernel
+from panewise.kernels import Flags, Float64Array, Int32Array, Int64Array, UInt8Array, helper, kernel
 from panewise.kernels.sums import _two_sum
 
 _LEAST = np.int64(np.iinfo(np.int64).min)
@@ -64,6 +64,22 @@ def range_steps(
             groups[count], at[count], low[count], high[count], middle[count] = group, now, first, last, border
             count += 1
     return groups[:count], at[:count], low[:count], high[:count], middle[:count], cuts
+
+
+@kernel
+def range_sums(values: Int64Array, low: Int64Array, high: Int64Array) -> Int64Array:
+    """The sum of the values of each range; none is too large for int64."""
+    sums = np.empty(len(low), np.int64)
+    first = last = total = np.int64(0)
+    for step in range(len(low)):
+        while last < high[step]:
+            total += values[last]
+            last += 1
+        while first < low[step]:
+            total -= values[first]
+            first += 1
+        sums[step] = total
+    return sums
 
 
 @kernel
@@ -225,32 +241,6 @@ def _rank_in_tree(tree: Int32Array, base: int, width: int, rank: int) -> int:
 
 
 @kernel
-def range_report(order: Int64Array, states: Int64Array) -> tuple[Int64Array, Int64Array, Int8Array]:
-    """The rows that enter and leave, turn by turn in an order of states; in each turn rows enter first.
-
-    A state is the row that leaves and the row that enters, -1 where there is none, and its turn, a subscription and an
-    instant: words that lie together, since the order is not that of memory. Returned are the rows, their states and
-    their signs.
-    """
-    size = 2 * len(order)
-    rows, found, signs = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int8)
-    count = begin = 0
-    while begin < len(order):
-        end, whose, at = begin, states[order[begin], 2], states[order[begin], 3]
-        while end < len(order) and states[order[end], 3] == at and states[order[end], 2] == whose:
-            if states[order[end], 1] >= 0:
-                rows[count], found[count], signs[count] = states[order[end], 1], order[end], 1
-                count += 1
-            end += 1
-        for place in range(begin, end):
-            if states[order[place], 0] >= 0:
-                rows[count], found[count], signs[count] = states[order[place], 0], order[place], -1
-                count += 1
-        begin = end
-    return rows[:count], found[:count], signs[:count]
-
-
-@kernel
 def range_counted(
     starts: Int64Array, visible: Int64Array, since: int, limit: int, lag: int, count: int
 ) -> tuple[Int64Array, Int64Array]:
@@ -262,7 +252,7 @@ def range_counted(
     enter, leave = np.full(len(visible), OPEN), np.full(len(visible), OPEN)
     for partition in range(len(starts) - 1):
         begin, end = starts[partition], starts[partition + 1]
-        if _come_in_order(visible, begin, end):
+        if _rises(visible[begin:end]):
             while end > begin and visible[end - 1] > limit:
                 end -= 1
             for place in range(begin, end - lag):
@@ -275,11 +265,11 @@ def range_counted(
 
 
 @helper
-def _come_in_order(visible: Int64Array, begin: int, end: int) -> bool:
-    """Whether no row of a partition comes after a newer one; then nothing needs to be sorted."""
+def _rises(instants: Int64Array) -> bool:
+    """Whether each is the one before it or later."""
     in_order = True
-    for place in range(begin + 1, end):
-        in_order &= visible[place] >= visible[place - 1]
+    for place in range(1, len(instants)):
+        in_order &= instants[place] >= instants[place - 1]
     return in_order
 
 
@@ -335,8 +325,8 @@ def range_numbers(
     places, at = [0 for _ in range(0)], [0 for _ in range(0)]
     for partition in range(len(starts) - 1):
         begin, end = starts[partition], starts[partition + 1]
-        if _come_in_order(visible, begin, end):
-            numbers[begin:end] = np.where(visible[begin:end] <= limit, np.arange(end - begin), 0)
+        if _rises(visible[begin:end]):
+            numbers[begin:end] = np.arange(end - begin)
             continue
         line = np.empty(end - begin, np.int64)
         for size, place in enumerate(begin + np.argsort(visible[begin:end], kind="mergesort")):

@@ -4,9 +4,56 @@ from __future__ import annotations
 
 import numpy as np
 
-from panewise.kernels import Flags, Int64Array, helper, kernel
+from panewise.kernels import Flags, Int64Array, kernel
 
 _LEAST = np.int64(np.iinfo(np.int64).min)
+
+
+@kernel
+def stretch_steps(
+    starts: Int64Array,
+    by_enter: Int64Array,
+    by_leave: Int64Array,
+    enter: Int64Array,
+    leave: Int64Array,
+    since: int,
+    limit: int,
+    opening: bool,
+) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
+    """The group and instant of each step at which a group changes after `since` and up to `limit`; and for each row the
+    step with which it begins, or the first of its group, and the step with which it ends, or the end of its group.
+
+    The rows of group `g` begin at `starts[g]`; both orders are by group. With `opening`, rows that are there at `since`
+    begin with a step then.
+    """
+    size = 2 * len(enter)
+    groups, at = np.empty(size, np.int64), np.empty(size, np.int64)
+    low, high = np.empty(len(enter), np.int64), np.empty(len(enter), np.int64)
+    count = 0
+    for group in range(len(starts) - 1):
+        coming = going = starts[group]
+        end, first = starts[group + 1], count
+        while not opening and coming < end and enter[by_enter[coming]] <= since:
+            low[by_enter[coming]] = first
+            coming += 1
+        while True:
+            now = limit + 1
+            if coming < end:
+                now = min(now, max(enter[by_enter[coming]], since))
+            if going < end:
+                now = min(now, leave[by_leave[going]])
+            if now > limit:
+                break
+            while coming < end and enter[by_enter[coming]] <= now:
+                low[by_enter[coming]] = count
+                coming += 1
+            while going < end and leave[by_leave[going]] <= now:
+                high[by_leave[going]] = count
+                going += 1
+            groups[count], at[count] = group, now
+            count += 1
+        high[by_leave[going:end]] = count
+    return groups[:count], at[:count], low, high
 
 
 @kernel
@@ -27,44 +74,20 @@ def stretch_greatest(
 ) -> tuple[Int64Array, Flags]:
     """The greatest word of the rows whose stretch has each step, and whether there is any that is `seen`.
 
-    `order` is that of `low`. A heap has the rows that have begun; those that have ended are removed when they are met.
+    `order` is that of words, the greatest first: each row decides the steps of its stretch that no row before it has
+    decided. From a step, `onward` leads to the next one that is not decided.
     """
     best, there = np.full(count, _LEAST), np.zeros(count, np.bool_)
-    heap, size, coming = np.empty(len(order), np.int64), 0, 0
-    for step in range(count):
-        while coming < len(order) and low[order[coming]] <= step:
-            if seen[order[coming]] and high[order[coming]] > step:
-                _push(heap, size, order[coming], word)
-                size += 1
-            coming += 1
-        while size > 0 and high[heap[0]] <= step:
-            size -= 1
-            _sift_down(heap, size, heap[size], word)
-        if size > 0:
-            best[step], there[step] = word[heap[0]], True
+    onward = np.arange(count + 1)
+    for row in order:
+        if not seen[row]:
+            continue
+        step = low[row]
+        while step < high[row]:
+            if onward[step] == step:
+                best[step], there[step] = word[row], True
+                onward[step] = step + 1
+            else:
+                onward[step] = onward[onward[step]]
+            step = onward[step]
     return best, there
-
-
-@helper
-def _push(heap: Int64Array, size: int, row: int, word: Int64Array) -> None:
-    """Add a row to a heap of so many rows."""
-    place = size
-    while place > 0 and word[heap[(place - 1) // 2]] < word[row]:
-        heap[place] = heap[(place - 1) // 2]
-        place = (place - 1) // 2
-    heap[place] = row
-
-
-@helper
-def _sift_down(heap: Int64Array, size: int, row: int, word: Int64Array) -> None:
-    """Put a row into the place of the first one of a heap that has so many rows without the last one."""
-    place = 0
-    while 2 * place + 1 < size:
-        child = 2 * place + 1
-        if child + 1 < size and word[heap[child + 1]] > word[heap[child]]:
-            child += 1
-        if word[heap[child]] <= word[row]:
-            break
-        heap[place] = heap[child]
-        place = child
-    heap[place] = row

@@ -15,6 +15,7 @@ from panewise.algebra import Call
 from panewise.core.time import Boundary
 from panewise.engine.group_steps import Lifetimes
 from panewise.engine.lateness import visible_lifetimes
+from panewise.engine.places import take_rows, take_values
 from panewise.engine.sorting import order_by_code
 from panewise.kernels.ranges import OPEN
 from panewise.stores.chain import MIN_POSITION
@@ -63,14 +64,15 @@ class HeldRows:
         return HeldRows(arguments, *(word[which] for word in self.words))
 
     def at(self, places: Int64Array) -> HeldRows:
-        return HeldRows(self.arguments.take(pa.array(places)), *(word[places] for word in self.words))
+        return HeldRows(take_rows(self.arguments, places), *(word[places] for word in self.words))
 
     def where(self, keep: Flags) -> HeldRows:
         """Some of the rows; most of them, at the beginning or at the end, are not copied."""
         count = np.count_nonzero(keep)
+        whole = self.times if self.times.base is None else self.times.base
         for first, stop in ((len(keep) - count, len(keep)), (0, count)):
-            # What is not copied keeps the memory of all.
-            if 2 * count >= len(keep) and keep[first:stop].all():
+            # What is not copied keeps the memory of all: of whatever these rows were cut out of before.
+            if 3 * count >= 2 * len(whole) and keep[first:stop].all():
                 return self.part(slice(first, stop))
         return self.at(np.flatnonzero(keep))
 
@@ -82,11 +84,12 @@ class HeldRows:
         """The same for partitions."""
         return replace(self, partitions=partitions[self.partitions])
 
-    def items(self, calls: Sequence[Call], places: Int64Array) -> list[Items]:
-        """What presence and each aggregate look at, of the rows at some places."""
-        times, order, index = self.times[places], self.order[places], pa.array(places)
+    def items(self, calls: Sequence[Call], places: Int64Array, timed: bool = True) -> list[Items]:
+        """What presence and each aggregate look at, of the rows at some places; times only where they are `timed`."""
+        index, untimed = pa.array(places), np.broadcast_to(np.int64(0), len(places))
+        times, order = (self.times[places], self.order[places]) if timed else (untimed, untimed)
         read = {name for call in calls for name in call.arguments}
-        columns = {name: _array_of(self.arguments.column(name)).take(index) for name in read}
+        columns = {name: take_values(self.arguments.column(name), index) for name in read}
         arguments = [(), *(tuple(columns[name] for name in call.arguments) for call in calls)]
         return [Items(each, times, order) for each in arguments]
 
@@ -104,11 +107,6 @@ class HeldRows:
         values = table.num_columns - len(WORDS)
         words = [np.array(table.column(values + n).to_numpy(), np.int64) for n in range(len(WORDS))]
         return cls(table.select(range(values)), *words)
-
-
-def _array_of(column: pa.ChunkedArray) -> pa.Array:
-    """A column as one array; often it is one already."""
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 #: The words of rows besides the arguments.

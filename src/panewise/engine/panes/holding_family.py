@@ -104,7 +104,7 @@ class HoldingFamily(Family):
 
     def held_items(self, ages: Int64Array, places: Int64Array) -> list[Items]:
         """What each column of states looks at, of the held rows at some places, whose `ages` decide the expiry."""
-        items = self.held.items(self.stored_calls, places)
+        items = self.held.items(self.stored_calls, places, any(column.needs_time for column in self.columns))
         if self.expiry_column:
             items.append(Items((pa.array(ages),), items[0].times, items[0].order))
         return items

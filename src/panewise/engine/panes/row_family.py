@@ -220,7 +220,10 @@ class RowFamily(HoldingFamily):
                 steps = _at_instants(steps, self._change_instants(first, limit))
             elif self.expiry_column and first.expiry.vary:
                 steps = replace(steps, states=[*steps.states[:-1], self._first_expiry(first.expiry, limit, steps)])
-            yield ChangeRun(numbers[steps.codes // size], replace(steps, codes=steps.codes % size))
+            if others:
+                yield ChangeRun(numbers[steps.codes // size], replace(steps, codes=steps.codes % size))
+            else:
+                yield ChangeRun(np.full(len(steps), numbers[0]), steps)
 
     def _change_instants(self, view: _WindowView, limit: int) -> Int64Array:
         """The instants at which the window changes, also by rows without a group."""

@@ -16,6 +16,7 @@ import pyarrow as pa
 from panewise.aggregate import Int64Array
 from panewise.algebra import Query
 from panewise.algebra.result_columns import AddedValues, dated_table
+from panewise.engine.places import take_rows
 from panewise.engine.rows.inputs.timed import WindowView
 from panewise.engine.rows.operators.base import OperatorVariant
 from panewise.engine.rows.spans import EMPTY, NO_EXPIRY, UNKNOWN_EXPIRY, RelationDelta, Spans
@@ -37,7 +38,7 @@ class EmittedRows:
 
     @property
     def table(self) -> pa.Table:
-        return self.relation.table.take(pa.array(self.places))
+        return take_rows(self.relation.table, self.places)
 
     @property
     def expires(self) -> Int64Array:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from panewise.aggregate import Int64Array
+from panewise.engine.places import take_rows
 from panewise.kernels.ranges import OPEN
 
 #: No expiry is known: the row may stay for ever, or it may leave at any time.
@@ -61,7 +62,7 @@ class Spans:
 
     def at(self, places: Int64Array) -> Spans:
         """The rows at some places."""
-        return self.of(self.table.take(pa.array(places)), [word[places] for word in self.words])
+        return self.of(take_rows(self.table, places), [word[places] for word in self.words])
 
     def where(self, keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Spans:
         return self if keep.all() else self.at(np.flatnonzero(keep))
@@ -105,5 +106,7 @@ def end_instants(ids: Int64Array, turn: RelationDelta) -> Int64Array:
 
 def with_ends(spans: Spans, turn: RelationDelta) -> Spans:
     """The same rows, those that a turn closes with the instant at which they leave."""
+    if not len(turn.closed):
+        return spans
     at = end_instants(spans.ids, turn)
     return replace(spans, leave=np.where(at < OPEN, np.minimum(spans.leave, at), spans.leave))

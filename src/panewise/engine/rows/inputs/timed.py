@@ -14,6 +14,7 @@ from panewise.algebra import Host, Windowed
 from panewise.core.time import Boundary
 from panewise.engine.intake import Arrivals
 from panewise.engine.lateness import Ledger, late_verdict, visible_lifetimes
+from panewise.engine.places import take_rows
 from panewise.engine.portions import portion_limit, portion_slices
 from panewise.engine.row_steps import apply_steps
 from panewise.engine.rows.departures import Departures
@@ -45,9 +46,7 @@ class WaitingItems:
         return len(self.times)
 
     def at(self, places: Int64Array) -> WaitingItems:
-        return WaitingItems(
-            self.table.take(pa.array(places)), self.times[places], self.order[places], self.visible[places]
-        )
+        return WaitingItems(take_rows(self.table, places), self.times[places], self.order[places], self.visible[places])
 
     def part(self, which: slice) -> WaitingItems:
         """Items that follow each other; they are not copied."""

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from panewise.aggregate import CountStates, Int64Array, Items, Min, StateArrays, states_at
+from panewise.aggregate import CountStates, Int64Array, Items, Min, StateArrays, nullable_array, states_at
 from panewise.algebra import Group
 from panewise.engine.group_steps import GroupSteps, Lifetimes, group_steps
 from panewise.engine.keys import Keys
+from panewise.engine.places import take_values
 from panewise.engine.purge import Purge
 from panewise.engine.rows.inputs.timed import columns_of
 from panewise.engine.rows.operators.base import Operator, is_crowded, order_count, schema_of
@@ -63,14 +64,14 @@ class GroupOperator(Operator):
 
     def _items(self, places: Int64Array) -> list[Items]:
         assert self.rows is not None
-        rows = self.rows.at(places)
-
-        def items(*arguments: pa.Array) -> Items:
-            return Items(arguments, rows.time, rows.order)
-
-        found = [items()]
-        found += [items(*columns_of(rows.table, call.arguments)) for call in self.calls]
-        return found + [items(pa.array(word, mask=word == NO_EXPIRY)) for word in (rows.expires, *rows.orders)]
+        rows, index = self.rows, pa.array(places)
+        times, order = rows.time[places], rows.order[places]
+        read = {name for call in self.calls for name in call.arguments}
+        columns = {name: take_values(rows.table.column(name), index) for name in read}
+        arguments = [(), *(tuple(columns[name] for name in call.arguments) for call in self.calls)]
+        expiries = (word[places] for word in (rows.expires, *rows.orders))
+        arguments += [(nullable_array(word, word == NO_EXPIRY),) for word in expiries]
+        return [Items(each, times, order) for each in arguments]
 
     def _delta(self, steps: GroupSteps) -> RelationDelta:
         there = steps.states[0][0] > 0
