@@ -26,7 +26,7 @@ from panewise.engine.rows.spans import (
     empty_spans,
     end_instants,
 )
-from panewise.engine.sorting import order_by_code
+from panewise.engine.sorting import order_by_code, order_by_instant
 from panewise.engine.state.snapshot import Tree
 from panewise.kernels.ranges import OPEN
 
@@ -43,18 +43,22 @@ class ChangeSteps:
     def of(cls, codes: Int64Array, at: Int64Array) -> ChangeSteps:
         """The steps of some changes; changes of one code at one instant are one step."""
         order = _order_by_code(codes, at)
-        fresh = np.ones(len(codes), bool)
-        fresh[1:] = (np.diff(codes[order]) != 0) | (np.diff(at[order]) != 0)
+        codes, at, fresh = codes[order], at[order], np.ones(len(codes), bool)
+        fresh[1:] = (codes[1:] != codes[:-1]) | (at[1:] != at[:-1])
         slots = np.empty(len(codes), np.int64)
         slots[order] = np.cumsum(fresh) - 1
-        return cls(codes[order][fresh], at[order][fresh], slots)
+        return cls(codes[fresh], at[fresh], slots)
 
     def __len__(self) -> int:
         return len(self.codes)
 
-    def heights(self, places: Int64Array, by: Int64Array, before: Int64Array) -> Int64Array:
-        """The count after each step, from the changes at some places; `before` holds every code's count up to then."""
-        change = np.bincount(self.slots[places], weights=by, minlength=len(self)).astype(np.int64)
+    def heights(self, start: int, came: int, went: int, before: Int64Array) -> Int64Array:
+        """The count after each step, from so many arrivals and departures, the first of which is the change at `start`.
+
+        `before` holds every code's count up to then.
+        """
+        ups, downs = self.slots[start : start + came], self.slots[start + came : start + came + went]
+        change: Int64Array = np.bincount(ups, minlength=len(self)) - np.bincount(downs, minlength=len(self))
         starts, stops = runs(self.codes)
         total = np.cumsum(change)
         return before[self.codes] + total - np.repeat(total[starts] - change[starts], stops - starts)
@@ -74,7 +78,7 @@ def _order_by_code(codes: Int64Array, at: Int64Array) -> Int64Array:
     """The order by code, then by instant; arrivals and departures are each in the order of time already."""
     if not len(codes):
         return EMPTY
-    order: Int64Array = np.argsort(at, kind="stable")
+    order = order_by_instant(at)
     return order[order_by_code(codes[order])]
 
 
@@ -201,8 +205,7 @@ class DistinctOperator(CountingOperator):
         rows.count += np.bincount(codes[quiet], minlength=len(rows.count))
         if not len(steps):
             return RelationDelta(empty_spans(self.schema, self.orders))
-        by = np.repeat([1, -1], [len(mine), len(left)])
-        heights = steps.heights(np.arange(len(by)), by, rows.count)
+        heights = steps.heights(0, len(mine), len(left), rows.count)
         before = steps.heights_before(heights, rows.count[steps.codes])
         rows.count[steps.codes[steps.last_places()]] = heights[steps.last_places()]
         delta = self._delta(steps, before, heights, given.opened.at(mine))
@@ -228,7 +231,8 @@ class DistinctOperator(CountingOperator):
         following = down[np.minimum(after, len(down) - 1)] if len(down) else up
         ends_here = (after < len(down)) & (steps.codes[following] == steps.codes[up]) if len(down) else up < 0
         leave = np.where(ends_here, steps.at[following], OPEN)
-        unpaired = np.setdiff1d(np.arange(len(down)), after[ends_here], assume_unique=True)
+        unpaired = np.ones(len(down), bool)
+        unpaired[after[ends_here]] = False
         closed, closed_at = self.result_ids[steps.codes[down[unpaired]]], steps.at[down[unpaired]]
         self.result_ids[steps.codes[down]] = -1
         self.result_ids[steps.codes[up[~ends_here]]] = ids[~ends_here]
@@ -292,9 +296,8 @@ class ExceptOperator(CountingOperator):
             return RelationDelta(empty_spans(self.schema, self.orders))
         heights, start = [], 0
         for each, arrived, (left, _) in zip(self.inputs, coded, gone, strict=True):
-            by = np.repeat([1, -1], [len(arrived), len(left)])
-            heights.append(steps.heights(np.arange(start, start + len(by)), by, each.count))
-            start += len(by)
+            heights.append(steps.heights(start, len(arrived), len(left), each.count))
+            start += len(arrived) + len(left)
             each.count[steps.codes[steps.last_places()]] = heights[-1][steps.last_places()]
         delta = self._delta(steps, np.maximum(heights[0] - heights[1], 0))
         if (fewer := self._forget_rows()) is not None:
