@@ -16,15 +16,15 @@ def portion_slices(count: int) -> Iterator[slice]:
     return (slice(start, min(start + PORTION_ROWS, count)) for start in range(0, count, PORTION_ROWS))
 
 
-def portion_limit(parts: Iterable[Int64Array], limit: int, held: int = 0) -> int:
-    """The instant, up to `limit`, by which all rows of a portion are visible.
+def portion_limit(parts: Iterable[Int64Array], after: int, limit: int, held: int = 0) -> int:
+    """The instant later than `after` and up to `limit` before the last one of a portion's rows.
 
-    A part is the instants at which its rows are visible. A turn looks at `held` rows besides, so that a portion has no
-    fewer.
+    Rows of that one may be in the next portion, too. A part is the instants at which its rows are visible. A turn looks
+    at `held` rows besides, so that a portion has no fewer.
     """
     count, latest = 0, -OPEN
     for visible in parts:
         if count >= max(PORTION_ROWS, held):
-            return min(latest - 1, limit)
+            return min(max(latest - 1, after + 1), limit)
         count, latest = count + len(visible), max(latest, int(visible.max(initial=-OPEN)))
     return limit

@@ -84,8 +84,8 @@ class HoldingFamily(Family):
 
     def _portion_limit(self, limit: int) -> int:
         """The end of the next turn."""
-        found = portion_limit((rows.visible for rows in self.incoming), limit, len(self.held))
-        return max(found, self.answered_until + 1)
+        coming = (rows.visible for rows in self.incoming)
+        return portion_limit(coming, self.answered_until, limit, len(self.held))
 
     def _take_turn(self, limit: int, finishing: bool = False) -> None:
         self._pending_turn().extend(self._turn(limit, finishing))

@@ -176,7 +176,7 @@ class WindowInput(WindowView, ABC):
     def portion_limit(self, after: int, limit: int) -> int:
         """The instant, later than `after` and up to `limit`, by which a portion of the items is visible."""
         coming = (items.visible for items in self.waiting if items.visible.max(initial=after) > after)
-        return portion_limit(coming, limit)
+        return portion_limit(coming, after, limit)
 
     def _take_visible(self, limit: int) -> WaitingItems:
         """Take out the items that wait, those that come much later than an instant excepted."""
