@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from panewise import kernels
 from panewise.aggregate import (
     Aggregate,
+    ApproxDistinct,
     Avg,
     Count,
     CountDistinct,
@@ -25,8 +26,16 @@ from panewise.aggregate import (
     Max,
     Median,
     Min,
+    MovingRanges,
+    RegrIntercept,
+    RegrSlope,
+    StateArrays,
     StddevPop,
     Sum,
+    TopK,
+    moving_states,
+    running_states,
+    states_at,
 )
 from panewise.core.values import to_python
 from panewise.engine.group_steps import Lifetimes, group_steps
@@ -109,6 +118,77 @@ def test_states_at_every_change_are_those_of_the_rows_that_are_there(
     for key, (count, answer) in wanted.items():
         assert found[key][0] == count
         assert repr(found[key][1]) == repr(answer) or found[key][1] == answer or close(found[key][1], answer)
+
+
+#: Aggregates that answer for ranges that move, or that nothing leaves, in another way than by combining states.
+MOVING: list[Aggregate[Any]] = [
+    *(kind(LONG, LONG) for kind in (RegrSlope, RegrIntercept)),
+    *(ApproxDistinct(kind, lg_k=4) for kind in (LONG, TEXT)),
+    *(TopK(kind, k=k) for kind in (LONG, DOUBLE, TEXT) for k in (1, 3)),
+    *(kind(of) for kind in (Max, Min, First, Last) for of in (LONG, TEXT)),
+]
+#: Wide enough that sketches of 16 registers estimate.
+MANY: dict[pa.DataType, st.SearchStrategy[Any]] = {
+    LONG: st.one_of(st.none(), st.integers(-30, 30), st.integers(-(2**62), 2**62)),
+    DOUBLE: st.one_of(st.none(), st.sampled_from([0.0, -0.0, 1.5, -1.5, float("inf"), float("nan")])),
+    TEXT: st.one_of(st.none(), st.integers(0, 40).map(str)),
+}
+
+
+@settings(max_examples=300)
+@given(
+    st.sampled_from(MOVING),
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 39)), min_size=1, max_size=40),
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 39)), max_size=30),
+    st.integers(1, 12),
+    st.data(),
+    st.booleans(),
+)
+def test_ranges_have_the_answers_of_their_rows(
+    aggregate: Aggregate[Any],
+    rows: list[tuple[int, int, int]],
+    earlier: list[tuple[int, int]],
+    stay: int,
+    data: st.DataObject,
+    twins: bool,
+) -> None:
+    """Ranges that move over rows, and those that begin with states of earlier rows and that nothing leaves."""
+    pools = [data.draw(st.lists(MANY[kind], min_size=40, max_size=40)) for kind in aggregate.types]
+
+    def items_of(chosen: Sequence[int], first: int) -> Items:
+        arguments = [pa.array([pool[n] for n in chosen], k) for pool, k in zip(pools, aggregate.types, strict=True)]
+        numbers = np.arange(first, first + len(chosen))
+        return Items(tuple(arguments), numbers, numbers)
+
+    rows = sorted(rows, key=lambda row: row[0])
+    before, items = items_of([n for _, n in earlier], 0), items_of([n for *_, n in rows], len(earlier))
+    groups = longs([group for group, *_ in rows])
+    codes, starts = np.unique(groups, return_index=True)
+    enter = np.cumsum(longs([gap for _, gap, _ in rows]))
+    column, edges = aggregate.state_arrays(), np.append(starts, len(rows))
+    owners = longs([group for group, _ in earlier])
+    with twins_in_use(*["range", "sketch"] * twins):
+        moving = MovingRanges.of(edges, enter, enter + stay, -1, 2**40, False)
+        lowered, words = moving_states(column, items, moving)
+        for answer, low, high in zip(
+            to_python(lowered.lower(words)), moving.low.tolist(), moving.high.tolist(), strict=True
+        ):
+            assert same(answer, column, items.at(np.arange(low, high)))
+        running = MovingRanges.of(edges, enter, np.full(len(rows), 2**41), -1, 2**40, False)
+        had = states_at(column.gather(owners, before, 3), codes)
+        lowered, words, ends = running_states(column, items, running, had)
+        answers = to_python(lowered.lower(words))
+        for answer, group, high in zip(answers, running.groups.tolist(), running.high.tolist(), strict=True):
+            mine = before.at(np.flatnonzero(owners == codes[group]))
+            assert same(answer, column, mine.then(items.at(np.arange(starts[group], high))))
+        for place, answer in enumerate(to_python(column.lower(ends))):
+            mine = before.at(np.flatnonzero(owners == codes[place]))
+            assert same(answer, column, mine.then(items.at(np.arange(edges[place], edges[place + 1]))))
+
+
+def same(answer: Any, column: StateArrays, items: Items) -> bool:
+    (wanted,) = to_python(column.lower(column.gather(np.zeros(len(items), np.int64), items, 1)))
+    return repr(answer) == repr(wanted) or close(answer, wanted)
 
 
 def close(one: Any, other: Any) -> bool:

@@ -7,7 +7,7 @@ from panewise.aggregate.count import Count, CountAll, CountStates
 from panewise.aggregate.count_distinct import CountDistinct
 from panewise.aggregate.first_last import First, Last
 from panewise.aggregate.min_max import Max, Min
-from panewise.aggregate.moving import MovingRanges, moving_states
+from panewise.aggregate.moving import MovingRanges, moving_states, running_states
 from panewise.aggregate.positional import LevelView, Positional, PositionalStates
 from panewise.aggregate.quantile import Median, Quantile
 from panewise.aggregate.recurring import Recurring, RecurringCounts
@@ -83,6 +83,7 @@ __all__ = [
     "moving_states",
     "nullable_array",
     "put",
+    "running_states",
     "runs",
     "states_at",
     "stretch_states",

@@ -11,6 +11,9 @@ import pyarrow as pa
 from panewise import kernels
 from panewise.aggregate.base import Aggregate, Laws, orderable_type, whole_literal
 from panewise.aggregate.byte_order import fits_bytes, to_bytes
+from panewise.aggregate.count import CountStates
+from panewise.aggregate.dictionary import IntegerCodes
+from panewise.aggregate.moving import MovingRanges
 from panewise.aggregate.ordering import fits_int64, to_longs
 from panewise.aggregate.ragged import RaggedArray, consecutive_runs, ragged_word
 from panewise.aggregate.states import Int64Array, Items, StateArrays, StateWords
@@ -95,6 +98,44 @@ class HyperLogLogStates(StateArrays):
     def _unite(self, left: StateWords, right: StateWords) -> StateWords:
         runs, entries, folded = kernels.sketch_union(*_parts(left), *_parts(right), self.lg_k, self.few)
         return RaggedArray.of(runs, (entries,)), folded
+
+    def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
+        return self._estimates(items, ranges, self.identity(len(ranges.starts) - 1))
+
+    def running_answers(
+        self, items: Items, ranges: MovingRanges, before: StateWords
+    ) -> tuple[StateArrays, StateWords] | None:
+        moved, order = ranges.after(ragged_word(before).sizes)
+        return self._estimates(items, moved, before, order)
+
+    def _estimates(
+        self, items: Items, ranges: MovingRanges, before: StateWords, order: Int64Array | None = None
+    ) -> tuple[StateArrays, StateWords]:
+        """The answers of ranges, to which what groups had belongs, too; `order` is that of their entries and of items."""
+        held, (known, values) = ragged_word(before), items.present_values()
+        had = held.own_entries()[0]
+        registers = np.flatnonzero(np.repeat(before[1], held.sizes))
+        hashes = np.concatenate((had, _hashes(values)))
+        codes = IntegerCodes()
+        mine = codes.encode(hashes)
+        # Registers have no hash: each gets a number of its own, and its entry is known.
+        entries = kernels.sketch_entries(hashes, self.lg_k)
+        mine[registers], entries[registers] = len(codes) + np.arange(len(registers)), had[registers]
+        kinds = IntegerCodes()
+        rows = np.full((2, len(had) + len(items)), -1, np.int64)
+        places = np.append(np.arange(len(had)), len(had) + known)
+        rows[0, places], rows[1, places] = mine, kinds.encode(entries)
+        if order is not None:
+            rows = rows[:, order]
+        found = kernels.sketch_ranges(
+            (rows[0], rows[1]),
+            kinds.take(np.arange(len(kinds))),
+            (ranges.low, ranges.high, ranges.groups),
+            before[1],
+            self.lg_k,
+            self.few,
+        )
+        return CountStates(), (np.rint(found).astype(np.int64),)
 
     def settle(self, words: StateWords) -> StateWords:
         return (np.rint(kernels.sketch_estimate(*_parts(words), self.lg_k)).astype(np.int64),)

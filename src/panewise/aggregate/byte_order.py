@@ -52,6 +52,22 @@ def from_bytes(runs: RaggedArray, present: npt.NDArray[np.bool_], kind: pa.DataT
     return pc.if_else(missing, None, found)
 
 
+def sorted_places(values: pa.Array) -> tuple[Int64Array, pa.Array]:
+    """The place of each value among the different ones, sorted, and these; no value is NULL."""
+    if _is_variable(values.type):
+        found, plain = _sorted_places(values.cast(pa.large_binary()))
+        return found, (plain.cast(pa.large_string()) if _is_text(values.type) else plain).cast(values.type)
+    return _sorted_places(values)
+
+
+def _sorted_places(values: pa.Array) -> tuple[Int64Array, pa.Array]:
+    parts = values.dictionary_encode()
+    order = pc.sort_indices(parts.dictionary)
+    places = np.empty(len(order), np.int64)
+    places[order.to_numpy()] = np.arange(len(order))
+    return places[parts.indices.to_numpy()], parts.dictionary.take(order)
+
+
 def _turn_sign(body: Any) -> Any:
     """Bytes, the highest first, with the other sign."""
     return np.concatenate([body[:, :1] ^ 0x80, body[:, 1:]], axis=1)

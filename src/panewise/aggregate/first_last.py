@@ -94,6 +94,9 @@ class FirstLastStates(StateArrays):
             found = nearest >= ranges.low
         return PickedValues(items.arguments[0]), (np.where(found, nearest, -1),)
 
+    def as_items(self, words: StateWords) -> Items | None:
+        return Items((self.lower(words),), self.sign * words[0], self.sign * words[1])
+
     def lower(self, words: StateWords) -> pa.Array:
         return from_longs(words[2], words[0] == _LEAST, self.kind)
 

@@ -26,7 +26,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from panewise import kernels
-from panewise.aggregate.states import Int64Array, Items, SolvedStates, StateWords
+from panewise.aggregate.moving import MovingRanges
+from panewise.aggregate.states import Int64Array, Items, SolvedStates, StateArrays, StateWords, states_at
 
 Float64Array: TypeAlias = npt.NDArray[np.float64]
 #: Heads and sums, as `kernels.line_points` makes them.
@@ -148,6 +149,30 @@ class IntegerLineStates(LineStates):
 
     def invert(self, whole: StateWords, part: StateWords) -> StateWords:
         return (whole[0] - part[0],)
+
+    def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
+        y, x = (_int64_array(a.fill_null(0) if a.null_count else a) for a in items.arguments)
+        present = items.present()
+        there = np.ones(len(items), bool) if present is None else present
+        if self.request.asked is LineProperty.SLOPE:
+            found, missing, done = kernels.range_slopes(
+                x, y, there, (ranges.low, ranges.high), float(self.request.unit / self.request.step)
+            )
+            if done:
+                return self, (found, missing)
+        return self, self._differences(items, ranges)
+
+    def _differences(self, items: Items, ranges: MovingRanges) -> StateWords:
+        """Those of one running sum; sums may wrap around."""
+        rows = self.gather(np.arange(len(items)), items, len(items))[0]
+        totals = np.zeros((len(items) + 1, rows.shape[1]), np.int64)
+        np.cumsum(rows, axis=0, out=totals[1:])
+        return (totals.take(ranges.high, axis=0) - totals.take(ranges.low, axis=0),)
+
+    def running_answers(
+        self, items: Items, ranges: MovingRanges, before: StateWords
+    ) -> tuple[StateArrays, StateWords] | None:
+        return self, self.combine(states_at(before, ranges.groups), self._differences(items, ranges))
 
     def moments(self, words: StateWords) -> Moments:
         return _to_moments(words[0], np.zeros(len(words[0]), np.uint8), np.zeros((0, 0)))

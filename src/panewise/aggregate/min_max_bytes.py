@@ -9,9 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from panewise import kernels
-from panewise.aggregate.byte_order import from_bytes, to_bytes
+from panewise.aggregate.byte_order import from_bytes, sorted_places, to_bytes
+from panewise.aggregate.moving import MovingRanges, PickedValues
 from panewise.aggregate.ragged import RaggedArray, ragged_word
 from panewise.aggregate.states import Int64Array, Items, StateArrays, StateWords
+
+_LEAST = np.iinfo(np.int64).min
 
 
 class MinMaxBytesStates(StateArrays):
@@ -41,6 +44,18 @@ class MinMaxBytesStates(StateArrays):
         runs, data = kernels.runs_greater(*self._parts(left), *self._parts(right), self.flip)
         return RaggedArray.of(runs, (data,)), left[1] | right[1]
 
+    def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
+        """The greatest of the places of values among sorted ones, which are numbers."""
+        known, values = items.present_values()
+        places, in_order = sorted_places(values)
+        word, seen = np.full(len(items), _LEAST), np.zeros(len(items), bool)
+        word[known], seen[known] = places ^ -self.flip, True
+        best, there = kernels.range_greatest(word, seen, ranges.low, ranges.high, ranges.middle)
+        return PickedValues(in_order), (np.where(there, best ^ -self.flip, -1),)
+
+    def as_items(self, words: StateWords) -> Items | None:
+        return _untimed(self.lower(words))
+
     def _parts(self, words: StateWords) -> tuple[Any, ...]:
         runs = ragged_word(words)
         return runs.runs, *runs.entries, words[1]
@@ -53,12 +68,15 @@ class MinMaxBytesStates(StateArrays):
 
     def read(self, arrays: Sequence[pa.Array]) -> StateWords:
         (values,) = arrays
-        return self.gather(
-            np.arange(len(values)), Items((values,), *[np.zeros(len(values), np.int64)] * 2), len(values)
-        )
+        return self.gather(np.arange(len(values)), _untimed(values), len(values))
 
     def spark_sql(self, value: str) -> list[str]:
         return [f"{'MIN' if self.flip else 'MAX'}({value})"]
 
     def from_spark(self, found: Sequence[pa.Array]) -> StateWords:
         return self.read(found)
+
+
+def _untimed(values: pa.Array) -> Items:
+    none = np.zeros(len(values), np.int64)
+    return Items((values,), none, none)

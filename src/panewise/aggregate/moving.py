@@ -58,6 +58,26 @@ class MovingRanges:
         known: Int64Array = np.concatenate((np.zeros(1, np.int64), np.cumsum(present)))
         return known[self.high] - known[self.low]
 
+    @property
+    def row_groups(self) -> Int64Array:
+        """The group of each row."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+    def after(self, sizes: Int64Array) -> tuple[MovingRanges, Int64Array]:
+        """The same where more rows, so many for each group, come before its rows and are in all its ranges.
+
+        Also which row is where, if all that come before are numbered first. Nothing leaves these ranges.
+        """
+        shift = np.cumsum(sizes)
+        starts, middle = self.starts + np.append(0, shift), self.middle + shift[self.groups]
+        order = np.empty(starts[-1], np.int64)
+        order[np.repeat(self.starts[:-1], sizes) + np.arange(shift[-1])] = np.arange(shift[-1])
+        order[shift[self.row_groups] + np.arange(self.starts[-1])] = shift[-1] + np.arange(self.starts[-1])
+        cuts = np.zeros(len(order) + 1, bool)
+        cuts[starts], cuts[middle] = True, True
+        low, high = self.low + (shift - sizes)[self.groups], self.high + shift[self.groups]
+        return MovingRanges(starts, self.groups, self.at, low, high, middle, cuts), order
+
     def are_in_order(self, items: Items) -> bool:
         """Whether the items of all groups are ordered by time, then by arrival."""
         times, order = items.times, items.order
@@ -92,14 +112,28 @@ class PickedValues(StateArrays):
         return self.values.take(pa.array(words[0], mask=words[0] < 0))
 
 
-def moving_states(
-    column: StateArrays, items: Items, ranges: MovingRanges, combine: bool = False
-) -> tuple[StateArrays, StateWords]:
-    """The states of all ranges over some items, and how they are lowered; `combine` says that they will be combined."""
+def moving_states(column: StateArrays, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords]:
+    """The states of all ranges over some items, and how they are lowered."""
     found = column.moving_answers(items, ranges)
-    if found is None or (combine and found[0] is not column):
-        return column, _combined_scans(column, items, ranges)
-    return found
+    return (column, _combined_scans(column, items, ranges)) if found is None else found
+
+
+def running_states(
+    column: StateArrays, items: Items, ranges: MovingRanges, before: StateWords
+) -> tuple[StateArrays, StateWords, StateWords]:
+    """The same for ranges that nothing leaves, together with what groups had before; and the states of all groups then.
+
+    All items of a group are in its last range.
+    """
+    found = column.running_answers(items, ranges, before)
+    if found is not None:
+        return *found, column.combine(before, column.gather(ranges.row_groups, items, len(ranges.starts) - 1))
+    moving = column.moving_answers(items, ranges)
+    combinable = moving is not None and moving[0] is column
+    words = moving[1] if moving is not None and combinable else _combined_scans(column, items, ranges)
+    words = column.combine(states_at(before, ranges.groups), words)
+    last = np.flatnonzero(np.append(np.diff(ranges.groups) != 0, True))
+    return column, words, states_at(words, last)
 
 
 def _combined_scans(column: StateArrays, items: Items, ranges: MovingRanges) -> StateWords:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from panewise import kernels
+from panewise.aggregate.byte_order import sorted_places
 from panewise.aggregate.count import CountStates
 from panewise.aggregate.dictionary import ValueCodes, ValueDictionary
 from panewise.aggregate.moving import MovingRanges, PickedValues
@@ -130,7 +131,7 @@ class DistinctStates(MultisetStates):
 
     def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
         codes = np.full(len(items), -1)
-        known, values = present_values(items)
+        known, values = items.present_values()
         codes[known] = ValueCodes(self.kind).encode(values)
         return CountStates(), (kernels.range_distinct(codes, ranges.low, ranges.high),)
 
@@ -148,8 +149,8 @@ class RankedStates(MultisetStates):
         self.ranks = ranked_values.ranks
 
     def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
-        known, values = present_values(items)
-        keys = to_longs(values) if self.dictionary is None else _places_in_order(values)
+        known, values = items.present_values()
+        keys = to_longs(values) if self.dictionary is None else sorted_places(values)[0]
         groups = np.searchsorted(ranges.starts, known, side="right") - 1
         order = np.lexsort((keys, groups))
         sorted_rows = np.full(len(items), -1)
@@ -210,18 +211,3 @@ class PickedRankValues(PickedValues):
 
     def lower(self, words: StateWords) -> pa.Array:
         return self.ranked.answer([super(PickedRankValues, self).lower((word,)) for word in words])
-
-
-def present_values(items: Items) -> tuple[Int64Array, pa.Array]:
-    """The places of the items that have a value, and these values."""
-    present = items.present()
-    if present is None:
-        return np.arange(len(items)), items.arguments[0]
-    return np.flatnonzero(present), items.arguments[0].drop_null()
-
-
-def _places_in_order(values: pa.Array) -> Int64Array:
-    """The place of each value among the sorted ones. Nothing of it is kept, as codes of states would be."""
-    dictionary = ValueDictionary(values.type)
-    places, _ = dictionary.places(dictionary.encode(values))
-    return places

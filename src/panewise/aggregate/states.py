@@ -46,10 +46,25 @@ class Items:
             valid &= pc.is_valid(argument).to_numpy(zero_copy_only=False)
         return valid
 
+    def present_values(self) -> tuple[Int64Array, pa.Array]:
+        """The places of the rows that have a value as their only argument, and these values."""
+        present = self.present()
+        if present is None:
+            return np.arange(len(self)), self.arguments[0]
+        return np.flatnonzero(present), self.arguments[0].drop_null()
+
     def at(self, places: Int64Array) -> Items:
         """The rows at some places."""
         index = pa.array(places)
         return Items(tuple(a.take(index) for a in self.arguments), self.times[places], self.order[places])
+
+    def then(self, others: Items) -> Items:
+        """These rows and others."""
+        return Items(
+            tuple(pa.concat_arrays(pair) for pair in zip(self.arguments, others.arguments, strict=True)),
+            np.concatenate((self.times, others.times)),
+            np.concatenate((self.order, others.order)),
+        )
 
     def take(self, keep: npt.NDArray[np.bool_]) -> Items:
         """The rows for which `keep` is set."""
@@ -161,6 +176,20 @@ class StateArrays(TotalStates):
 
     def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
         """The states over ranges that move, and how they are lowered, where there is a better way than combining."""
+        return None
+
+    def running_answers(
+        self, items: Items, ranges: MovingRanges, before: StateWords
+    ) -> tuple[StateArrays, StateWords] | None:
+        """The same for ranges that nothing leaves, together with the states that their groups had before."""
+        first = self.as_items(before)
+        if first is None:
+            return None
+        moved, order = ranges.after(np.ones(len(first), np.int64))
+        return self.moving_answers(first.then(items).at(order), moved)
+
+    def as_items(self, words: StateWords) -> Items | None:
+        """Items from which these states could have been made, one for each, where there always is such an item."""
         return None
 
     def spark_sql(self, value: str) -> list[str] | None:

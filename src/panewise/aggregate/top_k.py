@@ -11,8 +11,10 @@ import pyarrow as pa
 
 from panewise import kernels
 from panewise.aggregate.base import Aggregate, Laws, orderable_type, whole_literal
+from panewise.aggregate.byte_order import sorted_places
+from panewise.aggregate.moving import MovingRanges, PickedValues
 from panewise.aggregate.multisets import MultisetStates
-from panewise.aggregate.ordering import order_key
+from panewise.aggregate.ordering import from_longs, order_key, to_longs
 from panewise.aggregate.ragged import RaggedArray, ragged_word
 from panewise.aggregate.states import Int64Array, Items, StateArrays, StateWords
 
@@ -112,6 +114,39 @@ class TopKStates(MultisetStates):
         runs, *entries = kernels.sketch_trim(held.runs, *held.entries, self.heavy, errors)
         return RaggedArray.of(runs, tuple(entries), held.block.dictionary), errors
 
+    def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
+        """Rows of windows are held, so that their values are counted exactly."""
+        return self._listed(items, ranges, self.identity(len(ranges.starts) - 1))
+
+    def running_answers(
+        self, items: Items, ranges: MovingRanges, before: StateWords
+    ) -> tuple[StateArrays, StateWords] | None:
+        moved, order = ranges.after(ragged_word(before).sizes)
+        return self._listed(items, moved, before, order)
+
+    def _listed(
+        self, items: Items, ranges: MovingRanges, before: StateWords, order: Int64Array | None = None
+    ) -> tuple[StateArrays, StateWords]:
+        """The heaviest values of ranges, to which entries of groups belong, too; `order` is that of entries and items."""
+        held, (known, values) = ragged_word(before), items.present_values()
+        codes, counts = held.own_entries()
+        weights, keys = (np.zeros(len(codes) + len(items), np.int64) for _ in range(2))
+        weights[: len(codes)], weights[len(codes) + known] = counts, 1
+        if len(codes):
+            values = pa.concat_arrays([self.values_of(codes, held.block.dictionary), values])
+        found, in_order = (to_longs(values), None) if self.dictionary is None else sorted_places(values)
+        keys[weights > 0] = found
+        if order is not None:
+            keys, weights = keys[order], weights[order]
+        runs, different, _ = kernels.runs_gather(ranges.row_groups[weights > 0], keys[weights > 0], len(held))
+        listed, places, often = kernels.range_heaviest(
+            (runs, different), (keys, weights), ranges.low, ranges.high, ranges.groups, self.k
+        )
+        return ListedStates(self, in_order), (
+            RaggedArray.of(listed, (different[places], often)),
+            before[1][ranges.groups],
+        )
+
     def settle(self, words: StateWords) -> StateWords:
         return self.settle_heaviest(ragged_word(words), self.k), words[1]
 
@@ -124,3 +159,19 @@ class TopKStates(MultisetStates):
 
     def read(self, arrays: Sequence[pa.Array]) -> StateWords:
         return *super().read(arrays[:2]), np.array(arrays[2].to_numpy())
+
+
+class ListedStates(PickedValues):
+    """Runs of listed values, as numbers or as places in an array, and of how often each occurs; and errors."""
+
+    def __init__(self, states: TopKStates, values: pa.Array | None) -> None:
+        self.states, self.in_order = states, values
+
+    def lower(self, words: StateWords) -> pa.Array:
+        listed = ragged_word(words)
+        keys, counts = listed.own_entries()
+        kind, result = self.states.kind, self.states.result
+        items = from_longs(keys, None, kind) if self.in_order is None else self.in_order.take(pa.array(keys))
+        counts = counts + np.repeat(words[1], listed.sizes)
+        entries = pa.StructArray.from_arrays([items, pa.array(counts)], fields=list(result.value_type))
+        return listed.to_lists(entries, result)

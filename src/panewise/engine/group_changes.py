@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from panewise import kernels
 from panewise.aggregate import Int64Array
 from panewise.engine.keys import Keys
 from panewise.engine.multisets import uncancelled_rows
+from panewise.engine.nested_values import equal_lists, equal_structs
 from panewise.engine.places import take_rows
 from panewise.engine.sorting import order_by_code, order_by_instant
 from panewise.kernels import Int8Array
@@ -145,6 +147,10 @@ def _number_turns(subscriptions: Int64Array, at: Int64Array) -> tuple[Int64Array
 def _leave_equal(values: pa.Array, before: Int64Array, now: Int64Array, same: Flags) -> None:
     """Of the states that may be the same as before, leave only those whose value is equal, NULL to NULL, NaN to NaN."""
     kind = values.type
+    if pa.types.is_list(kind) or pa.types.is_struct(kind):
+        pairs = np.flatnonzero(same)
+        same[pairs] = _equal_values(values, before[pairs], now[pairs])
+        return
     if not pa.types.is_primitive(kind):
         values = pa.array(Keys([kind]).encode([values], len(values)))
     elif pa.types.is_temporal(kind):
@@ -155,6 +161,27 @@ def _leave_equal(values: pa.Array, before: Int64Array, now: Int64Array, same: Fl
         kernels.range_equal(values.is_valid().to_numpy(zero_copy_only=False), before, now, same)
         values = values.fill_null(0)
     kernels.range_equal(values.to_numpy(), before, now, same)
+
+
+def _equal_values(values: pa.Array, one: Int64Array, other: Int64Array) -> Flags:
+    """Whether pairs of values are equal, NULL to NULL and NaN to NaN."""
+    if pa.types.is_list(values.type):
+        return equal_lists(values, one, other, _equal_values)
+    if pa.types.is_struct(values.type):
+        return equal_structs(values, one, other, _equal_values)
+    if pa.types.is_nested(values.type):
+        codes = Keys([values.type]).encode([values], len(values))
+        return np.asarray(codes[one] == codes[other])
+    if values.null_count == 0 and pa.types.is_primitive(values.type) and not pa.types.is_boolean(values.type):
+        numbers = values.to_numpy(zero_copy_only=False)
+        left, right = numbers[one], numbers[other]
+        equal: Flags = left == right
+        return equal | ((left != left) & (right != right)) if numbers.dtype.kind == "f" else equal
+    left, right = values.take(pa.array(one)), values.take(pa.array(other))
+    same = pc.or_(pc.fill_null(pc.equal(left, right), False), pc.and_(pc.is_null(left), pc.is_null(right)))
+    if pa.types.is_floating(values.type):
+        same = pc.or_(same, pc.fill_null(pc.and_(pc.is_nan(left), pc.is_nan(right)), False))
+    return np.asarray(same.to_numpy(zero_copy_only=False))
 
 
 def without_cancelled(changes: GroupChanges, turns: Int64Array, age: Int64Array) -> GroupChanges:

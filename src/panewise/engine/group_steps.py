@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,7 @@ from panewise.aggregate import (
     StateArrays,
     StateWords,
     moving_states,
+    running_states,
     states_at,
     stretch_states,
 )
@@ -94,13 +94,15 @@ class GroupedLifetimes:
 class GroupSteps:
     """The changes of some groups, ordered by group and instant, and their states from each change on.
 
-    `columns` says how states are lowered.
+    `columns` says how states are lowered. `ends` are the groups and their states after the last change, where totals were
+    given.
     """
 
     codes: Int64Array
     at: Int64Array
     columns: Sequence[StateArrays]
     states: Sequence[StateWords]
+    ends: tuple[Int64Array, Sequence[StateWords]] | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -118,23 +120,23 @@ def group_steps(
     since: int,
     limit: int,
     opening: bool = False,
-    combine: bool = False,
+    totals: Sequence[StateWords] = (),
 ) -> Iterator[GroupSteps]:
     """The changes of all groups after `since` and up to `limit`, those of a group in one piece.
 
     With `opening`, all groups are returned, also with their states at `since`; otherwise only those that change. With
-    `combine`, states can be combined with others.
+    `totals`, rows never leave, and states are those of rows together with the totals of their groups.
     """
     mine = GroupedLifetimes.of(rows, since, limit, opening)
     if not len(mine):
         return
     if mine.in_order.all():
-        yield _moving_steps(columns, mine, items(mine.places), since, limit, opening, combine)
+        yield _moving_steps(columns, mine, items(mine.places), since, limit, opening, totals)
         return
-    for kind, steps in ((mine.in_order, partial(_moving_steps, combine=combine)), (~mine.in_order, _stretch_steps)):
+    for kind, steps in ((mine.in_order, _moving_steps), (~mine.in_order, _stretch_steps)):
         if kind.any():
             chosen = mine.where(kind)
-            yield steps(columns, chosen, items(chosen.places), since, limit, opening)
+            yield steps(columns, chosen, items(chosen.places), since, limit, opening, totals)
 
 
 def _moving_steps(
@@ -144,12 +146,19 @@ def _moving_steps(
     since: int,
     limit: int,
     opening: bool,
-    combine: bool,
+    totals: Sequence[StateWords],
 ) -> GroupSteps:
     ranges = MovingRanges.of(rows.starts, rows.enter, rows.leave, since, limit, opening)
-    found = [moving_states(column, each, ranges, combine) for column, each in zip(columns, items, strict=True)]
     codes = rows.codes[ranges.groups]
-    return GroupSteps(codes, ranges.at, [column for column, _ in found], [words for _, words in found])
+    if not totals:
+        found = [moving_states(column, each, ranges) for column, each in zip(columns, items, strict=True)]
+        return GroupSteps(codes, ranges.at, [column for column, _ in found], [words for _, words in found])
+    whole = [
+        running_states(column, each, ranges, states_at(total, rows.codes))
+        for column, each, total in zip(columns, items, totals, strict=True)
+    ]
+    lowered, states, ends = zip(*whole, strict=True)
+    return GroupSteps(codes, ranges.at, lowered, states, (rows.codes, ends))
 
 
 # ---- rows that leave in any order ------------------------------------------------------------------------------------
@@ -162,6 +171,7 @@ def _stretch_steps(
     since: int,
     limit: int,
     opening: bool,
+    totals: Sequence[StateWords],
 ) -> GroupSteps:
     groups, order = np.repeat(np.arange(len(rows.codes)), rows.counts), order_by_instant(rows.leave)
     by_leave = order[order_by_code(groups[order])]
@@ -173,4 +183,12 @@ def _stretch_steps(
     groups, at, low, high = kernels.stretch_steps(*words, since, limit, opening)
     stretches = RowStretches(low, high, len(at), by_leave, rows.starts)
     states = [stretch_states(column, each, stretches) for column, each in zip(columns, items, strict=True)]
-    return GroupSteps(rows.codes[groups], at, columns, states)
+    codes = rows.codes[groups]
+    if not totals:
+        return GroupSteps(codes, at, columns, states)
+    whole = [
+        column.combine(states_at(total, codes), words)
+        for column, total, words in zip(columns, totals, states, strict=True)
+    ]
+    last = np.flatnonzero(np.append(np.diff(codes) != 0, True))
+    return GroupSteps(codes, at, columns, whole, (codes[last], [states_at(words, last) for words in whole]))

@@ -145,12 +145,97 @@ def sketch_estimate(runs: Int64Array, entries: Int64Array, folded: Flags, lg_k: 
             counts[0] = size - runs[i, 1]
             for place in range(runs[i, 0], runs[i, 0] + runs[i, 1]):
                 counts[entries[place] % _RANKS] += 1
-            total = size * _tau(1.0 - counts[most] / size)
-            for rank in range(most - 1, 0, -1):
-                total = 0.5 * (total + counts[rank])
-            total += size * _sigma(counts[0] / size)
-            out[i] = size / (2 * log(2.0)) * (size / total)
+            out[i] = _estimate(counts, size)
     return out
+
+
+@helper
+def _estimate(counts: Int64Array, size: int) -> float:
+    """How many values there are, if so many of `size` registers have each rank."""
+    most = len(counts) - 1
+    total = size * _tau(1.0 - counts[most] / size)
+    for rank in range(most - 1, 0, -1):
+        total = 0.5 * (total + counts[rank])
+    total += size * _sigma(counts[0] / size)
+    return size / (2 * log(2.0)) * (size / total)
+
+
+@kernel
+def sketch_entries(hashes: Int64Array, lg_k: int) -> Int64Array:
+    """The entry of each hash."""
+    out = np.empty(len(hashes), np.int64)
+    for i in range(len(hashes)):
+        out[i] = _entry_of(hashes[i], lg_k)
+    return out
+
+
+@kernel
+def sketch_ranges(
+    rows: tuple[Int64Array, Int64Array],
+    entries: Int64Array,
+    ranges: tuple[Int64Array, Int64Array, Int64Array],
+    folded: Flags,
+    lg_k: int,
+    few: int,
+) -> Float64Array:
+    """How many different values are in each range: counted up to a few, estimated beyond, or if a group is folded.
+
+    `rows` have the number of a value, -1 for none, and that of its entry, with which it stands in `entries`; `ranges`
+    are `low`, `high` and groups. Of each register the bits of a mask say which ranks occur.
+    """
+    values, numbers = rows
+    low, high, groups = ranges
+    size, out = 1 << lg_k, np.empty(len(low))
+    often = np.zeros(values.max() + 1 if len(values) else 0, np.int64)
+    shared, masks = np.zeros(len(entries), np.int64), np.zeros(size, np.uint64)
+    counts = np.zeros(66 - lg_k, np.int64)
+    counts[0] = size
+    first = last = different = 0
+    for step in range(len(low)):
+        while first < min(low[step], last):
+            if values[first] >= 0:
+                often[values[first]] -= 1
+                if often[values[first]] == 0:
+                    different -= 1
+                    shared[numbers[first]] -= 1
+                    if shared[numbers[first]] == 0:
+                        _flip(entries[numbers[first]], masks, counts)
+            first += 1
+        first = max(first, low[step])
+        last = max(last, first)
+        while last < high[step]:
+            if values[last] >= 0:
+                often[values[last]] += 1
+                if often[values[last]] == 1:
+                    different += 1
+                    shared[numbers[last]] += 1
+                    if shared[numbers[last]] == 1:
+                        _flip(entries[numbers[last]], masks, counts)
+            last += 1
+        out[step] = different
+        if different > few or folded[groups[step]]:
+            out[step] = _estimate(counts, size)
+    return out
+
+
+@helper
+def _flip(entry: int, masks: Any, counts: Int64Array) -> None:
+    """A rank of a register begins or ceases to occur."""
+    register, bit = entry // _RANKS, np.uint64(1) << np.uint64(entry % _RANKS)
+    before = _highest(masks[register])
+    masks[register] = masks[register] ^ bit
+    counts[before] -= 1
+    counts[_highest(masks[register])] += 1
+
+
+@helper
+def _highest(mask: Any) -> int:
+    """The place of the highest bit, 0 for none."""
+    found = 0
+    for width in (32, 16, 8, 4, 2, 1):
+        if mask >> np.uint64(found + width):
+            found += width
+    return found
 
 
 @helper

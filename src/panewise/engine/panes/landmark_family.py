@@ -9,7 +9,7 @@ import numpy as np
 from panewise.aggregate import Int64Array, Items, StateWords, bytes_of, concat_states, put, states_at
 from panewise.algebra import Host
 from panewise.core.time import Boundary
-from panewise.engine.group_steps import GroupSteps, group_steps
+from panewise.engine.group_steps import group_steps
 from panewise.engine.lateness import Ledger, late_verdict
 from panewise.engine.lookups.archive import Archive
 from panewise.engine.panes.chunks import ChangeRun
@@ -55,25 +55,16 @@ class LandmarkFamily(HoldingFamily):
         for subscription in self.subscriptions.values():
             window = LogicalWindow.of(subscription.window)
             rows = timed_lifetimes(self.held, window, self.boundary, subscription.since)
-            for steps in group_steps(self.columns, rows, self._fresh_items, self.answered_until, limit, combine=True):
-                whole = self._add_to_totals(subscription.number, steps)
-                yield ChangeRun(np.full(len(steps), subscription.number), whole)
+            totals = self._grown_totals(subscription.number)
+            for steps in group_steps(self.columns, rows, self._fresh_items, self.answered_until, limit, totals=totals):
+                assert steps.ends is not None
+                for total, words in zip(totals, steps.ends[1], strict=True):
+                    put(total, steps.ends[0], words)
+                yield ChangeRun(np.full(len(steps), subscription.number), steps)
         self.held = self.held.where(self.held.visible > limit)
 
     def _fresh_items(self, places: Int64Array) -> list[Items]:
         return self.held_items(self.held.times[places], places)
-
-    def _add_to_totals(self, number: int, steps: GroupSteps) -> GroupSteps:
-        """States of rows that enter, together with those of all rows before; the last of each group is its total."""
-        totals = self._grown_totals(number)
-        states = [
-            column.combine(states_at(total, steps.codes), words)
-            for column, total, words in zip(self.columns, totals, steps.states, strict=True)
-        ]
-        last = np.flatnonzero(np.append(np.diff(steps.codes) != 0, True))
-        for total, words in zip(totals, states, strict=True):
-            put(total, steps.codes[last], states_at(words, last))
-        return GroupSteps(steps.codes, steps.at, steps.columns, states)
 
     def _grown_totals(self, number: int) -> list[StateWords]:
         """The totals of a subscription, with room for all groups."""
