@@ -111,7 +111,7 @@ class HyperLogLogStates(StateArrays):
     def _estimates(
         self, items: Items, ranges: MovingRanges, before: StateWords, order: Int64Array | None = None
     ) -> tuple[StateArrays, StateWords]:
-        """The answers of ranges, to which what groups had belongs, too; `order` is that of their entries and of items."""
+        """The answers of ranges, together with what groups had; `order` is that of its entries and of items."""
         held, (known, values) = ragged_word(before), items.present_values()
         had = held.own_entries()[0]
         registers = np.flatnonzero(np.repeat(before[1], held.sizes))

@@ -127,7 +127,7 @@ class TopKStates(MultisetStates):
     def _listed(
         self, items: Items, ranges: MovingRanges, before: StateWords, order: Int64Array | None = None
     ) -> tuple[StateArrays, StateWords]:
-        """The heaviest values of ranges, to which entries of groups belong, too; `order` is that of entries and items."""
+        """The heaviest values of ranges, together with what groups had; `order` is that of its entries and of items."""
         held, (known, values) = ragged_word(before), items.present_values()
         codes, counts = held.own_entries()
         weights, keys = (np.zeros(len(codes) + len(items), np.int64) for _ in range(2))

@@ -94,8 +94,8 @@ class GroupedLifetimes:
 class GroupSteps:
     """The changes of some groups, ordered by group and instant, and their states from each change on.
 
-    `columns` says how states are lowered. `ends` are the groups and their states after the last change, where totals were
-    given.
+    `columns` says how states are lowered. `ends` are the groups and their states after the last change, where
+    there are totals.
     """
 
     codes: Int64Array

@@ -38,4 +38,4 @@ def equal_structs(values: pa.StructArray, one: Int64Array, other: Int64Array, eq
     equal = np.ones(len(one), bool)
     for field in values.flatten():
         equal &= equal_at(field, one, other)
-    return (equal | missing[one]) & (missing[one] == missing[other])
+    return np.asarray((equal | missing[one]) & (missing[one] == missing[other]))

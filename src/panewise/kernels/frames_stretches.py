@@ -12,9 +12,16 @@ from typing import TypeAlias
 import numpy as np
 
 from panewise.kernels import Flags, Float64Array, Int64Array, helper, kernel
-from panewise.kernels.frame_comparisons import DISTINCT, RANKED, SPREAD, Comparison, Material
-from panewise.kernels.frames import _compares, _holds, _with
-from panewise.kernels.ranges import _count_in_tree, _rank_in_tree
+from panewise.kernels.frame_comparisons import RANKED, SPREAD, Comparison, Material
+from panewise.kernels.frames import (
+    COUNT_ROWS,
+    MEAN,
+    SUM,
+    _holds,
+    _with,
+)
+from panewise.kernels.frames_searches import _passes, flip_ranked, flip_summed
+from panewise.kernels.frames_spread import flip_spread_far
 from panewise.kernels.variance import variance_add_floats, variance_answers_floats
 
 Stretches: TypeAlias = tuple[Int64Array, Int64Array]
@@ -118,32 +125,28 @@ def frame_everywhere(
 @helper
 def _find_end(begin: int, first: int, stop: int, comparison: Comparison, material: Material) -> int:
     """The last place of the frame that begins with an item of a group, before that item if there is none, or _OPEN."""
-    aggregate = comparison[0]
-    if aggregate == DISTINCT:
-        place = _flip_distinct(first, stop, comparison, material)
-    elif aggregate == RANKED:
-        place = _flip_ranked(begin, first, stop, comparison, material)
+    aggregate, operator, _, _, _ = comparison
+    values, known, levels = material
+    if aggregate == RANKED:
+        place = flip_ranked(begin, first, stop, comparison, material)
     elif aggregate == SPREAD:
-        place = _flip_spread(first, stop, comparison, material)
+        place = flip_spread_far(begin, first, stop, comparison, levels)
+        if place < 0:
+            place = _flip_spread(first, stop, comparison, values)
+    elif aggregate in (SUM, MEAN, COUNT_ROWS):
+        place = flip_summed(begin, first, stop, comparison, levels)
+        if place < 0:
+            place = _flip_folded(first, stop, comparison, values)
     else:
-        place = _flip_folded(first, stop, comparison, material)
+        place = known[first]
     if place == stop:
         return _OPEN
-    return place if comparison[1] < 2 else place - 1
+    return int(place if operator < 2 else place - 1)
 
 
 @helper
-def _flips(answer: float, known: bool, operator: int, limit: float) -> bool:
-    """Whether a frame ends with an answer: it begins to hold, or ceases to. What is unknown does neither."""
-    if not known or np.isnan(answer):
-        return False
-    return _compares(answer, operator, limit) == (operator < 2)
-
-
-@helper
-def _flip_folded(first: int, stop: int, comparison: Comparison, material: Material) -> int:
+def _flip_folded(first: int, stop: int, comparison: Comparison, values: Float64Array) -> int:
     aggregate, operator, limit, _, _ = comparison
-    values = material[0]
     so_far = (0.0, 0.0, np.int64(0))
     place = first
     while place < stop:
@@ -156,51 +159,8 @@ def _flip_folded(first: int, stop: int, comparison: Comparison, material: Materi
 
 
 @helper
-def _flip_distinct(first: int, stop: int, comparison: Comparison, material: Material) -> int:
-    """Codes that the frame has are marked with the place after its first, which no other frame has."""
-    _, operator, limit, _, _ = comparison
-    _, codes, seen = material
-    different, place = 0, first
-    while place < stop:
-        if codes[place] >= 0 and seen[codes[place]] != first + 1:
-            seen[codes[place]] = first + 1
-            different += 1
-        if _flips(float(different), True, operator, limit):
-            break
-        place += 1
-    return place
-
-
-@helper
-def _flip_ranked(begin: int, first: int, stop: int, comparison: Comparison, material: Material) -> int:
-    """The values of the frame are counted in a tree over the sorted values of its group."""
-    _, operator, limit, above, below = comparison
-    ordered, ranks, tree = material
-    width, count, place = stop - begin, 0, first
-    while place < stop:
-        if ranks[place] >= 0:
-            _count_in_tree(tree, begin, width, ranks[place], 1)
-            count += 1
-            if below > 0:
-                low = high = max(above * (count // below) + above * (count % below) // below, 1)
-            else:
-                low, high = (count + 1) // 2, count // 2 + 1
-            answer = ordered[begin + _rank_in_tree(tree, begin, width, low)]
-            if high != low:
-                other = ordered[begin + _rank_in_tree(tree, begin, width, high)]
-                answer = answer if answer == other else answer / 2 + other / 2
-            if _flips(answer, True, operator, limit):
-                break
-        place += 1
-    for counted in range(first, min(place + 1, stop)):
-        _count_in_tree(tree, begin, width, ranks[counted], -1)
-    return place
-
-
-@helper
-def _flip_spread(first: int, stop: int, comparison: Comparison, material: Material) -> int:
+def _flip_spread(first: int, stop: int, comparison: Comparison, values: Float64Array) -> int:
     _, operator, limit, freedom, root = comparison
-    values = material[0]
     slot, count, band = np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.uint8)
     words = (count, band, np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1))
     place = first
@@ -208,26 +168,10 @@ def _flip_spread(first: int, stop: int, comparison: Comparison, material: Materi
         if not np.isnan(values[place]):
             variance_add_floats(slot, values[place : place + 1], words)
             answer = variance_answers_floats(words, freedom, root > 0)[0]
-            if _flips(answer, count[0] > freedom, operator, limit):
+            if count[0] > freedom and _passes(answer, operator, limit):
                 break
         place += 1
     return place
-
-
-@kernel
-def frame_ranks(begins: Int64Array, stops: Int64Array, values: Float64Array) -> tuple[Float64Array, Int64Array]:
-    """The sorted values of each group, from its begin on, and the rank of each value; NaN has none."""
-    ordered, ranks = np.empty(len(values)), np.full(len(values), -1)
-    for group in range(len(begins)):
-        begin, stop = begins[group], stops[group]
-        known = 0
-        order = np.argsort(values[begin:stop])
-        for number in order:
-            value = values[begin + number]
-            if not np.isnan(value):
-                ordered[begin + known], ranks[begin + number] = value, known
-                known += 1
-    return ordered, ranks
 
 
 # ---- other kinds -----------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ def range_heaviest(
     groups: Int64Array,
     most: int,
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """The `most` values that occur most often in each range, heaviest first, equals by value: runs of places and counts.
+    """The `most` values that occur most often in each range, heaviest first, equals by value: places and counts.
 
     `values` are the different values of each group, ascending, as runs and keys (`runs_gather`). `rows` have a key, and
     how often it counts: 0 for rows without a value. Ranges of one group in which nothing changes have the same run.

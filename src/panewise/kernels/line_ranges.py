@@ -1,8 +1,8 @@
-"""The kernel of lines through whole points of ranges that move: sums are added and subtracted as integers of 128 bits."""
+"""The kernel of lines through whole points of ranges that move: sums are integers of 128 bits."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,9 +11,9 @@ from panewise.kernels.regression_float import plus, two_sum
 from panewise.kernels.regression_int import _to_pair
 
 #: The lower and the upper 64 bits of a number of 128 bits; the upper ones have its sign.
-Wide: TypeAlias = tuple[int, int]
+Wide: TypeAlias = tuple[Any, Any]
 #: How many points there are, and the sums of x, y, x*x and x*y.
-Sums: TypeAlias = tuple[int, int, int, Wide, Wide]
+Sums: TypeAlias = tuple[Any, Any, Any, Wide, Wide]
 
 #: Differences and numbers of points below this have sums, and products of these, of less than 128 bits.
 _NEAR = 2**31
@@ -44,15 +44,11 @@ def range_slopes(
             first += 1
         while last < high[step]:
             if there[last]:
-                if sums[0] == 0:
-                    x0, y0, sums = xs[last], ys[last], _nothing()
-                if not (_is_near(xs[last], x0) and _is_near(ys[last], y0)):
-                    x0, y0, sums = xs[last], ys[last], _nothing()
-                    for place in range(first, last):
-                        if there[place]:
-                            if not (_is_near(xs[place], x0) and _is_near(ys[place], y0)):
-                                return found, missing, False
-                            sums = _grow(sums, xs[place] - x0, ys[place] - y0, 1)
+                if sums[0] == 0 or not (_is_near(xs[last], x0) and _is_near(ys[last], y0)):
+                    x0, y0 = xs[last], ys[last]
+                    sums, near = _sums_around(xs, ys, there, first, last)
+                    if not near:
+                        return found, missing, False
                 sums = _grow(sums, xs[last] - x0, ys[last] - y0, 1)
             last += 1
         count, x, y, xx, xy = sums
@@ -70,21 +66,33 @@ def _nothing() -> Sums:
 
 
 @helper
-def _is_near(value: int, origin: int) -> bool:
-    """Whether two int64 differ by little; their difference may wrap around."""
-    apart = value - origin
-    return -_NEAR < apart < _NEAR and (apart < 0) == (value < origin)
+def _sums_around(xs: Int64Array, ys: Int64Array, there: Flags, first: Any, last: Any) -> tuple[Sums, bool]:
+    """The sums of points relative to the one after them, and whether all are near it."""
+    sums = _nothing()
+    for place in range(first, last):
+        if there[place]:
+            if not (_is_near(xs[place], xs[last]) and _is_near(ys[place], ys[last])):
+                return sums, False
+            sums = _grow(sums, xs[place] - xs[last], ys[place] - ys[last], 1)
+    return sums, True
 
 
 @helper
-def _grow(sums: Sums, x: int, y: int, sign: int) -> Sums:
+def _is_near(value: Any, origin: Any) -> bool:
+    """Whether two int64 differ by little; their difference may wrap around."""
+    apart = value - origin
+    return bool(-_NEAR < apart < _NEAR and (apart < 0) == (value < origin))
+
+
+@helper
+def _grow(sums: Sums, x: Any, y: Any, sign: int) -> Sums:
     """Sums with a point more, or less."""
     count, total_x, total_y, xx, xy = sums
     return count + sign, total_x + sign * x, total_y + sign * y, _add(xx, sign * (x * x)), _add(xy, sign * (x * y))
 
 
 @helper
-def _add(wide: Wide, value: int) -> Wide:
+def _add(wide: Wide, value: Any) -> Wide:
     low = wide[0] + value
     # As numbers without a sign, a sum is less than a part of it where it wraps around.
     carry = np.int64((low ^ _SIGN) < (value ^ _SIGN))
@@ -92,7 +100,7 @@ def _add(wide: Wide, value: int) -> Wide:
 
 
 @helper
-def _product(a: int, b: int) -> Wide:
+def _product(a: Any, b: Any) -> Wide:
     """The product of two int64."""
     low_a, high_a, low_b, high_b = a & _LOW, a >> 32, b & _LOW, b >> 32
     first = np.int64(np.uint64(low_a) * np.uint64(low_b))
@@ -102,7 +110,7 @@ def _product(a: int, b: int) -> Wide:
 
 
 @helper
-def _apart(count: int, ab: Wide, a: int, b: int) -> float:
+def _apart(count: Any, ab: Wide, a: Any, b: Any) -> float:
     """The number of points times a sum of products, less the product of their sums, as a double."""
     many, less = _product(count, ab[0]), _product(a, b)
     # The lower word counted as if it had a sign.

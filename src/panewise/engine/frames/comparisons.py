@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from panewise import kernels
 from panewise.aggregate import (
     CountDistinct,
     First,
+    Int64Array,
     Last,
     Median,
     Quantile,
@@ -22,35 +22,41 @@ from panewise.aggregate.dictionary import ValueCodes
 from panewise.engine.frames.kept_items import GroupPlaces
 from panewise.engine.frames.kernel_runs import FOLD_OPERATIONS, Float64Array, boundary_labels, doubles_of, reach_values
 from panewise.frame.frame import BoundaryFrames, DeltaFrames, FrameKind, ReachFrames
+from panewise.kernels import frame_comparisons as comparisons
+from panewise.kernels import frames as kinds
 from panewise.kernels.frame_comparisons import DISTINCT, RANKED, SPREAD, Comparison, Material
 from panewise.kernels.frames import LABEL, NEWEST, OLDEST, WIDTH
 
-_NOTHING = np.zeros(0, np.int64)
-_NO_ROOM = np.zeros(0, np.int32)
+_NOTHING, _NO_LEVELS = np.zeros(0, np.int64), np.zeros((0, 0))
 _OPERATORS = (">", ">=", "<", "<=")
 #: Shares of values are computed in int64 if denominators are below this.
 _SMALL = 2**31
 
 
-class FrameComparison(ABC):
-    """A comparison that ends frames: what is compared, and what kernels need of the items for that."""
-
-    words: Comparison
-
-    @abstractmethod
-    def material(self, groups: GroupPlaces, values: Sequence[pa.Array], size: int) -> Material:
-        """What kernels need of so many items to follow some groups."""
-
-
 @dataclass
-class FoldComparison(FrameComparison):
-    """A comparison of what a few numbers tell."""
+class FrameComparison:
+    """A comparison that ends frames: what is compared, and what kernels need of the items for that."""
 
     kind: BoundaryFrames | DeltaFrames | ReachFrames
     words: Comparison
 
-    def material(self, groups: GroupPlaces, values: Sequence[pa.Array], size: int) -> Material:
-        return self._numbers(values, size), _NOTHING, _NO_ROOM
+    def material(self, groups: GroupPlaces, start: Int64Array, values: Sequence[pa.Array], size: int) -> Material:
+        """What kernels need of so many items to follow some groups, whose next frames begin at `start` or later."""
+        places, fresh = (groups.begins, groups.stops), (start, groups.stops)
+        if self.words[0] == DISTINCT:
+            numbers = np.zeros(0)
+            return numbers, kernels.frame_growing(*fresh, numbers, _codes(values[0]), self.words), _NO_LEVELS
+        numbers = self._numbers(values, size)
+        match self.words[0]:
+            case kinds.SUM | kinds.MEAN | kinds.COUNT_ROWS:
+                return numbers, _NOTHING, kernels.frame_sum_levels(*places, numbers, self.words)
+            case comparisons.RANKED:
+                return numbers, *kernels.frame_rank_levels(*places, numbers, self.words)
+            case comparisons.SPREAD:
+                return numbers, _NOTHING, kernels.frame_spread_levels(*places, numbers)
+            case kinds.WIDTH:
+                return numbers, kernels.frame_growing(*fresh, numbers, np.full(size, -1), self.words), _NO_LEVELS
+        return numbers, kernels.frame_picked(*fresh, numbers, self.words), _NO_LEVELS
 
     def _numbers(self, values: Sequence[pa.Array], size: int) -> Float64Array:
         if isinstance(self.kind, ReachFrames):
@@ -59,38 +65,20 @@ class FoldComparison(FrameComparison):
         return boundary_labels(self.kind, numbers) if isinstance(self.kind, BoundaryFrames) else numbers
 
 
-@dataclass
-class DistinctComparison(FrameComparison):
-    """A comparison of the number of different values."""
-
-    words: Comparison
-
-    def material(self, groups: GroupPlaces, values: Sequence[pa.Array], size: int) -> Material:
-        found = ValueCodes(values[0].type)
-        of_values = found.encode(values[0])
-        missing = values[0].is_null(nan_is_null=pa.types.is_floating(values[0].type))
-        of_values = np.where(missing.to_numpy(zero_copy_only=False), -1, of_values)
-        return np.zeros(0), of_values, np.zeros(int(of_values.max(initial=-1)) + 1, np.int32)
-
-
-@dataclass
-class RankComparison(FrameComparison):
-    """A comparison of the value at some rank."""
-
-    words: Comparison
-
-    def material(self, groups: GroupPlaces, values: Sequence[pa.Array], size: int) -> Material:
-        numbers = doubles_of(pa.chunked_array(values[:1]))
-        return *kernels.frame_ranks(groups.begins, groups.stops, numbers), np.zeros(size, np.int32)
+def _codes(values: pa.Array) -> Int64Array:
+    """Numbers of different values, -1 for those that are unknown."""
+    codes = ValueCodes(values.type).encode(values)
+    missing = values.is_null(nan_is_null=pa.types.is_floating(values.type))
+    return np.where(missing.to_numpy(zero_copy_only=False), -1, codes)
 
 
 def comparison_of(kind: FrameKind) -> FrameComparison | None:
     """What ends the frames of a kind that divides the stream; None if no kernel computes it."""
     match kind:
         case BoundaryFrames():
-            return FoldComparison(kind, (LABEL, 3, 0.0, 0, 0))
+            return FrameComparison(kind, (LABEL, 3, 0.0, 0, 0))
         case DeltaFrames(limit=limit, open=strict):
-            return FoldComparison(kind, (WIDTH, 2 if strict else 3, float(limit), 0, 0))
+            return FrameComparison(kind, (WIDTH, 2 if strict else 3, float(limit), 0, 0))
         case ReachFrames():
             return _reach_comparison(kind)
     return None
@@ -102,17 +90,17 @@ def _reach_comparison(kind: ReachFrames) -> FrameComparison | None:
 
     aggregate = kind.aggregate
     if aggregate.fold is not None:
-        return FoldComparison(kind, words(FOLD_OPERATIONS[aggregate.fold]))
+        return FrameComparison(kind, words(FOLD_OPERATIONS[aggregate.fold]))
     if type(aggregate) is CountDistinct:
-        return DistinctComparison(words(DISTINCT))
+        return FrameComparison(kind, words(DISTINCT))
     if not (pa.types.is_integer(aggregate.types[0]) or pa.types.is_floating(aggregate.types[0])):
         return None
     if type(aggregate) in (First, Last):
-        return FoldComparison(kind, words(OLDEST if type(aggregate) is First else NEWEST))
+        return FrameComparison(kind, words(OLDEST if type(aggregate) is First else NEWEST))
     if isinstance(aggregate, VarSamp):
-        return FoldComparison(kind, words(SPREAD, aggregate.freedom, int(aggregate.root)))
+        return FrameComparison(kind, words(SPREAD, aggregate.freedom, int(aggregate.root)))
     if type(aggregate) is Median:
-        return RankComparison(words(RANKED))
+        return FrameComparison(kind, words(RANKED))
     if type(aggregate) is Quantile and aggregate.phi.denominator < _SMALL:
-        return RankComparison(words(RANKED, aggregate.phi.numerator, aggregate.phi.denominator))
+        return FrameComparison(kind, words(RANKED, aggregate.phi.numerator, aggregate.phi.denominator))
     return None

@@ -101,7 +101,7 @@ class DividingFinder(StretchFinder):
     comparison: FrameComparison
 
     def find(self, items: KeptItems, groups: GroupPlaces, at: FollowState, now: int) -> Stretches:
-        material = self.comparison.material(groups, items.values, len(items))
+        material = self.comparison.material(groups, at.start, items.values, len(items))
         scheme, finishing = self.frame.effective_scheme, now == MAX_TICK
         kernel, how = kernels.frame_chain, self.frame.overlap if scheme is Scheme.ADJACENT else -1
         if self.frame.begins_everywhere:
