@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import nullcontext
+from decimal import Decimal
 from fractions import Fraction
 from random import Random
 from typing import Any
@@ -32,11 +33,21 @@ REAL = st.sampled_from([0.0, 0.1, 1.7e9, -1e15]).flatmap(
         st.one_of(st.floats(-1e3, 1e3), st.integers(-20, 20)).map(lambda n: base + n), min_size=1, max_size=12
     )
 )
+
+
+def decimals(digits: int, scale: int) -> st.SearchStrategy[list[Decimal]]:
+    whole = st.one_of(st.integers(-99, 99), st.integers(-(10**digits) + 1, 10**digits - 1))
+    return st.lists(whole.map(lambda number: Decimal(f"{number}E-{scale}")), min_size=1, max_size=9)
+
+
 COLUMNS: dict[str, tuple[Any, ...]] = {
     "whole": (pa.int64(), pa.int64(), st.one_of(WHOLE, WIDE), st.one_of(WHOLE, WIDE), IntegerLineStates),
     "timed": (pa.float64(), pa.timestamp("us"), REAL, WHOLE, FloatLineStates),
     "real": (pa.float64(), pa.float64(), REAL, REAL, AnchoredLineStates),
     "mixed": (pa.int64(), pa.float64(), WHOLE, REAL, AnchoredLineStates),
+    "decimal": (pa.decimal128(18, 3), pa.decimal128(12, 5), decimals(18, 3), decimals(12, 5), IntegerLineStates),
+    "timed decimal": (pa.decimal128(9, 2), pa.timestamp("us"), decimals(9, 2), WHOLE, IntegerLineStates),
+    "decimal over real": (pa.decimal128(9, 2), pa.float64(), decimals(9, 2), REAL, AnchoredLineStates),
 }
 
 

@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from panewise import kernels
 from panewise.aggregate.moving import MovingRanges
+from panewise.aggregate.ordering import fits_int64, to_longs
 from panewise.aggregate.states import Int64Array, Items, SolvedStates, StateArrays, StateWords, states_at
 
 Float64Array: TypeAlias = npt.NDArray[np.float64]
@@ -91,23 +92,34 @@ class LineProperty(Enum):
 
 @dataclass(frozen=True)
 class LineRequest:
-    """What is asked of lines. x counts steps of `step` ticks; `unit` ticks are one in the answer."""
+    """What is asked of lines. x counts steps of `step` ticks; `unit` ticks are one in the answer.
+
+    y counts parts, of which `parts` make one.
+    """
 
     asked: LineProperty
     unit: int = 1
     step: Fraction = Fraction(1)
+    parts: int = 1
+
+    @property
+    def scale(self) -> float:
+        """How many steps are one in the answer."""
+        return float(self.unit / self.step)
 
     def solve(self, moments: Moments, at: Int64Array | None = None) -> StateWords:
         """The answers of many lines, and where there is no line; a value of a line is that at 0, or at given ticks."""
         heads, sums = moments
         match self.asked:
             case LineProperty.SLOPE:
-                found = kernels.line_slopes(heads, sums, float(self.unit / self.step))
+                found = kernels.line_slopes(heads, sums, self.scale)
             case LineProperty.FIT:
                 found = kernels.line_fits(heads, sums)
             case LineProperty.VALUE:
                 ticks = np.zeros_like(heads[2]) if at is None else at
                 found = kernels.line_values(heads, sums, ticks, self.step.numerator, self.step.denominator)
+        if self.parts != 1 and self.asked is not LineProperty.FIT:
+            found = found / self.parts
         found[heads[1] & _ODD > 0] = np.nan
         return found + 0.0, heads[1] & (_ODD | _X_DIFFERS) == 0
 
@@ -151,15 +163,15 @@ class IntegerLineStates(LineStates):
         return (whole[0] - part[0],)
 
     def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
-        y, x = (_int64_array(a.fill_null(0) if a.null_count else a) for a in items.arguments)
         present = items.present()
-        there = np.ones(len(items), bool) if present is None else present
         if self.request.asked is LineProperty.SLOPE:
-            found, missing, done = kernels.range_slopes(
-                x, y, there, (ranges.low, ranges.high), float(self.request.unit / self.request.step)
-            )
+            known = items if present is None else items.take(present)
+            y, x = (np.zeros(len(items), np.int64) for _ in range(2))
+            there = np.ones(len(items), bool) if present is None else present
+            y[there], x[there] = map(_int64_array, known.arguments)
+            found, missing, done = kernels.range_slopes(x, y, there, (ranges.low, ranges.high), self.request.scale)
             if done:
-                return self, (found, missing)
+                return self, (found / self.request.parts, missing)
         return self, self._differences(items, ranges)
 
     def _differences(self, items: Items, ranges: MovingRanges) -> StateWords:
@@ -228,8 +240,14 @@ def _to_moments(digits: Int64Array, odd: npt.NDArray[np.uint8], pairs: Float64Ar
 
 
 def is_whole(kind: pa.DataType) -> bool:
-    """Whether values of a type are integers or timestamps that int64 holds."""
-    return bool(pa.types.is_timestamp(kind) or (pa.types.is_integer(kind) and kind != pa.uint64()))
+    """Whether int64 holds values of a type: integers, timestamps and decimals of up to 18 digits."""
+    number = pa.types.is_timestamp(kind) or (pa.types.is_integer(kind) and kind != pa.uint64())
+    return bool(number or (pa.types.is_decimal(kind) and fits_int64(kind)))
+
+
+def parts_of(kind: pa.DataType) -> int:
+    """How many of the units that int64 counts make one: those of decimals are their last digits."""
+    return 10**kind.scale if pa.types.is_decimal(kind) and is_whole(kind) else 1
 
 
 def _first(values: Int64Array) -> int:
@@ -247,6 +265,8 @@ def _float64_array(values: pa.Array) -> Float64Array:
 
 
 def _int64_array(values: pa.Array) -> Int64Array:
+    if pa.types.is_decimal(values.type):
+        return to_longs(values)
     if pa.types.is_timestamp(values.type):
         values = values.cast(pa.int64())
     found: Int64Array = values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)

@@ -27,6 +27,7 @@ from panewise.aggregate.lines import (
     fit_line,
     is_finite,
     is_whole,
+    parts_of,
 )
 from panewise.aggregate.positional import LevelView, Positional, PositionalStates, TierStates
 from panewise.aggregate.series import (
@@ -70,7 +71,8 @@ class Regression(Invertible[State]):
         return UNITS["SECOND"] if pa.types.is_timestamp(self.types[1]) else 1
 
     def _line_request(self) -> LineRequest:
-        return LineRequest(self.series.asked, self.unit, tick_size(self.types[1]))
+        y, x = self.types
+        return LineRequest(self.series.asked, self.unit, tick_size(x) / parts_of(x), parts_of(y))
 
     def _abscissa(self, x: Any) -> Fraction:
         """A finite x in the unit of the answer; a timestamp is a number of ticks of its type."""

@@ -128,7 +128,7 @@ class Sum(Invertible[State]):
             return FloatSumStates()
         if pa.types.is_decimal128(self.types[0]):
             return DecimalStates(self)
-        return IntegerSumStates(self) if is_int64(self.types[0]) else super().state_arrays()
+        return IntegerSumStates(self) if pa.types.is_integer(self.types[0]) else super().state_arrays()
 
     def _check_range(self, total: Any) -> Any:
         """The sum, if it fits into BIGINT or DECIMAL(38), to which sums are widened."""
@@ -162,7 +162,7 @@ class Avg(Sum):
     def state_arrays(self) -> StateArrays:
         if self.floating:
             return FloatAvgStates()
-        return IntegerAvgStates(self) if is_int64(self.types[0]) else super().state_arrays()
+        return IntegerAvgStates(self) if pa.types.is_integer(self.types[0]) else super().state_arrays()
 
     def _divide(self, total: Any, count: int) -> Any:
         if not isinstance(total, Decimal):
@@ -181,11 +181,18 @@ class IntegerSumStates(AddedStates):
         return tuple(np.zeros(size, np.int64) for _ in range(3))
 
     def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
-        values = items.arguments[0].to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-        kernels.count(slots, into[0])
+        values = to_longs(items.arguments[0])
+        counts = np.zeros_like(into[0])
+        kernels.count(slots, counts)
+        into[0][:] += counts
+        if self.aggregate.types[0] == pa.uint64():
+            # As int64 they are less by 2**63.
+            into[1][:] += counts << 31
         kernels.add_integers(slots, values, into[1], into[2])
 
     def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
+        if self.aggregate.types[0] == pa.uint64():
+            return None
         longs = _filled(items.arguments[0]).astype(np.int64, copy=False)
         if len(longs) * greatest_distance(longs) >= 2**62:
             return None
@@ -203,7 +210,9 @@ class IntegerSumStates(AddedStates):
             self.aggregate.lower((1, _whole(words, place)))  # raises the error of the overflow, which has the sum
         return nullable_array(totals, count == 0)
 
-    def spark_sql(self, value: str) -> list[str]:
+    def spark_sql(self, value: str) -> list[str] | None:
+        if self.aggregate.types[0] == pa.uint64():
+            return None
         whole = f"CAST({value} AS BIGINT)"
         return [f"COUNT({value})", f"SUM(SHIFTRIGHT({whole}, 32))", f"SUM({whole} & {_LOW})"]
 
@@ -335,11 +344,6 @@ def _filled(values: pa.Array) -> Any:
 def greatest_distance(longs: Int64Array) -> int:
     """How far the values are from zero at most."""
     return max(int(longs.max(initial=0)), -int(longs.min(initial=0)))
-
-
-def is_int64(kind: pa.DataType) -> bool:
-    """Whether values of a type are int64 without any conversion that could fail."""
-    return bool(pa.types.is_integer(kind) and kind != pa.uint64())
 
 
 def exact_sum(values: Sequence[Any]) -> Any:

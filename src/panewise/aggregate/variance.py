@@ -1,7 +1,7 @@
 """VAR and STDDEV, of a sample or of a population.
 
-The meaning is computed with exact rationals, and so are decimals. Answers from states in arrays are rounded once for
-integers, and are within 1 ulp for floats.
+The meaning is computed with exact rationals. Answers from states in arrays are rounded once for integers and decimals,
+and are within 1 ulp for floats.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 from panewise import kernels
 from panewise.aggregate.base import Invertible, Laws, numeric_type
 from panewise.aggregate.moving import MovingRanges
-from panewise.aggregate.ordering import fits_int64, to_longs
+from panewise.aggregate.ordering import decimal_words, fits_int64, to_longs
 from panewise.aggregate.states import AddedStates, Int64Array, Items, SolvedStates, StateArrays, StateWords
 from panewise.aggregate.sum import greatest_distance, nearest_double
 
@@ -79,6 +79,8 @@ class VarSamp(Invertible[State]):
             return IntegerVarianceStates(self.freedom, self.root, kind.bit_width)
         if pa.types.is_decimal(kind) and fits_int64(kind):
             return IntegerVarianceStates(self.freedom, self.root, 64, kind.scale)
+        if pa.types.is_decimal128(kind):
+            return DecimalVarianceStates(self.freedom, self.root, kind.scale)
         return FloatVarianceStates(self.freedom, self.root) if pa.types.is_floating(kind) else super().state_arrays()
 
     def _answer_from(self, variance: Fraction) -> float:
@@ -135,8 +137,7 @@ class IntegerVarianceStates(VarianceStates, AddedStates):
 
     def __init__(self, freedom: int, root: bool, bits: int, scale: int = 0) -> None:
         super().__init__(freedom, root)
-        self.short, unit = bits <= 32, 10 ** (2 * scale)
-        self.unit = float(unit), float(unit - int(float(unit)))
+        self.short, self.unit = bits <= 32, _square_unit(scale)
 
     def identity(self, size: int) -> StateWords:
         return tuple(np.zeros(size, np.int64) for _ in range(4 if self.short else 7))
@@ -179,6 +180,37 @@ def _signed_numbers(values: pa.Array) -> Int64Array:
         numbers = (numbers ^ numbers.dtype.type(1 << (bits - 1))).view(f"int{bits}")
     longs: Int64Array = numbers.astype(np.int64, copy=False)
     return longs
+
+
+def _square_unit(scale: int) -> tuple[float, float]:
+    """The square of the unit that has so many digits before the point, as a double and what rounding lost of it."""
+    unit = 10 ** (2 * scale)
+    return float(unit), float(unit - int(float(unit)))
+
+
+class DecimalVarianceStates(VarianceStates, AddedStates):
+    """Decimals of more than 18 digits: how many, and digits of their sum and of the sum of their squares, as words.
+
+    A group may have 2**28 values in a window. The variance is rounded once, and so is its root.
+    """
+
+    def __init__(self, freedom: int, root: bool, scale: int) -> None:
+        super().__init__(freedom, root)
+        self.unit = _square_unit(scale)
+
+    def identity(self, size: int) -> StateWords:
+        return tuple(np.zeros(size, np.int64) for _ in range(13))
+
+    def _gather(self, slots: Int64Array, items: Items, into: StateWords) -> None:
+        rows = np.zeros((len(into[0]), len(into)), np.int64)
+        kernels.variance_add_wide(slots, decimal_words(items.arguments[0]), rows)
+        for number, word in enumerate(into):
+            word += rows[:, number]
+
+    def _answers(self, words: StateWords) -> npt.NDArray[np.float64]:
+        rows = np.stack(words, axis=1)
+        found: npt.NDArray[np.float64] = kernels.variance_answers_wide(rows, self.freedom, self.root, self.unit)
+        return found
 
 
 class FloatVarianceStates(VarianceStates):
