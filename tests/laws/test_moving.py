@@ -28,6 +28,7 @@ from panewise.aggregate import (
     Min,
     MovingRanges,
     RegrIntercept,
+    RegrR2,
     RegrSlope,
     StateArrays,
     StddevPop,
@@ -122,7 +123,8 @@ def test_states_at_every_change_are_those_of_the_rows_that_are_there(
 
 #: Aggregates that answer for ranges that move, or that nothing leaves, in another way than by combining states.
 MOVING: list[Aggregate[Any]] = [
-    *(kind(LONG, LONG) for kind in (RegrSlope, RegrIntercept)),
+    *(kind(y, x) for kind in (RegrSlope, RegrIntercept) for y, x in ((LONG, LONG), (DOUBLE, LONG), (DOUBLE, DOUBLE))),
+    RegrR2(LONG, LONG),
     *(ApproxDistinct(kind, lg_k=4) for kind in (LONG, TEXT)),
     *(TopK(kind, k=k) for kind in (LONG, DOUBLE, TEXT) for k in (1, 3)),
     *(kind(of) for kind in (Max, Min, First, Last) for of in (LONG, TEXT)),
@@ -167,7 +169,7 @@ def test_ranges_have_the_answers_of_their_rows(
     enter = np.cumsum(longs([gap for _, gap, _ in rows]))
     column, edges = aggregate.state_arrays(), np.append(starts, len(rows))
     owners = longs([group for group, _ in earlier])
-    with twins_in_use(*["range", "sketch"] * twins):
+    with twins_in_use(*["range", "sketch", "line", "power"] * twins):
         moving = MovingRanges.of(edges, enter, enter + stay, -1, 2**40, False)
         lowered, words = moving_states(column, items, moving)
         for answer, low, high in zip(

@@ -175,11 +175,7 @@ class IntegerLineStates(LineStates):
         return self, self._differences(items, ranges)
 
     def _differences(self, items: Items, ranges: MovingRanges) -> StateWords:
-        """Those of one running sum; sums may wrap around."""
-        rows = self.gather(np.arange(len(items)), items, len(items))[0]
-        totals = np.zeros((len(items) + 1, rows.shape[1]), np.int64)
-        np.cumsum(rows, axis=0, out=totals[1:])
-        return (totals.take(ranges.high, axis=0) - totals.take(ranges.low, axis=0),)
+        return (_range_sums(self.gather(np.arange(len(items)), items, len(items))[0], ranges),)
 
     def running_answers(
         self, items: Items, ranges: MovingRanges, before: StateWords
@@ -206,6 +202,12 @@ class FloatLineStates(LineStates):
     def combine(self, left: StateWords, right: StateWords) -> StateWords:
         return left[0] + right[0], left[1] | right[1], kernels.power_add(left[2], right[2])
 
+    def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
+        digits, odd, pairs = self.gather(np.arange(len(items)), items, len(items))
+        strange = _range_sums(odd.astype(np.int64), ranges) > 0
+        pairs = kernels.power_ranges(pairs, ranges.low, ranges.high, ranges.middle)
+        return self, (_range_sums(digits, ranges), strange.astype(np.uint8), pairs)
+
     def moments(self, words: StateWords) -> Moments:
         return _to_moments(*words)
 
@@ -229,8 +231,21 @@ class AnchoredLineStates(LineStates):
         heads, sums = kernels.line_combine(left[:4], left[4], right[:4], right[4])
         return *heads, sums
 
+    def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
+        *heads, sums = self.gather(np.arange(len(items)), items, len(items))
+        found, sums = kernels.line_ranges(tuple(heads), sums, ranges.low, ranges.high, ranges.middle)
+        return self, (*found, sums)
+
     def moments(self, words: StateWords) -> Moments:
         return words[:4], words[4]
+
+
+def _range_sums(rows: Int64Array, ranges: MovingRanges) -> Int64Array:
+    """The sums of ranges of rows as differences of one running sum, which may wrap around."""
+    totals = np.zeros((len(rows) + 1, *rows.shape[1:]), np.int64)
+    np.cumsum(rows, axis=0, out=totals[1:])
+    found: Int64Array = totals.take(ranges.high, axis=0) - totals.take(ranges.low, axis=0)
+    return found
 
 
 def _to_moments(digits: Int64Array, odd: npt.NDArray[np.uint8], pairs: Float64Array) -> Moments:

@@ -69,18 +69,20 @@ class MultisetStates(StateArrays):
 
     def heaviest(self, held: RaggedArray, most: int | None) -> RaggedArray:
         """The entries with the greatest counts of each run, at most so many: heaviest first, equals by value."""
-        keys, counts = held.own_entries()
         dictionary, sizes = held.block.dictionary, held.sizes
-        order = keys if dictionary is None else dictionary.places(keys)[0]
         longest = int(sizes.max(initial=0))
         limit = longest if most is None else min(most, longest)
+        runs, (keys, counts) = held.runs, held.entries
+        if dictionary is not None or limit > MOST_INSERTED:
+            runs, (keys, counts) = consecutive_runs(sizes), held.own_entries()
+        order = keys if dictionary is None else dictionary.places(keys)[0]
         if limit <= MOST_INSERTED:
-            runs, places = kernels.sketch_heaviest(consecutive_runs(sizes), order, counts, limit)
-        else:
-            owners = np.repeat(np.arange(len(sizes)), sizes)
-            places = np.lexsort((order, -counts, owners))
-            places = places[np.arange(len(places)) - (np.cumsum(sizes) - sizes)[owners] < limit]
-            runs = consecutive_runs(np.minimum(sizes, limit))
+            runs, keys, counts = kernels.sketch_heaviest(runs, order, keys, counts, limit)
+            return RaggedArray.of(runs, (keys, counts), dictionary)
+        owners = np.repeat(np.arange(len(sizes)), sizes)
+        places = np.lexsort((order, -counts, owners))
+        places = places[np.arange(len(places)) - (np.cumsum(sizes) - sizes)[owners] < limit]
+        runs = consecutive_runs(np.minimum(sizes, limit))
         return RaggedArray.of(runs, (keys[places], counts[places]), dictionary)
 
     def settle_heaviest(self, held: RaggedArray, most: int | None) -> RaggedArray:

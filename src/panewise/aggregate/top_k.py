@@ -152,7 +152,7 @@ class TopKStates(MultisetStates):
 
     def lower(self, words: StateWords) -> pa.Array:
         listed = self.heaviest(ragged_word(words), self.k)
-        return self.to_entries(listed, listed.own_entries()[1] + np.repeat(words[1], listed.sizes), self.result)
+        return self.to_entries(listed, _with_errors(listed, words[1]), self.result)
 
     def write(self, words: StateWords) -> list[pa.Array]:
         return [*super().write(words[:1]), pa.array(words[1])]
@@ -169,9 +169,15 @@ class ListedStates(PickedValues):
 
     def lower(self, words: StateWords) -> pa.Array:
         listed = ragged_word(words)
-        keys, counts = listed.own_entries()
+        keys, _ = listed.own_entries()
         kind, result = self.states.kind, self.states.result
         items = from_longs(keys, None, kind) if self.in_order is None else self.in_order.take(pa.array(keys))
-        counts = counts + np.repeat(words[1], listed.sizes)
-        entries = pa.StructArray.from_arrays([items, pa.array(counts)], fields=list(result.value_type))
+        counts = pa.array(_with_errors(listed, words[1]))
+        entries = pa.StructArray.from_arrays([items, counts], fields=list(result.value_type))
         return listed.to_lists(entries, result)
+
+
+def _with_errors(listed: RaggedArray, errors: Int64Array) -> Int64Array:
+    """How often values occur at most."""
+    counts: Int64Array = listed.own_entries()[1]
+    return counts + np.repeat(errors, listed.sizes) if errors.any() else counts

@@ -176,35 +176,77 @@ def put_pair(sums: Float64Array, place: int, field: int, pair: Pair) -> None:
 @kernel
 def line_combine(left: Heads, ours: Float64Array, right: Heads, theirs: Float64Array) -> tuple[Heads, Float64Array]:
     """The moments of both parts, place by place. The right part is moved to the anchor of the left one."""
-    counts, flags, sums = left[0] + right[0], left[1] | right[1], ours.copy()
-    x_anchors, y_anchors = left[2].copy(), left[3].copy()
-    for i in range(len(counts)):
-        if not right[0][i]:
-            continue
-        if not left[0][i]:
-            x_anchors[i], y_anchors[i], sums[i] = right[2][i], right[3][i], theirs[i]
-            continue
-        d, e = apart(right[2][i], left[2][i]), apart(right[3][i], left[3][i])
+    heads, sums = (left[0].copy(), left[1].copy(), left[2].copy(), left[3].copy()), ours.copy()
+    for i in range(len(sums)):
+        _absorb(heads, sums, i, right, theirs, i)
+    return heads, sums
+
+
+@helper
+def _absorb(heads: Heads, sums: Float64Array, i: Any, others: Heads, theirs: Float64Array, other: Any) -> None:
+    """Add the points of another group to a group."""
+    counts, flags, x_anchors, y_anchors = heads
+    flags[i] |= others[1][other]
+    if not others[0][other]:
+        return
+    if not counts[i]:
+        x_anchors[i], y_anchors[i], sums[i] = others[2][other], others[3][other], theirs[other]
+    else:
+        d, e = apart(others[2][other], x_anchors[i]), apart(others[3][other], y_anchors[i])
         if d[0] != 0:
             flags[i] |= X_DIFFERS
         if e[0] != 0:
             flags[i] |= Y_DIFFERS
-        move_moments(theirs, 0, i, right[0][i], d, e, sums)
-    return (counts, flags, x_anchors, y_anchors), sums
+        move_moments(theirs, 0, other, others[0][other], d, e, sums, i)
+    counts[i] += others[0][other]
+
+
+@kernel
+def line_ranges(
+    heads: Heads, sums: Float64Array, low: Int64Array, high: Int64Array, middle: Int64Array
+) -> tuple[Heads, Float64Array]:
+    """The moments of ranges of rows that move; see `ranges.range_float_sums`. Those of the rows are overwritten."""
+    steps = len(low)
+    found = (
+        np.zeros(steps, np.int64),
+        np.zeros(steps, np.uint8),
+        np.zeros(steps, heads[2].dtype),
+        np.zeros(steps, heads[3].dtype),
+    )
+    out = np.zeros((steps, FIELDS))
+    newest = np.zeros(1, np.int64), np.zeros(1, np.uint8), np.zeros(1, heads[2].dtype), np.zeros(1, heads[3].dtype)
+    newest_sums = np.zeros((1, FIELDS))
+    border = filled = np.int64(-1)
+    for step in range(steps):
+        first = low[step]
+        if middle[step] != border:
+            border = filled = middle[step]
+            for place in range(border - 2, first - 1, -1):
+                _absorb(heads, sums, place, heads, sums, place + 1)
+            newest[0][0], newest[1][0] = 0, 0
+        while filled < high[step]:
+            _absorb(newest, newest_sums, 0, heads, sums, filled)
+            filled += 1
+        if first < border:
+            _absorb(found, out, step, heads, sums, first)
+        _absorb(found, out, step, newest, newest_sums, 0)
+    return found, out
 
 
 @helper
-def move_moments(theirs: Float64Array, begin: int, i: int, points: int, d: Pair, e: Pair, sums: Float64Array) -> None:
+def move_moments(
+    theirs: Float64Array, begin: int, other: int, points: int, d: Pair, e: Pair, sums: Float64Array, i: int
+) -> None:
     """Add the moments of other points to those of a group, whose anchor is this far before theirs.
 
     Both have them in the columns that `begin` somewhere.
     """
     count = (np.float64(points), 0.0)
-    x, y = pair_at(theirs, i, begin + X), pair_at(theirs, i, begin + Y)
+    x, y = pair_at(theirs, other, begin + X), pair_at(theirs, other, begin + Y)
     far_x, far_y = plus(x, times(count, d)), plus(y, times(count, e))
-    xx = plus(pair_at(theirs, i, begin + XX), times(d, plus(x, far_x)))
-    xy = plus(pair_at(theirs, i, begin + XY), plus(times(d, y), times(e, far_x)))
-    yy = plus(pair_at(theirs, i, begin + YY), times(e, plus(y, far_y)))
+    xx = plus(pair_at(theirs, other, begin + XX), times(d, plus(x, far_x)))
+    xy = plus(pair_at(theirs, other, begin + XY), plus(times(d, y), times(e, far_x)))
+    yy = plus(pair_at(theirs, other, begin + YY), times(e, plus(y, far_y)))
     put_pair(sums, i, begin + X, plus(pair_at(sums, i, begin + X), far_x))
     put_pair(sums, i, begin + Y, plus(pair_at(sums, i, begin + Y), far_y))
     put_pair(sums, i, begin + XX, plus(pair_at(sums, i, begin + XX), xx))

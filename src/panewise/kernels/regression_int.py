@@ -264,9 +264,35 @@ def power_moments(words: Int64Array, odd: UInt8Array, pairs: Float64Array) -> tu
 @kernel
 def power_add(left: Float64Array, right: Float64Array) -> Float64Array:
     """Rows of pairs, added pair by pair."""
-    out = np.empty_like(left)
+    out = left.copy()
     for i in range(len(left)):
-        for k in range(0, left.shape[1], 2):
-            out[i, k], lost = two_sum(left[i, k], right[i, k])
-            out[i, k + 1] = lost + (left[i, k + 1] + right[i, k + 1])
+        _add_row(out, i, right, i)
+    return out
+
+
+@helper
+def _add_row(pairs: Float64Array, i: Any, others: Float64Array, other: Any) -> None:
+    for k in range(0, pairs.shape[1], 2):
+        pairs[i, k], lost = two_sum(pairs[i, k], others[other, k])
+        pairs[i, k + 1] = lost + (pairs[i, k + 1] + others[other, k + 1])
+
+
+@kernel
+def power_ranges(rows: Float64Array, low: Int64Array, high: Int64Array, middle: Int64Array) -> Float64Array:
+    """Rows of pairs, added over ranges that move; see `ranges.range_float_sums`. The rows are overwritten."""
+    out, newest = np.zeros((len(low), rows.shape[1])), np.zeros((1, rows.shape[1]))
+    border = filled = np.int64(-1)
+    for step in range(len(low)):
+        first = low[step]
+        if middle[step] != border:
+            border = filled = middle[step]
+            for place in range(border - 2, first - 1, -1):
+                _add_row(rows, place, rows, place + 1)
+            newest[:] = 0.0
+        while filled < high[step]:
+            _add_row(newest, 0, rows, filled)
+            filled += 1
+        if first < border:
+            out[step] = rows[first]
+        _add_row(out, step, newest, 0)
     return out

@@ -252,7 +252,7 @@ def _add_moments(i: int, later: Int64Array, later_real: Float64Array, whole: Int
     whole[i, FLAGS] |= X_DIFFERS  # an instant lies in one of two segments
     if e[0] != 0:
         whole[i, FLAGS] |= Y_DIFFERS
-    move_moments(later_real, MOMENTS, i, later[i, POINTS], d, e, real)
+    move_moments(later_real, MOMENTS, i, later[i, POINTS], d, e, real, i)
     whole[i, POINTS] += later[i, POINTS]
 
 

@@ -288,28 +288,34 @@ def sketch_trim(runs: Int64Array, keys: Int64Array, counts: Int64Array, room: in
 
 
 @kernel
-def sketch_heaviest(runs: Int64Array, keys: Int64Array, counts: Int64Array, most: int) -> tuple[Int64Array, Int64Array]:
-    """The places of the `most` entries with the greatest counts of each run, equals by key, and these as runs."""
-    out = np.empty((len(runs), 2), np.int64)
-    places = np.empty(np.minimum(runs[:, 1], most).sum(), np.int64)
-    first = 0
+def sketch_heaviest(runs: Int64Array, order: Int64Array, keys: Int64Array, counts: Int64Array, most: int) -> Multisets:
+    """The `most` entries with the greatest counts of each run, heaviest first, equals by `order`."""
+    size = np.minimum(runs[:, 1], most).sum()
+    out, found_keys, found_counts = (
+        np.empty((len(runs), 2), np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+    )
+    places, first = np.empty(most, np.int64), 0
     for i in range(len(runs)):
         found = 0
         for place in range(runs[i, 0], runs[i, 0] + runs[i, 1]):
-            hole = first + found
+            hole = found
             if found == most:
                 hole -= 1
-                if not _is_heavier(keys, counts, place, places[hole]):
+                if not _is_heavier(order, counts, place, places[hole]):
                     continue
             else:
                 found += 1
-            while hole > first and _is_heavier(keys, counts, place, places[hole - 1]):
+            while hole > 0 and _is_heavier(order, counts, place, places[hole - 1]):
                 places[hole] = places[hole - 1]
                 hole -= 1
             places[hole] = place
         out[i, 0], out[i, 1] = first, found
+        for number in range(found):
+            found_keys[first + number], found_counts[first + number] = keys[places[number]], counts[places[number]]
         first += found
-    return out, places
+    return out, found_keys, found_counts
 
 
 @helper
