@@ -54,7 +54,7 @@ class MinMaxBytesStates(StateArrays):
         return PickedValues(in_order), (np.where(there, best ^ -self.flip, -1),)
 
     def as_items(self, words: StateWords) -> Items | None:
-        return _untimed(self.lower(words))
+        return _items_of(self.lower(words))
 
     def _parts(self, words: StateWords) -> tuple[Any, ...]:
         runs = ragged_word(words)
@@ -68,7 +68,7 @@ class MinMaxBytesStates(StateArrays):
 
     def read(self, arrays: Sequence[pa.Array]) -> StateWords:
         (values,) = arrays
-        return self.gather(np.arange(len(values)), _untimed(values), len(values))
+        return self.gather(np.arange(len(values)), _items_of(values), len(values))
 
     def spark_sql(self, value: str) -> list[str]:
         return [f"{'MIN' if self.flip else 'MAX'}({value})"]
@@ -77,6 +77,6 @@ class MinMaxBytesStates(StateArrays):
         return self.read(found)
 
 
-def _untimed(values: pa.Array) -> Items:
+def _items_of(values: pa.Array) -> Items:
     none = np.zeros(len(values), np.int64)
     return Items((values,), none, none)

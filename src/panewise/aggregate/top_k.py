@@ -116,15 +116,15 @@ class TopKStates(MultisetStates):
 
     def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
         """Rows of windows are held, so that their values are counted exactly."""
-        return self._listed(items, ranges, self.identity(len(ranges.starts) - 1))
+        return self._list_heaviest(items, ranges, self.identity(len(ranges.starts) - 1))
 
     def running_answers(
         self, items: Items, ranges: MovingRanges, before: StateWords
     ) -> tuple[StateArrays, StateWords] | None:
         moved, order = ranges.after(ragged_word(before).sizes)
-        return self._listed(items, moved, before, order)
+        return self._list_heaviest(items, moved, before, order)
 
-    def _listed(
+    def _list_heaviest(
         self, items: Items, ranges: MovingRanges, before: StateWords, order: Int64Array | None = None
     ) -> tuple[StateArrays, StateWords]:
         """The heaviest values of ranges, together with what groups had; `order` is that of its entries and of items."""

@@ -22,10 +22,8 @@ from panewise.aggregate.dictionary import ValueCodes
 from panewise.engine.frames.kept_items import GroupPlaces
 from panewise.engine.frames.kernel_runs import FOLD_OPERATIONS, Float64Array, boundary_labels, doubles_of, reach_values
 from panewise.frame.frame import BoundaryFrames, DeltaFrames, FrameKind, ReachFrames
-from panewise.kernels import frame_comparisons as comparisons
-from panewise.kernels import frames as kinds
 from panewise.kernels.frame_comparisons import DISTINCT, RANKED, SPREAD, Comparison, Material
-from panewise.kernels.frames import LABEL, NEWEST, OLDEST, WIDTH
+from panewise.kernels.frames import COUNT_ROWS, LABEL, MEAN, NEWEST, OLDEST, SUM, WIDTH
 
 _NOTHING, _NO_LEVELS = np.zeros(0, np.int64), np.zeros((0, 0))
 _OPERATORS = (">", ">=", "<", "<=")
@@ -47,15 +45,14 @@ class FrameComparison:
             numbers = np.zeros(0)
             return numbers, kernels.frame_growing(*fresh, numbers, _codes(values[0]), self.words), _NO_LEVELS
         numbers = self._numbers(values, size)
-        match self.words[0]:
-            case kinds.SUM | kinds.MEAN | kinds.COUNT_ROWS:
-                return numbers, _NOTHING, kernels.frame_sum_levels(*places, numbers, self.words)
-            case comparisons.RANKED:
-                return numbers, *kernels.frame_rank_levels(*places, numbers, self.words)
-            case comparisons.SPREAD:
-                return numbers, _NOTHING, kernels.frame_spread_levels(*places, numbers)
-            case kinds.WIDTH:
-                return numbers, kernels.frame_growing(*fresh, numbers, np.full(size, -1), self.words), _NO_LEVELS
+        if self.words[0] in (SUM, MEAN, COUNT_ROWS):
+            return numbers, _NOTHING, kernels.frame_sum_levels(*places, numbers, self.words)
+        if self.words[0] == RANKED:
+            return numbers, *kernels.frame_rank_levels(*places, numbers, self.words)
+        if self.words[0] == SPREAD:
+            return numbers, _NOTHING, kernels.frame_spread_levels(*places, numbers)
+        if self.words[0] == WIDTH:
+            return numbers, kernels.frame_growing(*fresh, numbers, np.full(size, -1), self.words), _NO_LEVELS
         return numbers, kernels.frame_picked(*fresh, numbers, self.words), _NO_LEVELS
 
     def _numbers(self, values: Sequence[pa.Array], size: int) -> Float64Array:
