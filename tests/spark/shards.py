@@ -26,6 +26,8 @@ from panewise.runtime.spark.shard import (
     state_change,
 )
 from panewise.runtime.spark.transfer import slice as slicing_module
+from panewise.runtime.spark.transfer.columns import compute_columns
+from panewise.runtime.spark.transfer.layout import StreamTransfer
 from panewise.runtime.spark.transfer.slice import SlicingStage
 
 
@@ -40,11 +42,13 @@ class Shards:
     batches: int = 0
     #: Streams that are read also where no query asks for them.
     always: Sequence[str] = ()
+    #: Streams whose rows workers read.
+    columnar: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         schemas = result_schemas(self.pool)
         channels = [Channel(name, schema) for name, schema in schemas.items()]
-        self.course = RunContext.of("run", self.pool, self.count, channels, self.always)
+        self.course = RunContext.of("run", self.pool, self.count, channels, self.always, columnar=self.columnar)
         self.shards = [Shard(self.course.build_engine()) for _ in range(self.count)]
         self.kept: list[dict[str, bytes]] = [{} for _ in range(self.count)]
         self.heads: list[bytes | None] = [None] * self.count
@@ -120,13 +124,17 @@ class Shards:
         transfer = next((each for each in self.course.layout.transfers if each.stream == stream), None)
         if transfer is None:
             return
+        slicing = SlicingStage(self.course.layout, transfer, tuple(range(self.count)))
+        for out in slicing(self._transferred(rows, transfer)):
+            yield from zip(*(out[name].to_pylist() for name in ("shard", "place", "payload")), strict=True)
+
+    def _transferred(self, rows: pa.Table, transfer: StreamTransfer) -> Iterator[pa.RecordBatch]:
+        """The columns of rows that workers read, or what Spark would compute of them."""
+        if transfer.columnar:
+            return compute_columns(iter(rows.combine_chunks().to_batches()), transfer, None)
         types = dict(zip(rows.column_names, rows.schema.types, strict=True))
         asked = [Scalar(sql, tuple(rows.column_names), scalar_type(sql, types)) for _, sql in transfer.select]
-        names = [name for name, _ in transfer.select]
-        found = pa.table(HOST.evaluate(asked, rows), names)
-        slicing = SlicingStage(self.course.layout, transfer, tuple(range(self.count)))
-        for out in slicing(iter(found.to_batches())):
-            yield from zip(*(out[name].to_pylist() for name in ("shard", "place", "payload")), strict=True)
+        return iter(pa.table(HOST.evaluate(asked, rows), [name for name, _ in transfer.select]).to_batches())
 
     def _work(self, sent: Sequence[list[tuple[int, bytes]]], commands: Sequence[Mapping[str, str | int]]) -> None:
         self._numbers += 1

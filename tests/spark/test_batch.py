@@ -84,7 +84,7 @@ def test_a_column_that_is_missing_or_of_another_type(spark: SparkSession) -> Non
     text = table.set_column(2, "v", table["v"].cast(pa.string()))
     with pytest.raises(SchemaProblem, match=r"column 'v' is STRING in the DataFrame, but was declared BIGINT; cast it"):
         pw.spark.batch(pool, {"S": spark.createDataFrame(text)})
-    with pytest.raises(SchemaProblem, match="no DataFrame for stream 'S'"):
+    with pytest.raises(SchemaProblem, match="no input for stream 'S'"):
         pw.spark.batch(pool, {})
     with pytest.raises(SchemaProblem, match="time column is not named"):
         pw.spark.batch(QUERIES["sliding"], {"S": spark.createDataFrame(table)})

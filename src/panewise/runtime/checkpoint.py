@@ -61,6 +61,10 @@ class Checkpoint:
         """The state of the shards, where Spark does not keep it."""
         return self.folder / "state"
 
+    def file_log(self, stream: str) -> Path:
+        """The folder with the lists of files that the batches of a stream read, where workers read them."""
+        return self.folder / "files" / quote(stream, safe="").replace(".", "%2E")
+
     @property
     def batch_commands(self) -> Path:
         """Which commands the last batches apply, where Spark does not record it."""

@@ -71,16 +71,6 @@ def family_key(plan: PanePlan) -> tuple[object, ...]:
     Queries that report at every change need all groups in one place, so that they are a family of their own. So are
     queries with positional aggregates over the same window, because tiers are not shared with other windows.
     """
-    if RULE in plan.rules_off:
-        return (plan.query,)
-    kind: object = None if plan.window.logical else plan.window.retention
-    if plan.keeps_totals:
-        kind = "totals"
-    elif plan.keeps_rows:
-        # A turn looks at all rows that are kept: windows that keep all would slow down those that keep few.
-        kind = "all rows" if plan.keeps_all else "rows"
-    if plan.positional:
-        kind = plan.window
     return (
         plan.source,
         step_contents(plan.before),
@@ -88,10 +78,24 @@ def family_key(plan: PanePlan) -> tuple[object, ...]:
         plan.group.keys,
         plan.group.calls,
         plan.window.time_span,
-        kind,
+        family_kind(plan),
         plan.window.partition_by,
         plan.repeats_on_change,
     )
+
+
+def family_kind(plan: PanePlan) -> object:
+    """What the family of a query keeps, which also separates queries that share nothing."""
+    if RULE in plan.rules_off:
+        return plan.query
+    if plan.positional:
+        return plan.window
+    if plan.keeps_totals:
+        return "totals"
+    if plan.keeps_rows:
+        # A turn looks at all rows that are kept: windows that keep all would slow down those that keep few.
+        return "all rows" if plan.keeps_all else "rows"
+    return None if plan.window.logical else plan.window.retention
 
 
 #: The managers of a family that runs already, by its identity; None where it does not run.

@@ -7,46 +7,57 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial, reduce
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from panewise.core.errors import SchemaProblem, did_you_mean
 from panewise.core.time import Boundary
 from panewise.engine import Pool
 from panewise.runtime.spark.dataframes import BoundedTransfer, check_columns, declared, unpack_results
+from panewise.runtime.spark.files.file_stream import FileStream
+from panewise.runtime.spark.files.source import file_messages
+from panewise.runtime.spark.run import StreamInput
 from panewise.runtime.spark.run_context import Channel, RunContext, result_schemas
-from panewise.runtime.spark.session import check_session
+from panewise.runtime.spark.session import check_session, session_of
 from panewise.runtime.spark.shard import OUTPUT_SCHEMA, Shard, emit_results, read_message, take_messages
-from panewise.runtime.spark.transfer.layout import TIME_COLUMN
+from panewise.runtime.spark.sources import bounded_source, undeclared_source
+from panewise.runtime.spark.transfer.layout import TIME_COLUMN, Layout, StreamTransfer
 from panewise.runtime.spark.transfer.shard_numbers import labels_of
+from panewise.runtime.spark.transfer.slice import SlicingStage
 
 
 def batch(
     queries: Pool | str,
-    streams: Mapping[str, DataFrame],
+    streams: Mapping[str, DataFrame | str],
     *,
     time: str | None = None,
     boundary: str | Boundary = "(]",
     until: int | str | datetime | None = None,
+    base: str | Path = ".",
 ) -> DataFrame | dict[str, DataFrame]:
-    """Answer queries over bounded DataFrames: one DataFrame for one SELECT, or one for each query of a pool.
+    """Answer queries over bounded input: one DataFrame for one SELECT, or one for each query of a pool.
+
+    A stream is a DataFrame or an address relative to `base`; Parquet files at an address are read by Spark's Python
+    workers, so that their rows never enter the JVM.
 
     The input is complete, so nothing is late; rows whose time is NULL or outside the allowed years are left out. The
     run ends when every item has left all its windows, or at an instant. A pool's queries are answered together in one
     pass.
     """
-    pool = queries if isinstance(queries, Pool) else _pool(queries, streams, time, boundary)
-    frames = {name: _declared_dataframe(name, streams, pool) for name in _streams_of(pool)}
-    session = check_session(next(iter(frames.values())).sparkSession)
+    session = check_session(session_of(streams.values()))
+    pool = queries if isinstance(queries, Pool) else _pool(queries, streams, time, boundary, session, Path(base))
+    inputs = {name: _bounded_input(name, streams, pool, session, Path(base)) for name in _streams_of(pool)}
     shards = int(session.conf.get("spark.sql.shuffle.partitions") or 1)
     schemas = result_schemas(pool)
-    context = RunContext.of("batch", pool, shards, [Channel(name, schema) for name, schema in schemas.items()])
+    channels = [Channel(name, schema) for name, schema in schemas.items()]
+    columnar = [name for name, given in inputs.items() if isinstance(given, FileStream)]
+    context = RunContext.of("batch", pool, shards, channels, columnar=columnar)
     labels = labels_of(session, shards)
-    slicings = [BoundedTransfer(context.layout, transfer, labels) for transfer in context.layout.transfers]
-    sent = [slicing.messages(_with_observation(slicing, frames[slicing.transfer.stream])) for slicing in slicings]
+    sent = [_messages(session, context.layout, each, labels, inputs[each.stream]) for each in context.layout.transfers]
     parted = (
         reduce(lambda one, other: one.union(other), sent)
         .repartition(shards, "shard")
@@ -60,6 +71,15 @@ def batch(
     return found if isinstance(queries, Pool) else found["query"]
 
 
+def _messages(
+    session: SparkSession, layout: Layout, transfer: StreamTransfer, labels: tuple[int, ...], given: StreamInput
+) -> DataFrame:
+    if isinstance(given, FileStream):
+        return file_messages(session, given, SlicingStage(layout, transfer, labels))
+    slicing = BoundedTransfer(layout, transfer, labels)
+    return slicing.messages(_with_observation(slicing, given))
+
+
 def _with_observation(slicing: BoundedTransfer, frame: DataFrame) -> DataFrame:
     """The rows to be sliced, with an observation that counts them and those without a usable time.
 
@@ -69,10 +89,21 @@ def _with_observation(slicing: BoundedTransfer, frame: DataFrame) -> DataFrame:
     return slicing.rows(frame).observe(f"panewise {slicing.transfer.stream}", *counts)
 
 
-def _pool(text: str, streams: Mapping[str, DataFrame], time: str | None, boundary: str | Boundary) -> Pool:
+def _pool(
+    text: str,
+    streams: Mapping[str, DataFrame | str],
+    time: str | None,
+    boundary: str | Boundary,
+    session: SparkSession,
+    base: Path,
+) -> Pool:
     if time is None:
         raise SchemaProblem("the time column is not named", fix='pass time="..." or a pw.Pool')
-    pool = Pool({name: declared(name, frame, time) for name, frame in streams.items()}, boundary, bounded=True)
+    frames = {
+        name: undeclared_source(session, given, base) if isinstance(given, str) else given
+        for name, given in streams.items()
+    }
+    pool = Pool({name: declared(name, frame, time) for name, frame in frames.items()}, boundary, bounded=True)
     pool.register("query", text)
     return pool
 
@@ -83,10 +114,15 @@ def _streams_of(pool: Pool) -> list[str]:
     return sorted({stream for registered in pool.queries.values() for stream in registered.streams})
 
 
-def _declared_dataframe(name: str, streams: Mapping[str, DataFrame], pool: Pool) -> DataFrame:
+def _bounded_input(
+    name: str, streams: Mapping[str, DataFrame | str], pool: Pool, session: SparkSession, base: Path
+) -> StreamInput:
     if name not in streams:
-        raise SchemaProblem(f"there is no DataFrame for stream {name!r}", fix=did_you_mean(name, streams or [name]))
-    return check_columns(name, streams[name], pool.streams[name])
+        raise SchemaProblem(f"there is no input for stream {name!r}", fix=did_you_mean(name, streams or [name]))
+    given = streams[name]
+    if isinstance(given, str):
+        return bounded_source(session, given, pool.streams[name], base)
+    return check_columns(name, given, pool.streams[name])
 
 
 @dataclass(frozen=True, eq=False)

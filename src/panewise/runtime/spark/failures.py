@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from itertools import islice
 from urllib.parse import unquote
 
 from panewise.core import errors
-from panewise.core.errors import PanewiseError, QueryProblem, SourceProblem, StateProblem
+from panewise.core.errors import PanewiseError, QueryProblem, SourceProblem, StateProblem, row_texts
 from panewise.runtime.dead_letters import DeadLetter
 from panewise.runtime.spark.sources import first_line
 
@@ -90,6 +92,34 @@ def worker_problem(problem: QueryProblem) -> StateProblem:
     )
 
 
+@dataclass(frozen=True)
+class FailingExpression:
+    """An expression over the columns of a stream that has no value for some row."""
+
+    sql: str
+    reason: str
+    row: dict[str, str]
+
+    @classmethod
+    def of(cls, sql: str, problem: PanewiseError) -> FailingExpression:
+        return cls(sql, str(problem), row_texts(problem.row or {}))
+
+
+#: The text by which a worker marks failed expressions.
+_FAILING_EXPRESSIONS = "expressions fail: "
+
+
+def expression_problem(found: Iterable[FailingExpression]) -> StateProblem:
+    """The error that a worker raises where expressions fail, on one line; which queries have them, the driver knows."""
+    return StateProblem(_FAILING_EXPRESSIONS + json.dumps([asdict(each) for each in islice(found, _MAX_NAMED)]))
+
+
+def failing_expressions(problem: Exception) -> list[FailingExpression]:
+    """The expressions that a worker has reported as failed."""
+    found = re.search(rf"{_FAILING_EXPRESSIONS}(\[.*\])$", str(problem), re.MULTILINE)
+    return [FailingExpression(**each) for each in json.loads(found[1])] if found else []
+
+
 #: So many queries are named at once; others are found at the next failure.
 _MAX_NAMED = 50
 
@@ -128,7 +158,9 @@ def explain_failure(problem: Exception) -> PanewiseError:
 
 
 def unreadable_file(problem: Exception) -> str | None:
-    """The file of a source that Spark reports as unreadable."""
+    """The file of a source that Spark or a worker reports as unreadable."""
+    if ours := re.search(r"the file (/.*) cannot be read", str(problem)):
+        return ours[1]
     found = re.search(_UNREADABLE, str(problem))
     return _path(found[1]) if found else None
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from panewise.core.errors import BindProblem, PanewiseError, SchemaProblem, StateProblem, did_you_mean
 from panewise.core.time import Domain
@@ -21,7 +21,7 @@ from panewise.runtime.control import command_fault, script_changes
 from panewise.runtime.dead_letters import DeadLetter
 from panewise.runtime.signals import signals
 from panewise.runtime.spark.metrics import Metrics, ProgressListener
-from panewise.runtime.spark.run import FileStateRun, PipelineSettings, StateStoreRun
+from panewise.runtime.spark.run import FileStateRun, PipelineSettings, StateStoreRun, StreamInput
 from panewise.runtime.spark.run_context import RunContext
 from panewise.runtime.spark.sink_routing import SinkRouting
 from panewise.runtime.spark.supervision import POLL, RunSupervisor
@@ -36,17 +36,17 @@ class Pipeline(RunSupervisor):
         self,
         pool: Pool,
         plan: PipelinePlan,
-        frames: Mapping[str, DataFrame],
+        session: SparkSession,
+        inputs: Mapping[str, StreamInput],
         checkpoint: Checkpoint,
         outlets: SinkRouting,
         trigger: Mapping[str, Any],
         skew: int | None,
     ) -> None:
-        session = next(iter(frames.values())).sparkSession
         self._routing = outlets
         self._scripted = {name: registered.text for name, registered in pool.queries.items()}
         name = f"panewise-{plan.identity[:8]}"
-        self._setting = PipelineSettings(session, checkpoint, plan, frames, trigger, skew, name)
+        self._setting = PipelineSettings(session, checkpoint, plan, inputs, trigger, skew, name)
         timed = all(schema.domain is Domain.TIMESTAMP for schema in pool.streams.values())
         super().__init__(session, checkpoint, plan.empty_pool(), ProgressListener(checkpoint, timed), name)
         self._context: RunContext | None = None
@@ -172,8 +172,8 @@ class Pipeline(RunSupervisor):
             raise BindProblem(f"start {command['start']!r} is unknown", fix="use 'backfill' or 'now'")
         since = 0 if command["start"] == "now" else None
         registered = self._pool.prepare_query(command["name"], command["text"], since)
-        for stream in sorted(registered.streams - set(self._setting.frames)):
-            raise SchemaProblem(f"there is no DataFrame for stream {stream!r}", fix="restart with one")
+        for stream in sorted(registered.streams - set(self._setting.inputs)):
+            raise SchemaProblem(f"there is no input for stream {stream!r}", fix="restart with one")
         routing = self._routing.with_target(registered.name, command.get("into"))
         routing.refuse_conflicts(registered, self._pool)
         self._routing = routing
@@ -219,9 +219,10 @@ class Pipeline(RunSupervisor):
             self._pool,
             plan.shards,
             self._routing.channels(self._pool),
-            self._setting.frames,
+            self._setting.inputs,
             self._checkpoint.control.suspensions(),
             str(self._checkpoint.lateness),
+            self._setting.columnar,
         )
         kind = StateStoreRun if plan.state == "rocksdb" else FileStateRun
         sinks = self._routing.sinks(context, plan.identity)

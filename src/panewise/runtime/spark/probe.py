@@ -14,7 +14,7 @@ import shutil
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -27,7 +27,7 @@ from panewise.core.errors import BindProblem, row_texts
 from panewise.engine import Pool
 from panewise.engine.blame import first_failing
 from panewise.runtime.dead_letters import DeadLetter
-from panewise.runtime.spark.failures import failing_queries, has_known_cause
+from panewise.runtime.spark.failures import FailingExpression, failing_expressions, failing_queries, has_known_cause
 from panewise.runtime.spark.run import Run
 from panewise.runtime.spark.sources import first_line
 from panewise.runtime.spark.transfer.layout import StreamTransfer
@@ -51,24 +51,38 @@ class Suspect:
 
 
 def queries_at_fault(run: Run, pool: Pool, problem: Exception) -> list[DeadLetter]:
-    """The queries that made a run fail: those that workers have named, or those whose expressions fail in Spark."""
-    checkpoint = run.setting.checkpoint.spark
+    """The queries that made a run fail: those that workers have named, those whose expressions failed in a worker, or
+    those whose expressions fail in Spark."""
+    checkpoint, columnar = run.setting.checkpoint.spark, run.setting.columnar
     named = failing_queries(problem)
+    if not named and (failing := failing_expressions(problem)):
+        named = _queries_with(failing, suspects(pool, problem, columnar))
     if not named and not has_known_cause(problem):
         try:
-            named = probe_suspects(checkpoint, run.sources, suspects(pool, problem))
+            named = probe_suspects(checkpoint, run.sources, suspects(pool, problem, columnar))
         except (PySparkException, OSError) as other:
             log.warning("whose fault it is cannot be found out: %s", first_line(other))
     return [replace(letter, batch=failed_batch(checkpoint)) for letter in named]
 
 
-def suspects(pool: Pool, problem: Exception) -> list[Suspect]:
+def _queries_with(found: Sequence[FailingExpression], some: Sequence[Suspect]) -> list[DeadLetter]:
+    """The queries that have expressions which failed in a worker."""
+    return [
+        DeadLetter(query, failing.reason, failing.row)
+        for failing in found
+        for suspect in some
+        if failing.sql in suspect.select
+        for query in suspect.queries
+    ]
+
+
+def suspects(pool: Pool, problem: Exception, columnar: Collection[str] = ()) -> list[Suspect]:
     """The expressions of queries in Spark; where Spark has named an expression, only the queries that have it."""
     asked: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for name, registered in pool.queries.items():
         alone = pool.without_queries()
         alone.add_query(registered)
-        for transfer in plan_transfer(alone, 1).transfers:
+        for transfer in plan_transfer(alone, 1, columnar=columnar).transfers:
             asked.setdefault((transfer.stream, transfer.usable, _computed_expressions(transfer)), []).append(name)
     every = [Suspect(stream, tuple(q), usable, sql) for (stream, usable, sql), q in asked.items() if sql]
     return [each for each in every if any(sql in str(problem) for sql in each.select)] or every

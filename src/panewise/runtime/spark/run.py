@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, TypeAlias
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -25,6 +26,8 @@ from panewise.runtime.checkpoint import Checkpoint, PipelinePlan
 from panewise.runtime.control import ENTRY_PATTERN
 from panewise.runtime.lease import Fence
 from panewise.runtime.spark.dataframes import BoundedTransfer, shard_messages, unpack_results
+from panewise.runtime.spark.files.file_stream import FileStream
+from panewise.runtime.spark.files.source import file_messages
 from panewise.runtime.spark.metrics import COUNTED_COLUMNS, ProgressListener
 from panewise.runtime.spark.run_context import Channel, RunContext
 from panewise.runtime.spark.shard import OUTPUT_SCHEMA, ShardProcessor
@@ -32,13 +35,14 @@ from panewise.runtime.spark.sinks import Sink
 from panewise.runtime.spark.sources import missing_files
 from panewise.runtime.spark.state_files import BatchCommands, FileStateStage, first_missing_state, last_batch
 from panewise.runtime.spark.transfer.layout import StreamTransfer
-from panewise.runtime.spark.transfer.slice import MESSAGE_SCHEMA
+from panewise.runtime.spark.transfer.slice import MESSAGE_SCHEMA, SlicingStage
 from panewise.runtime.spark_log import check_log
 
 log = logging.getLogger("panewise.pipeline")
 
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 ChannelSinks: TypeAlias = tuple[tuple[Sink, ...], ...]
+StreamInput: TypeAlias = DataFrame | FileStream
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +52,7 @@ class PipelineSettings:
     session: SparkSession
     checkpoint: Checkpoint
     plan: PipelinePlan
-    frames: Mapping[str, DataFrame]
+    inputs: Mapping[str, StreamInput]
     trigger: Mapping[str, Any]
     skew: int | None
     name: str
@@ -57,6 +61,11 @@ class PipelineSettings:
     def bounded(self) -> bool:
         """Whether the run ends once it has read all input."""
         return "availableNow" in self.trigger or "once" in self.trigger
+
+    @property
+    def columnar(self) -> list[str]:
+        """The streams whose files workers read."""
+        return [name for name, given in self.inputs.items() if isinstance(given, FileStream)]
 
     def max_skew(self, transfer: StreamTransfer) -> int | None:
         return self.skew if transfer.schema.domain is Domain.TIMESTAMP else None
@@ -99,7 +108,25 @@ class Run(ABC):
     @property
     def sources(self) -> dict[str, DataFrame]:
         """The sources that Spark reads, in its order."""
-        return {transfer.stream: self.setting.frames[transfer.stream] for transfer in self.context.layout.transfers}
+        return {transfer.stream: self._source(transfer) for transfer in self.context.layout.transfers}
+
+    def _source(self, transfer: StreamTransfer) -> DataFrame:
+        """What Spark reads of a stream: its rows, or the messages that workers make of its files."""
+        given = self.setting.inputs[transfer.stream]
+        return self._file_messages(given, transfer) if isinstance(given, FileStream) else given
+
+    def _messages(self, transfer: StreamTransfer) -> DataFrame:
+        """The messages from the tasks that read a stream to the shards."""
+        given = self.setting.inputs[transfer.stream]
+        if isinstance(given, FileStream):
+            return self._file_messages(given, transfer)
+        return shard_messages(
+            given, self.context.layout, transfer, self.setting.plan.labels, self.setting.max_skew(transfer)
+        )
+
+    def _file_messages(self, files: FileStream, transfer: StreamTransfer) -> DataFrame:
+        setting, stage = self.setting, SlicingStage(self.context.layout, transfer, self.setting.plan.labels)
+        return file_messages(setting.session, files, stage, str(setting.checkpoint.folder), setting.max_skew(transfer))
 
     def _delivery(self) -> Delivery:
         return Delivery(self.context.channels, self.sinks, str(self.setting.checkpoint.folder), self.fence)
@@ -124,10 +151,6 @@ class StateStoreRun(Run):
             ShardProcessor(self.context), outputStructType=OUTPUT_SCHEMA, outputMode="Append", timeMode="None"
         )
         return output.observe("panewise", *_total_columns()).writeStream.foreachBatch(self._delivery())
-
-    def _messages(self, transfer: StreamTransfer) -> DataFrame:
-        frame, labels = self.setting.frames[transfer.stream], self.setting.plan.labels
-        return shard_messages(frame, self.context.layout, transfer, labels, self.setting.max_skew(transfer))
 
     @property
     def sources(self) -> dict[str, DataFrame]:
@@ -158,15 +181,17 @@ class FileStateRun(Run):
     def _writer(self) -> DataStreamWriter:
         if "connect" in type(self.setting.session).__module__:
             raise BindProblem("state='files' needs a classic session: it works in the driver", fix="use 'rocksdb'")
-        if len(self.context.layout.transfers) != 1:
-            raise BindProblem("state='files' serves queries over one stream", fix="use state='rocksdb'")
-        (transfer,) = self.context.layout.transfers
         self._check()
-        self.slicing = BoundedTransfer(self.context.layout, transfer, self.setting.plan.labels)
         #: Every shard has applied the commands up to this one.
         self.applied = 0
-        rows = self.slicing.rows(self.setting.frames[transfer.stream], self.setting.max_skew(transfer))
-        return rows.writeStream.foreachBatch(self._answer_batch)
+        first, *others = self.context.layout.transfers
+        given = self.setting.inputs[first.stream]
+        if not others and isinstance(given, DataFrame):
+            slicing = BoundedTransfer(self.context.layout, first, self.setting.plan.labels)
+            rows = slicing.rows(given, self.setting.max_skew(first))
+            return rows.writeStream.foreachBatch(lambda some, batch: self._answer_batch(slicing.messages(some), batch))
+        everything = reduce(DataFrame.union, map(self._messages, self.context.layout.transfers))
+        return everything.writeStream.foreachBatch(self._answer_batch)
 
     def _check(self) -> None:
         """Refuse to continue if state is missing: a shard without state would begin anew."""
@@ -178,11 +203,11 @@ class FileStateRun(Run):
                 fix="restore the checkpoint from a copy, or start with an empty one",
             )
 
-    def _answer_batch(self, rows: DataFrame, batch: int) -> None:
+    def _answer_batch(self, sent: DataFrame, batch: int) -> None:
         last = self._finishing_batch()
         if last is not None and batch >= last:
             raise StateProblem("rows came after the pipeline was finished", fix="start one with an empty checkpoint")
-        self._run_batch(self.slicing.messages(rows), batch)
+        self._run_batch(sent, batch)
 
     def _run_batch(self, sent: DataFrame | None, batch: int) -> None:
         self.fence.check()

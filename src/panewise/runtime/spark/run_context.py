@@ -59,8 +59,10 @@ class RunContext:
         always: Collection[str] = (),
         suspensions: Mapping[str, float] | None = None,
         lateness: str = "",
+        columnar: Collection[str] = (),
     ) -> RunContext:
-        """The context of the queries of a pool. Streams in `always` are read also if no query reads them."""
+        """The context of the queries of a pool. Streams in `always` are read also if no query reads them, those in
+        `columnar` by workers."""
         return cls(
             run,
             pool.streams,
@@ -68,7 +70,7 @@ class RunContext:
             pool.policy,
             pool.purge,
             tuple(sorted(rule.name for rule in pool.rules_off)),
-            plan_transfer(pool, shards, always),
+            plan_transfer(pool, shards, always, columnar),
             tuple(channels),
             dict(pool.queries),
             dict(suspensions or {}),

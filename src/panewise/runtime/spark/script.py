@@ -15,7 +15,7 @@ from panewise.runtime.pane_log import refuse_log
 from panewise.runtime.spark.pipeline import Pipeline
 from panewise.runtime.spark.sink_routing import OTHERS
 from panewise.runtime.spark.sinks import Target
-from panewise.runtime.spark.sources import source
+from panewise.runtime.spark.sources import stream_source
 from panewise.runtime.spark.streaming import stream
 
 
@@ -27,7 +27,7 @@ def start_script(
     base: Path,
     boundary: str | None = None,
     trigger: Mapping[str, Any] | None = None,
-    per_batch: int | None = None,
+    per_batch: int | str | None = None,
     shards: int | None = None,
     state: str = "rocksdb",
     sinks: Mapping[str, Target] | None = None,
@@ -39,15 +39,14 @@ def start_script(
     for name in used:
         if name not in script.sources:
             raise SourceProblem(f"stream {name!r} has no source to read", fix="add FROM 'parquet:...' to it")
-    frames = {
-        name: source(session, script.sources[name], script.streams[name], base, streaming=True, per_batch=per_batch)
-        for name in used
+    inputs = {
+        name: stream_source(session, script.sources[name], script.streams[name], base, per_batch) for name in used
     }
     targets: dict[str, Target] = {name: query.into or "memory:" for name, query in script.queries.items()}
     targets |= {OTHERS: "memory:"} | dict(sinks or {})
     return stream(
         pool,
-        frames,
+        inputs,
         checkpoint=checkpoint,
         sinks=targets,
         trigger=trigger,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from panewise.core.errors import SourceProblem
 from panewise.runtime.atomic_files import private_folder
@@ -43,6 +43,13 @@ def local_session(log: Path | None = None, **settings: str) -> SparkSession:
         raise SourceProblem(
             f"Spark cannot be started: {str(problem).splitlines()[0]}", fix="install Java 17 or 21 and set JAVA_HOME"
         ) from None
+
+
+def session_of(inputs: Iterable[object]) -> SparkSession:
+    """The session of the DataFrames among some inputs; if there are none, the active one, or a local one."""
+    frames = (given for given in inputs if isinstance(given, DataFrame))
+    found = next((frame.sparkSession for frame in frames), None) or SparkSession.getActiveSession()
+    return found or local_session()
 
 
 #: The meaning of expressions depends on these settings; with them Spark agrees with the embedded engine.

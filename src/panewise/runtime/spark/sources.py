@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -14,6 +16,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from panewise.core.errors import SourceProblem
 from panewise.core.schema import StreamSchema
+from panewise.runtime.spark.files.file_stream import FileStream
+from panewise.runtime.spark.files.readers import COLUMNAR_FORMATS
 from panewise.runtime.spark.types import quote_name, spark_schema, spark_type
 
 #: Malformed values become NULL: a row without a usable time is rejected and counted, not lost silently.
@@ -46,6 +50,62 @@ def source(
     except PySparkException as problem:
         raise SourceProblem(f"{address!r} cannot be read: {first_line(problem)}", fix=_fix(scheme)) from None
     raise SourceProblem(f"{address!r} is no address Panewise knows", fix=_KNOWN_ADDRESSES)
+
+
+def stream_source(
+    session: SparkSession, address: str, schema: StreamSchema, base: Path, limit: int | str | None = None
+) -> DataFrame | FileStream:
+    """The stream at an address: files that workers read themselves, where they can, else a streaming DataFrame.
+
+    `limit` is what a batch takes at most: so many files or rows, or a size such as `"512 MB"`.
+    """
+    most, size = (limit, None) if not isinstance(limit, str) else (None, byte_count(limit))
+    if most is not None and most < 1:
+        raise SourceProblem(f"{most} is no number of files a batch", fix="use 1 or more")
+    files = _file_stream(address, schema, base)
+    if files is not None:
+        return replace(files, max_files=most, max_bytes=size)
+    if size is not None:
+        raise SourceProblem(f"{address!r} cannot be limited by bytes", fix="give a number of files or rows")
+    return source(session, address, schema, base, streaming=True, per_batch=most)
+
+
+def bounded_source(session: SparkSession, address: str, schema: StreamSchema, base: Path) -> DataFrame | FileStream:
+    """All rows at an address: files that workers read themselves, where they can, else a DataFrame."""
+    return _file_stream(address, schema, base) or source(session, address, schema, base, streaming=False)
+
+
+def undeclared_source(session: SparkSession, address: str, base: Path) -> DataFrame:
+    """The rows at an address that nobody has declared, with the columns that their files have."""
+    scheme, rest = split_address(address)
+    if scheme not in _FILES:
+        raise SourceProblem(f"the columns of {address!r} are not known", fix="pass a pw.Pool with a declared stream")
+    try:
+        return session.read.format(scheme).options(**_FILES[scheme]).load(resolve_path(rest, base))
+    except PySparkException as problem:
+        raise SourceProblem(f"{address!r} cannot be read: {first_line(problem)}", fix=_fix(scheme)) from None
+
+
+def _file_stream(address: str, schema: StreamSchema, base: Path) -> FileStream | None:
+    """The files at an address, if workers can read them."""
+    scheme, rest = split_address(address)
+    if scheme not in COLUMNAR_FORMATS or "://" in rest:
+        return None
+    files = FileStream(scheme, resolve_path(rest, base), schema)
+    if not files.exists:
+        raise SourceProblem(f"{address!r} cannot be read: it does not exist", fix="check the path")
+    return files
+
+
+_SIZES = {"b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
+
+
+def byte_count(text: str) -> int:
+    """The bytes that a text such as `512 MB` means."""
+    found = re.fullmatch(r"\s*(\d+)\s*([a-z]+)\s*", text.lower())
+    if found is None or found[2] not in _SIZES or not int(found[1]):
+        raise SourceProblem(f"{text!r} is no size", fix="write it as 512 MB or 2 GB")
+    return int(found[1]) * _SIZES[found[2]]
 
 
 _KNOWN_ADDRESSES = "use parquet:path, csv:path, json:path, delta:path, kafka:server/topic or rate:rows-per-second"

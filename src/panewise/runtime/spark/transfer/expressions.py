@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 
 from panewise.algebra import Project, Select
 from panewise.core.scalar import Scalar
@@ -11,6 +12,7 @@ from panewise.core.time import MAX_TICK, MIN_TICK, Domain
 from panewise.cql import inline_columns
 from panewise.engine.panes.grouping import expiry_column
 from panewise.plan import PanePlan, RowStep
+from panewise.plan.rules.share_panes import family_kind
 from panewise.runtime.spark.types import quote_name, spark_type
 
 #: Times outside these years are rejected and counted.
@@ -40,7 +42,7 @@ def _expression_sql(scalar: Scalar, columns: Mapping[str, str]) -> str:
 
 def filter_sql(plan: PanePlan, sliced: bool) -> str | None:
     """The condition that rows must meet: all filters below the group, or only those below the window for unsliced
-    rows."""
+    rows. A filter is evaluated for rows that pass those before it only: it may fail on the others."""
     columns, found = source_columns(plan), []
     for step in (*plan.before, *plan.between) if sliced else plan.before:
         match step:
@@ -48,7 +50,7 @@ def filter_sql(plan: PanePlan, sliced: bool) -> str | None:
                 found.append(f"COALESCE({inline_columns(predicate.sql, columns)}, FALSE)")
             case Project():
                 columns = apply_projections([step], columns)
-    return " AND ".join(found) or None
+    return reduce(lambda before, last: f"IF({before}, {last}, FALSE)", found) if found else None
 
 
 def columns_used(plans: Sequence[PanePlan]) -> list[str]:
@@ -75,14 +77,13 @@ def family_signature(plan: PanePlan) -> str:
     calls = [f"{type(kind).__name__}({', '.join([*given, *map(str, kind.literals)])})" for kind, given in asked]
     keys = [grouped[key] for key in plan.group.keys]
     parts = [before[name] for name in plan.window.partition_by]
-    kind = type(plan.window).__name__ if not plan.window.logical else str(plan.window) if plan.positional else "time"
     filters = [filter_sql(plan, sliced) for sliced in (False, True)]
     properties = (
         plan.source.stream,
         filters,
         keys,
         calls,
-        kind,
+        family_kind(plan),
         parts,
         plan.window.time_span,
         expiry_column(plan),

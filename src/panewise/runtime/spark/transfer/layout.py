@@ -96,6 +96,8 @@ class StreamTransfer:
     packing: KeyPanePacking | None
     #: The panes by which late rows are counted: no edge of any sliced family lies inside one.
     tally: Cuts | None
+    #: Whether workers read the rows themselves, as Arrow columns, so that only messages enter the JVM.
+    columnar: bool = False
 
     @property
     def counted_by_panes(self) -> bool:
@@ -132,12 +134,21 @@ class Layout:
         return next((family for family in self.family_transfers if family.signature == signature), None)
 
     def explain(self) -> list[str]:
-        """A line for each family transfer: whether its rows are sliced before they reach a shard."""
+        """How the rows of each stream reach Python, and whether those of each family are sliced there."""
         reasons = [
             f"rows are sent unsliced: {family.reason}" if family.reason else "rows are sliced"
             for family in self.family_transfers
         ]
-        return [f"transfer {number}: {reason}" for number, reason in enumerate(reasons, start=1)]
+        ways = [
+            f"stream {transfer.stream}: "
+            + (
+                "workers read its files, rows do not enter the JVM"
+                if transfer.columnar
+                else "rows leave the JVM as Arrow"
+            )
+            for transfer in self.transfers
+        ]
+        return [*ways, *(f"transfer {number}: {reason}" for number, reason in enumerate(reasons, start=1))]
 
     def covers(self, plan: PanePlan | RowPlan | FramePlan) -> bool:
         """Whether a query can join without a change of the transferred columns."""

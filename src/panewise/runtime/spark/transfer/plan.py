@@ -42,9 +42,9 @@ from panewise.runtime.spark.types import quote_name
 from panewise.window import ALL_TIME
 
 
-def plan_transfer(pool: Pool, shards: int, always: Collection[str] = ()) -> Layout:
+def plan_transfer(pool: Pool, shards: int, always: Collection[str] = (), columnar: Collection[str] = ()) -> Layout:
     """The layout for all queries of a pool. Streams in `always` are read also if no query reads them: Spark does not
-    continue a checkpoint that has other sources."""
+    continue a checkpoint that has other sources. The rows of streams in `columnar` are read by workers."""
     families: dict[str, dict[FamilyKey, list[PanePlan]]] = {}
     read: dict[str, dict[RowInputKey, ReadColumns]] = {}
     for registered in pool.queries.values():
@@ -59,7 +59,9 @@ def plan_transfer(pool: Pool, shards: int, always: Collection[str] = ()) -> Layo
                 )
                 reading.names.update(dict.fromkeys(names))
     streams = [name for name in pool.streams if name in families or name in read or name in always]
-    transfers = [_TransferBuilder(n, pool, shards).build(families.get(n, {}), read.get(n, {})) for n in streams]
+    transfers = [
+        _TransferBuilder(n, pool, shards, n in columnar).build(families.get(n, {}), read.get(n, {})) for n in streams
+    ]
     return Layout(pool.boundary, shards, tuple(transfers))
 
 
@@ -78,6 +80,7 @@ class _TransferBuilder:
     stream: str
     pool: Pool
     shards: int
+    columnar: bool
     names: dict[str, str] = field(default_factory=dict)
 
     def build(
@@ -88,7 +91,7 @@ class _TransferBuilder:
             *(self._family_transfer(key, some) for key, some in plans.items()),
             *(self._row_transfer(key, reading) for key, reading in read.items()),
         )
-        packing = self._choose_packing(families, schema) if len(families) == 1 else None
+        packing = self._choose_packing(families, schema) if len(families) == 1 and not self.columnar else None
         time = time_sql(schema)
         select = [(TIME_COLUMN, time), *((name, sql) for sql, name in self.names.items())]
         if packing:
@@ -99,7 +102,9 @@ class _TransferBuilder:
         needed = columns_needed([*(columns_used(p) for p in plans.values()), *(r.names for r in read.values())], schema)
         usable = usable_time_sql(time, schema.domain)
         tally = coarsest_cuts(edges) if edges else None
-        return StreamTransfer(self.stream, schema, needed, time, usable, tuple(select), families, packing, tally)
+        return StreamTransfer(
+            self.stream, schema, needed, time, usable, tuple(select), families, packing, tally, self.columnar
+        )
 
     def _family_transfer(self, key: FamilyKey, plans: Sequence[PanePlan]) -> FamilyTransfer:
         plan, reason = plans[0], slicing_refusal(plans)
@@ -110,19 +115,20 @@ class _TransferBuilder:
         signature = fingerprint({"family": family_signature(plan)})
         shard = zlib.crc32(signature.encode()) % self.shards
         span = plan.window.admitted_times(self.pool.boundary)
+        passes = filter_sql(plan, True)
         if reason is not None:
             columns = {name: self._column_name(name) for name in columns_used(plans)}
             # A window that counts rows needs all those of a partition in one place, also beside others over time.
             counted = next((some.window for some in plans if not some.window.logical), None)
             by = keys if counted is None else [before[name] for name in counted.partition_by]
-            routed = (
-                tuple(map(self._expression_name, by)) if set(by) <= set(keys) and not plan.repeats_on_change else ()
-            )
+            where = passes if counted is None else filter_sql(plan, False)
+            divided = set(by) <= set(keys) and not plan.repeats_on_change
+            routed = tuple(self._guarded_name(sql, where) for sql in by) if divided else ()
             return FamilyTransfer(signature, key, plan, None, reason, columns, flag, entering, span, routed, shard)
         asked = dict.fromkeys([*plan.group.keys, *(a for call in plan.group.calls for a in call.arguments)])
-        columns = {name: self._expression_name(grouped[name]) for name in asked}
+        columns = {name: self._guarded_name(grouped[name], passes) for name in asked}
         edges = [e for p in plans for e in plan_edges(p)]
-        routed = tuple(map(self._expression_name, keys))
+        routed = tuple(self._guarded_name(sql, passes) for sql in keys)
         return FamilyTransfer(
             signature, key, plan, coarsest_cuts(edges), None, columns, flag, entering, span, routed, shard
         )
@@ -138,6 +144,12 @@ class _TransferBuilder:
         reason = "relations compare rows with each other"
         span = (MIN_TICK, MAX_TICK)
         return FamilyTransfer(signature, key, None, None, reason, columns, None, None, span, routed, shard)
+
+    def _guarded_name(self, sql: str, condition: str | None) -> str:
+        """The name of an expression that is evaluated only where a condition holds: it may fail on rows that filters
+        leave out. Columns cannot fail."""
+        plain = condition is None or sql in map(quote_name, self.pool.streams[self.stream].schema.names)
+        return self._expression_name(sql if plain else f"IF({condition}, {sql}, NULL)")
 
     def _filter_column(self, plan: PanePlan, sliced: bool) -> str | None:
         flag = filter_sql(plan, sliced)
