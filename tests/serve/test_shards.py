@@ -7,7 +7,6 @@ import json
 import pyarrow as pa
 
 import panewise as pw
-from panewise.engine.state.sealed import unseal_table
 from panewise.runtime.pane_log import rows_of
 from panewise.runtime.spark.run_context import Channel, RunContext
 from panewise.runtime.spark.shard import Shard, order_messages, process_messages, restore_shard, state_change
@@ -39,9 +38,9 @@ def test_a_batch_that_is_done_again_logs_the_same_panes() -> None:
             change = state_change(shards[label])
             stores[label].update(change.fresh)
             again = [restore_shard(course, change.head, stores[label].get) for _ in range(2)]
-            said = [panes(shard, course, label, sent[label]) for shard in again]
+            said = [panes(shard, course, sent[label]) for shard in again]
             assert said[0].equals(said[1])
-            logged.append(panes(shards[label], course, label, sent[label]))
+            logged.append(panes(shards[label], course, sent[label]))
             assert logged[-1].equals(said[0])
         commands = []
     whole = pa.concat_tables(logged)
@@ -50,11 +49,6 @@ def test_a_batch_that_is_done_again_logs_the_same_panes() -> None:
     assert len(sorted_rows(times)) == len(set(sorted_rows(times))) + 1, "the late row is a second part of its pane"
 
 
-def panes(shard: Shard, course: RunContext, label: int, sent: list[tuple[int, bytes]]) -> pa.Table:
-    said = (
-        payload
-        for frame in process_messages(shard, course, label, order_messages(sent))
-        for payload in frame["payload"]
-    )
-    found = [unseal_table(payload, "what a shard says", "") for payload in said]
+def panes(shard: Shard, course: RunContext, sent: list[tuple[int, bytes]]) -> pa.Table:
+    found = [results.table for results in process_messages(shard, course, order_messages(sent))]
     return pa.concat_tables([course.channels[0].schema.empty_table(), *found])

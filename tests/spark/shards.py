@@ -14,11 +14,9 @@ import panewise as pw
 from panewise.core.accounting import Accounting
 from panewise.core.scalar import Scalar
 from panewise.cql import scalar_type
-from panewise.engine.state.sealed import unseal_table
 from panewise.runtime.local import HOST
 from panewise.runtime.spark.run_context import Channel, RunContext, result_schemas
 from panewise.runtime.spark.shard import (
-    STATUS_CHANNEL,
     Shard,
     order_messages,
     process_messages,
@@ -141,12 +139,8 @@ class Shards:
         entry = self.entry(self._numbers, commands)
         names = list(self.said)
         for number in range(self.count):
-            for frame in process_messages(
-                self.shards[number], self.course, number, order_messages([entry, *sent[number]])
-            ):
-                for channel, payload in zip(frame["channel"], frame["payload"], strict=True):
-                    assert channel != STATUS_CHANNEL
-                    self.said[names[channel]].append(unseal_table(payload, "what a shard says", ""))
+            for results in process_messages(self.shards[number], self.course, order_messages([entry, *sent[number]])):
+                self.said[names[results.channel]].append(results.table)
             self._keep(number)
 
     def _keep(self, number: int) -> None:

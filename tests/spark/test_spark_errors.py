@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from panewise.runtime.spark.failures import explain_failure, unreadable_file
@@ -32,3 +37,33 @@ def test_a_file_that_cannot_be_read_is_known_by_its_path() -> None:
         "the file /in/a b.parquet cannot be read; repair or remove it"
     )
     assert unreadable_file(Exception("No space left on device")) is None
+
+
+def test_workers_without_panewise_are_explained() -> None:
+    words = "pyspark.errors.PythonException: ModuleNotFoundError: No module named 'panewise'"
+    assert "run another Python than this process" in str(explain_failure(Exception(words)))
+
+
+_OWN_SESSION = """
+import pyarrow as pa
+import panewise as pw
+from pyspark.sql import SparkSession
+
+session = SparkSession.builder.master("local[1]").config("spark.sql.session.timeZone", "UTC").getOrCreate()
+rows = session.range(1, 4).selectExpr("id AS t", "id AS v")
+print(pw.spark.batch("SELECT SUM(v) AS s FROM S [RANGE 4 SLIDE 4]", {"S": rows}, time="t").first()["s"])
+"""
+
+
+@pytest.mark.slow
+def test_a_session_of_the_user_whose_python_is_another_one(tmp_path: Path) -> None:
+    """Spark takes the first `python3` of the path where PYSPARK_PYTHON is not set."""
+    other = tmp_path / "python3"
+    other.write_text("#!/bin/sh\nexit 1\n")
+    other.chmod(0o755)
+    settings = {name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"}
+    settings["PATH"] = f"{tmp_path}:{settings['PATH']}"
+    done = subprocess.run(
+        [sys.executable, "-c", _OWN_SESSION], env=settings, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.split()[-1:]) == (0, ["6"]), done.stderr[-2000:]

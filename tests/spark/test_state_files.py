@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet
 import pytest
 
 import panewise as pw
 from panewise.core.errors import StateProblem
 from panewise.engine.state.parts import part_names
-from panewise.engine.state.sealed import unseal_table
 from panewise.runtime.lease import Fence, Lease
 from panewise.runtime.spark.metrics import COUNTED_COLUMNS
+from panewise.runtime.spark.outbox import Outbox
 from panewise.runtime.spark.run_context import RunContext
 from panewise.runtime.spark.shard import SHARD_CACHE, STATUS_CHANNEL
 from panewise.runtime.spark.state_files import (
@@ -58,6 +59,7 @@ class Driver:
         #: What shards said in each batch, and what they all together told of themselves.
         self.said: dict[int, list[str]] = {}
         self.accounts: dict[int, Counter[str]] = {}
+        self.attempts = 0
 
     def messages(self, batch: int) -> Iterator[pa.RecordBatch]:
         """What shards hear in a batch; the last one brings no rows, but the end."""
@@ -75,13 +77,21 @@ class Driver:
     def do(self, batch: int) -> None:
         results: list[str] = []
         account: Counter[str] = Counter()
-        for said in FileStateStage(self.course, str(self.folder), batch, self.fence)(self.messages(batch)):
-            for channel, payload in zip(said["channel"].to_pylist(), said["payload"].to_pylist(), strict=True):
-                if channel != STATUS_CHANNEL:
-                    results += [f"{channel} {row}" for row in plain(unseal_table(payload, "said", ""))]
-                else:
-                    account.update(said.select(COUNTED_COLUMNS[:-1]).to_pylist()[0])
+        stage = self.stage(batch)
+        for said in stage(self.messages(batch)):
+            assert said["channel"].to_pylist() == [STATUS_CHANNEL]
+            account.update(said.select(COUNTED_COLUMNS[:-1]).to_pylist()[0])
+        for channel in range(len(QUERIES)):
+            for file in stage.outbox.files(channel):
+                results += [f"{channel} {row}" for row in plain(pa.parquet.read_table(file))]
         self.said[batch], self.accounts[batch] = sorted(results), account
+
+    def stage(self, batch: int) -> FileStateStage:
+        """What one attempt at a batch does, with an outbox of its own."""
+        self.attempts += 1
+        schemas = tuple(channel.schema for channel in self.course.channels)
+        outbox = Outbox(str(self.folder.parent / "outbox" / f"{self.course.run}-{self.attempts}"), schemas)
+        return FileStateStage(self.course, str(self.folder), batch, self.fence, outbox)
 
 
 @pytest.fixture(autouse=True)
@@ -148,7 +158,7 @@ def test_a_batch_that_fails_between_shards_is_done_again_with_the_same_answers(
 ) -> None:
     driver = Driver(tmp_path / "state", ignoring(Fence("", 1), tmp_path), "driver")
     for batch in range(len(BATCHES) + 1):
-        half = FileStateStage(driver.course, str(driver.folder), batch, driver.fence)(driver.messages(batch))
+        half = driver.stage(batch)(driver.messages(batch))
         list(zip(half, range(2), strict=False))
         SHARD_CACHE.clear()
         driver.do(batch)

@@ -66,6 +66,11 @@ class Checkpoint:
         return self.folder / "files" / quote(stream, safe="").replace(".", "%2E")
 
     @property
+    def outbox(self) -> Path:
+        """The folder in which shards put the results of the running batch, where Spark does not carry them."""
+        return self.folder / "outbox"
+
+    @property
     def batch_commands(self) -> Path:
         """Which commands the last batches apply, where Spark does not record it."""
         return self.folder / "agenda"

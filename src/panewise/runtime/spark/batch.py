@@ -140,5 +140,5 @@ class AnsweringStage:
             shard = Shard(self.context.build_engine((q.name, q.text, q.since) for q in self.context.known.values()))
             take_messages(shard, self.context, [read_message(payload.as_buffer()) for _, payload in mine])
             until: Any = self.until
-            for frame in emit_results(shard, self.context, label, partial(shard.engine.finish, until)):
-                yield pa.RecordBatch.from_pandas(frame, preserve_index=False)
+            for results in emit_results(shard, self.context, partial(shard.engine.finish, until)):
+                yield pa.RecordBatch.from_pandas(results.as_row(label), preserve_index=False)

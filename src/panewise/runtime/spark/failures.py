@@ -33,6 +33,12 @@ _UNREADABLE = rf"(?:FAILED_READ_FILE|CANNOT_READ_FILE|not a Parquet file)[^\n]*?
 #: The first pattern that matches is used.
 _CAUSES = (
     Cause(
+        r"No module named 'panewise'|PYTHON_VERSION_MISMATCH",
+        "Spark's workers run another Python than this process, or one without Panewise",
+        "set PYSPARK_PYTHON to a Python that has Panewise, on all machines, before the session starts",
+        SourceProblem,
+    ),
+    Cause(
         rf"(?:Permission denied|AccessDenied\w*|Read-only file system)[^\n]*?{_FILE}",
         "{0} cannot be written or read: permission is denied",
         "check the permissions of the checkpoint and of the sinks, and start again: nothing that was committed is lost",

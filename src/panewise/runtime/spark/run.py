@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
+from pathlib import Path
 from typing import Any, TypeAlias
 
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -29,13 +33,16 @@ from panewise.runtime.spark.dataframes import BoundedTransfer, shard_messages, u
 from panewise.runtime.spark.files.file_stream import FileStream
 from panewise.runtime.spark.files.source import file_messages
 from panewise.runtime.spark.metrics import COUNTED_COLUMNS, ProgressListener
+from panewise.runtime.spark.outbox import Outbox
 from panewise.runtime.spark.run_context import Channel, RunContext
+from panewise.runtime.spark.session import is_classic
 from panewise.runtime.spark.shard import OUTPUT_SCHEMA, ShardProcessor
-from panewise.runtime.spark.sinks import Sink
+from panewise.runtime.spark.sinks import BatchResults, Sink
 from panewise.runtime.spark.sources import missing_files
 from panewise.runtime.spark.state_files import BatchCommands, FileStateStage, first_missing_state, last_batch
 from panewise.runtime.spark.transfer.layout import StreamTransfer
 from panewise.runtime.spark.transfer.slice import MESSAGE_SCHEMA, SlicingStage
+from panewise.runtime.spark.types import arrow_schema, spark_schema
 from panewise.runtime.spark_log import check_log
 
 log = logging.getLogger("panewise.pipeline")
@@ -179,9 +186,11 @@ class FileStateRun(Run):
     """A batch is a bounded job: Spark aggregates panes, Python workers read and write the state of shards."""
 
     def _writer(self) -> DataStreamWriter:
-        if "connect" in type(self.setting.session).__module__:
+        if not is_classic(self.setting.session):
             raise BindProblem("state='files' needs a classic session: it works in the driver", fix="use 'rocksdb'")
         self._check()
+        shutil.rmtree(self.setting.checkpoint.outbox, ignore_errors=True)
+        self._schemas = tuple(arrow_schema(self.setting.session, c.schema) for c in self.context.channels)
         #: Every shard has applied the commands up to this one.
         self.applied = 0
         first, *others = self.context.layout.transfers
@@ -225,12 +234,20 @@ class FileStateRun(Run):
             commands = session.createDataFrame(rows, MESSAGE_SCHEMA)
             everything = commands if sent is None else commands.union(sent)
         shards = everything.repartition(self.setting.plan.shards, "shard").sortWithinPartitions("shard", "place")
-        work = FileStateStage(self.context, str(self.setting.checkpoint.state), batch, self.fence)
-        totals = self._delivery().deliver_and_count(shards.mapInArrow(work, OUTPUT_SCHEMA), batch)
+        outbox = Outbox(str(self.setting.checkpoint.outbox / f"{batch}-{uuid.uuid4().hex}"), self._schemas)
+        work = FileStateStage(self.context, str(self.setting.checkpoint.state), batch, self.fence, outbox)
+        try:
+            status = [row.asDict() for row in shards.mapInArrow(work, OUTPUT_SCHEMA).collect()]
+            self._delivery().deliver_files(outbox, batch, self.setting.session)
+        finally:
+            outbox.remove()
         self.applied = max([self.applied, *(number for number, _ in log)])
         if first_missing_state(self.setting.checkpoint.state, self.setting.plan.labels) is None:
             self.setting.checkpoint.begun_file.touch()
-        self.listener.record_batch(batch, totals)
+        if status:
+            marks = [row["mark"] for row in status if row["mark"] is not None]
+            totals = {name: sum(row[name] for row in status) for name in COUNTED_COLUMNS}
+            self.listener.record_batch(batch, totals | {"mark": min(marks, default=None)})
 
     def wait_for_commands(self) -> None:
         if self.setting.bounded:
@@ -271,25 +288,21 @@ class Delivery:
         else:
             self._write_cached(output, batch)
 
-    def deliver_and_count(self, output: DataFrame, batch: int) -> Mapping[str, Any]:
-        """Write the results, and return what all shards together report of the batch."""
+    def deliver_files(self, outbox: Outbox, batch: int, session: SparkSession) -> None:
+        """Write the results that shards have put into an outbox."""
         self._check()
-        if not self._reads_once:
-            return self._write_cached(output, batch)
-        observation = Observation("panewise")
-        self._write_channels(output.observe(observation, *_total_columns()), batch, [0])
-        return observation.get
+        for number, channel in enumerate(self.channels):
+            if files := outbox.files(number):
+                read = partial(_read_files, session, files, channel.schema)
+                self._write_channel(number, BatchResults(channel.schema.names, read, files), batch)
 
-    def _write_cached(self, output: DataFrame, batch: int) -> Mapping[str, Any]:
-        """Write results that are read several times, and so cached; with an observation Spark would not use the
-        cache."""
+    def _write_cached(self, output: DataFrame, batch: int) -> None:
+        """Write results that are read several times, and so cached."""
         kept = output.persist()
         try:
-            (row,) = kept.agg(
-                *_total_columns(), F.collect_set(F.when(F.length("payload") > 0, F.col("channel"))).alias("filled")
-            ).collect()
+            filled = F.collect_set(F.when(F.length("payload") > 0, F.col("channel"))).alias("filled")
+            (row,) = kept.agg(filled).collect()
             self._write_channels(kept, batch, sorted(row["filled"]))
-            return row.asDict()
         finally:
             kept.unpersist()
 
@@ -310,9 +323,16 @@ class Delivery:
     def _write_channels(self, output: DataFrame, batch: int, channels: Sequence[int]) -> None:
         for number in channels:
             results = unpack_results(output, number, self.channels[number].schema)
-            for sink in self.sinks[number]:
-                self.fence.check()
-                sink.write(results, batch)
+            self._write_channel(number, BatchResults.of(results), batch)
+
+    def _write_channel(self, number: int, results: BatchResults, batch: int) -> None:
+        for sink in self.sinks[number]:
+            self.fence.check()
+            sink.write(results, batch)
+
+
+def _read_files(session: SparkSession, files: Sequence[Path], schema: pa.Schema) -> DataFrame:
+    return session.read.schema(spark_schema(schema)).parquet(*map(str, files))
 
 
 def _total_columns() -> list[Column]:

@@ -67,7 +67,21 @@ def check_session(session: SparkSession) -> SparkSession:
                 f"{key} is {found!r} in this Spark session, where expressions would mean something else",
                 fix=f"set it to {wanted[0]!r}",
             )
+    _use_this_python(session)
     return session
+
+
+def _use_this_python(session: SparkSession) -> None:
+    """Let the workers of a local session run the Python of this process, unless its user has chosen another one: Spark
+    would take the first `python3` on the path, which need not have Panewise."""
+    chosen = "PYSPARK_PYTHON" in os.environ or session.conf.get("spark.pyspark.python", None)
+    if is_classic(session) and not chosen and (session.sparkContext.master or "").startswith("local"):
+        session.sparkContext.pythonExec = sys.executable
+
+
+def is_classic(session: SparkSession) -> bool:
+    """Whether the driver is this process; otherwise the session is one of Spark Connect."""
+    return "connect" not in type(session).__module__
 
 
 @contextmanager

@@ -91,7 +91,8 @@ class ShardProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         label = int(key[0])
         shard = self._load_shard(label)
-        yield from process_messages(shard, self.context, label, _messages(rows))
+        for results in process_messages(shard, self.context, _messages(rows)):
+            yield results.as_row(label)
         self._save_shard(label, shard)
         write_late_counts(shard, self.context, label)
         yield status_row(shard, label)
@@ -180,23 +181,39 @@ def _read_commands(payload: bytes) -> Iterator[Tree]:
                     yield command | {"number": command_number(number, place)}
 
 
-def process_messages(shard: Shard, context: RunContext, label: int, messages: Sequence[Tree]) -> Iterator[pd.DataFrame]:
+@dataclass(frozen=True, eq=False)
+class ChannelResults:
+    """Results of a shard for one channel; finished panes are not counted as results."""
+
+    channel: int
+    table: pa.Table
+    panes: bool = False
+
+    @property
+    def rows(self) -> int:
+        return 0 if self.panes else int(self.table.num_rows)
+
+    def as_row(self, label: int) -> pd.DataFrame:
+        """The results as one row of Spark."""
+        payload = seal_table(self.table.combine_chunks())
+        return _output_row(channel=self.channel, shard=label, rows=self.rows, payload=payload)
+
+
+def process_messages(shard: Shard, context: RunContext, messages: Sequence[Tree]) -> Iterator[ChannelResults]:
     """Apply commands, take panes and rows in, and return what has become final."""
     shard.rows_before = shard.rows_in
     try:
-        yield from _process_messages(shard, context, label, messages)
+        yield from _process_messages(shard, context, messages)
     except QueryProblem as problem:
         raise worker_problem(problem) from problem
 
 
-def _process_messages(
-    shard: Shard, context: RunContext, label: int, messages: Sequence[Tree]
-) -> Iterator[pd.DataFrame]:
+def _process_messages(shard: Shard, context: RunContext, messages: Sequence[Tree]) -> Iterator[ChannelResults]:
     for name, number in context.suspensions.items():
         if number > shard.command:
             _remove_query(shard, name)
     for command in (m for m in messages if "op" in m):
-        yield from _apply_command(shard, context, label, command)
+        yield from _apply_command(shard, context, command)
     streams: dict[str, list[Tree]] = {}
     for message in messages:
         if "stream" in message:
@@ -208,10 +225,10 @@ def _process_messages(
         seen = [message["seen"][1] for message in sent if message["seen"] is not None]
         if seen and (delay := context.delay(stream)) is not None:
             shard.engine.promise(stream, max(seen) - delay)
-    yield from emit_results(shard, context, label, shard.engine.advance)
+    yield from emit_results(shard, context, shard.engine.advance)
 
 
-def _apply_command(shard: Shard, context: RunContext, label: int, command: Mapping[str, Any]) -> Iterator[pd.DataFrame]:
+def _apply_command(shard: Shard, context: RunContext, command: Mapping[str, Any]) -> Iterator[ChannelResults]:
     """Apply a command, unless it was applied before."""
     if command["number"] <= shard.command:
         return
@@ -232,7 +249,7 @@ def _apply_command(shard: Shard, context: RunContext, label: int, command: Mappi
             _remove_query(shard, command["name"])
         case "finish":
             shard.finished = True
-            yield from emit_results(shard, context, label, lambda: shard.engine.finish(command.get("until")))
+            yield from emit_results(shard, context, lambda: shard.engine.finish(command.get("until")))
 
 
 def _remove_query(shard: Shard, name: str) -> None:
@@ -298,7 +315,7 @@ def _cast(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     return values.cast(kind)
 
 
-def emit_results(shard: Shard, context: RunContext, label: int, emit: Callable[[], Emission]) -> Iterator[pd.DataFrame]:
+def emit_results(shard: Shard, context: RunContext, emit: Callable[[], Emission]) -> Iterator[ChannelResults]:
     """The results that have become final, by channel, and the panes that are logged."""
     tap = PaneCollector(shard.engine, context.logged_queries)
     tap.open()
@@ -309,20 +326,19 @@ def emit_results(shard: Shard, context: RunContext, label: int, emit: Callable[[
     for number, channel in enumerate(context.channels):
         if channel.panes:
             if (logged := panes.get(str(channel.query))) is not None and logged.num_rows:
-                yield _output_row(channel=number, shard=label, payload=seal_table(logged))
+                yield ChannelResults(number, logged, panes=True)
             continue
         names = [name for name, at in shard.channels.items() if at == number]
         own = channel.query is not None and channel.query in emission
         table = emission[str(channel.query)] if own else emission.combined_table(names)
         if table is not None and table.num_rows:
             shard.rows_out += table.num_rows
-            yield _output_row(
-                channel=number, shard=label, rows=table.num_rows, payload=seal_table(table.combine_chunks())
-            )
+            yield ChannelResults(number, table)
 
 
-def status_row(shard: Shard, label: int) -> pd.DataFrame:
-    """What a shard reports of itself: the account since the beginning, the size of its state, the watermark.
+def status_row(shard: Shard, label: int, rows: int = 0) -> pd.DataFrame:
+    """What a shard reports of itself: the account since the beginning, the size of its state, the watermark, and how
+    many results it has put into an outbox.
 
     All of it is part of the state, so that a batch that is done again reports the same.
     """
@@ -331,6 +347,7 @@ def status_row(shard: Shard, label: int) -> pd.DataFrame:
     return _output_row(
         channel=STATUS_CHANNEL,
         shard=label,
+        rows=rows,
         rows_in=shard.rows_in,
         batch_rows_in=shard.rows_in - shard.rows_before,
         rejected=sum(account.rejected for account in accounts),

@@ -7,6 +7,7 @@ files by replacing the folder of that batch, Delta by the number in its transact
 from __future__ import annotations
 
 import logging
+import os
 import re
 import shutil
 from abc import ABC, abstractmethod
@@ -20,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from panewise.algebra.result_columns import free_name
 from panewise.core.errors import SourceProblem
-from panewise.runtime.atomic_files import clear_drafts
+from panewise.runtime.atomic_files import clear_drafts, draft_path
 from panewise.runtime.dead_letters import DeadLetter, DeadLetterFolder
 from panewise.runtime.pane_log import PaneLog
 from panewise.runtime.spark.sources import first_line, resolve_path, split_address, topic_of
@@ -44,6 +45,19 @@ def batch_column(names: Sequence[str]) -> str:
     return free_name("batch", names)
 
 
+@dataclass(frozen=True, eq=False)
+class BatchResults:
+    """The results of one channel in a batch, and the Parquet files in which they are already, if they are."""
+
+    columns: Sequence[str]
+    read: Callable[[], DataFrame]
+    files: tuple[Path, ...] = ()
+
+    @classmethod
+    def of(cls, frame: DataFrame) -> BatchResults:
+        return cls(frame.columns, lambda: frame)
+
+
 class Sink(ABC):
     """Takes the results of batches."""
 
@@ -53,7 +67,7 @@ class Sink(ABC):
         return 1
 
     @abstractmethod
-    def write(self, results: DataFrame, batch: int) -> None:
+    def write(self, results: BatchResults, batch: int) -> None:
         """Write the results of one batch, which may have been written before."""
 
 
@@ -64,12 +78,31 @@ class FileSink(Sink):
     format: str
     path: str
 
-    def write(self, results: DataFrame, batch: int) -> None:
+    def write(self, results: BatchResults, batch: int) -> None:
         name = batch_column(results.columns)
-        writer = results.withColumn(name, F.lit(batch).cast("bigint")).write.mode("overwrite").format(self.format)
+        if results.files and self.format == "parquet" and "://" not in self.path:
+            self._adopt(results.files, f"{name}={batch}")
+            return
+        frame = results.read().withColumn(name, F.lit(batch).cast("bigint"))
+        writer = frame.write.mode("overwrite").format(self.format)
         options = {"partitionOverwriteMode": "dynamic"} | (_CSV if self.format == "csv" else {})
         options |= {} if self.format == "parquet" else _TIME_FORMATS
         writer.options(**options).partitionBy(name).save(self.path)
+
+    def _adopt(self, files: Sequence[Path], name: str) -> None:
+        """Replace the folder of a batch by one with these files."""
+        target = Path(self.path) / name
+        draft, old = draft_path(target), draft_path(target)
+        draft.mkdir(parents=True)
+        try:
+            for file in files:
+                _link_or_copy(file, draft / file.name)
+            if target.exists():
+                target.rename(old)
+            draft.rename(target)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+            shutil.rmtree(old, ignore_errors=True)
 
     def clear_drafts(self) -> None:
         """Remove the drafts of killed runs; a folder has one writer, since batches differ only by their numbers."""
@@ -77,11 +110,19 @@ class FileSink(Sink):
             clear_drafts(Path(self.path))
 
 
+def _link_or_copy(file: Path, target: Path) -> None:
+    """Give a file a second name, or copy it to another file system."""
+    try:
+        os.link(file, target)
+    except OSError:
+        shutil.copyfile(file, target)
+
+
 @dataclass(frozen=True)
 class PaneLogSink(FileSink):
     """A pane log; readers see a batch once it is sealed."""
 
-    def write(self, results: DataFrame, batch: int) -> None:
+    def write(self, results: BatchResults, batch: int) -> None:
         log = PaneLog(Path(self.path))
         log.unseal(batch)
         super().write(results, batch)
@@ -95,9 +136,9 @@ class DeltaSink(Sink):
     path: str
     writer: str
 
-    def write(self, results: DataFrame, batch: int) -> None:
+    def write(self, results: BatchResults, batch: int) -> None:
         once = {"txnAppId": self.writer, "txnVersion": str(batch)}
-        results.write.format("delta").mode("append").options(**once).save(self.path)
+        results.read().write.format("delta").mode("append").options(**once).save(self.path)
 
 
 @dataclass(frozen=True)
@@ -108,9 +149,9 @@ class KafkaSink(Sink):
     servers: str
     topic: str
 
-    def write(self, results: DataFrame, batch: int) -> None:
+    def write(self, results: BatchResults, batch: int) -> None:
         header = F.array(F.struct(F.lit("batch").alias("key"), F.lit(str(batch)).cast("binary").alias("value")))
-        rows = results.select(F.to_json(F.struct("*"), _TIME_FORMATS).alias("value"), header.alias("headers"))
+        rows = results.read().select(F.to_json(F.struct("*"), _TIME_FORMATS).alias("value"), header.alias("headers"))
         options = {"kafka.bootstrap.servers": self.servers, "topic": self.topic}
         rows.write.format("kafka").options(**options).save()
 
@@ -121,17 +162,18 @@ class ConsoleSink(Sink):
 
     name: str
 
-    def write(self, results: DataFrame, batch: int) -> None:
+    def write(self, results: BatchResults, batch: int) -> None:
         print(f"{self.name}, batch {batch}:")
-        results.show(20, truncate=False)
+        results.read().show(20, truncate=False)
 
 
 @dataclass(frozen=True)
 class NoopSink(Sink):
     """Computes all results and writes nothing: for measuring."""
 
-    def write(self, results: DataFrame, batch: int) -> None:
-        results.write.format("noop").mode("overwrite").save()
+    def write(self, results: BatchResults, batch: int) -> None:
+        if not results.files:
+            results.read().write.format("noop").mode("overwrite").save()
 
 
 @dataclass(frozen=True)
@@ -140,8 +182,8 @@ class FunctionSink(Sink):
 
     function: Callable[[DataFrame, int], None]
 
-    def write(self, results: DataFrame, batch: int) -> None:
-        self.function(results, batch)
+    def write(self, results: BatchResults, batch: int) -> None:
+        self.function(results.read(), batch)
 
 
 #: Results that cannot be computed, and batches that are stopped, are not faults of the sink.
@@ -160,7 +202,7 @@ class SuspendableSink(Sink):
     def read_count(self) -> int:
         return len(self.sinks)
 
-    def write(self, results: DataFrame, batch: int) -> None:
+    def write(self, results: BatchResults, batch: int) -> None:
         if self.letters.sink_suspension(self.query) is not None:
             self._waiting_results.write(results, batch)
             return
@@ -169,11 +211,11 @@ class SuspendableSink(Sink):
         except Exception as problem:
             self._suspend(results, batch, problem)
 
-    def _deliver(self, results: DataFrame, batch: int) -> None:
+    def _deliver(self, results: BatchResults, batch: int) -> None:
         for sink in self.sinks:
             sink.write(results, batch)
 
-    def _suspend(self, results: DataFrame, batch: int, problem: Exception) -> None:
+    def _suspend(self, results: BatchResults, batch: int, problem: Exception) -> None:
         if _NOT_SINK_ERRORS.search(str(problem)):
             raise problem
         try:
@@ -193,7 +235,7 @@ class SuspendableSink(Sink):
         """Write the waiting batches in their order; each is removed once it has been written."""
         folders = {int(path.name.partition("=")[2]): path for path in Path(self._waiting_results.path).glob("batch*=*")}
         for batch, folder in sorted(folders.items()):
-            self._deliver(session.read.parquet(str(folder)), batch)
+            self._deliver(BatchResults.of(session.read.parquet(str(folder))), batch)
             shutil.rmtree(folder)
         self.letters.resume_sink(self.query)
 

@@ -23,6 +23,7 @@ from panewise.core.errors import StateProblem
 from panewise.engine.state.parts import content_digest, part_names, read_note
 from panewise.runtime.atomic_files import create_atomic, read_number, sync_folder, write_atomic
 from panewise.runtime.lease import Fence
+from panewise.runtime.spark.outbox import Outbox
 from panewise.runtime.spark.run_context import RunContext
 from panewise.runtime.spark.shard import (
     SHARD_CACHE,
@@ -42,28 +43,34 @@ REPLAYABLE_BATCHES = 2
 
 @dataclass(frozen=True, eq=False)
 class FileStateStage:
-    """The function of a stage: the messages of one batch to some shards in, their results out."""
+    """The function of a stage: the messages of one batch to some shards in, what they report of themselves out.
+
+    Results are put into the outbox.
+    """
 
     context: RunContext
     folder: str
     batch: int
     fence: Fence
+    outbox: Outbox
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = ((row["shard"], row["place"], row["payload"]) for batch in batches for row in batch.to_pylist())
         for label, mine in groupby(rows, key=lambda row: row[0]):
             messages = order_messages([(place, payload) for _, place, payload in mine])
-            for output in self._process_shard(label, messages):
-                yield pa.RecordBatch.from_pandas(output, preserve_index=False)
+            yield pa.RecordBatch.from_pandas(self._process_shard(label, messages), preserve_index=False)
 
-    def _process_shard(self, label: int, messages: Sequence[Any]) -> Iterator[pd.DataFrame]:
+    def _process_shard(self, label: int, messages: Sequence[Any]) -> pd.DataFrame:
         folder = ShardFolder(Path(self.folder) / str(label))
         shard = self._load_shard(folder, label)
-        yield from process_messages(shard, self.context, label, messages)
+        rows = 0
+        for number, results in enumerate(process_messages(shard, self.context, messages)):
+            self.outbox.put(results.channel, f"{label}-{number}", results.table)
+            rows += results.rows
         folder.save(shard, self.batch, self.fence)
         cache_shard(self.context, label, shard)
         write_late_counts(shard, self.context, label)
-        yield status_row(shard, label)
+        return status_row(shard, label, rows)
 
     def _load_shard(self, folder: ShardFolder, label: int) -> Shard:
         head = folder.head_before(self.batch)

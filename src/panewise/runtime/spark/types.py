@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from panewise.core.errors import SchemaProblem
@@ -55,9 +56,10 @@ def spark_type(kind: pa.DataType) -> str:
 def type_text(kind: DataType) -> str:
     """A type of Spark in the words of `spark_type`: equal for equal types, however they were written.
 
-    >>> from pyspark.sql.types import ArrayType, LongType, StructType
-    >>> type_text(StructType().add("A", ArrayType(LongType())))
-    'struct<`A`: array<bigint>>'
+        >>> from pyspark.sql import SparkSession
+    from pyspark.sql.types import ArrayType, LongType, StructType
+        >>> type_text(StructType().add("A", ArrayType(LongType())))
+        'struct<`A`: array<bigint>>'
     """
     match kind:
         case ArrayType():
@@ -72,6 +74,12 @@ def type_text(kind: DataType) -> str:
 def spark_schema(schema: pa.Schema) -> str:
     """The columns of a table as Spark SQL declares them."""
     return ", ".join(f"{quote_name(field.name)} {spark_type(field.type)}" for field in schema)
+
+
+def arrow_schema(session: SparkSession, schema: pa.Schema) -> pa.Schema:
+    """The columns of a table in the types in which Spark has them."""
+    found: pa.Schema = session.createDataFrame([], spark_schema(schema)).toArrow().schema
+    return found
 
 
 def quote_name(name: str) -> str:
