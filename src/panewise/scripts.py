@@ -20,7 +20,7 @@ from panewise.runtime.local.script import answer, bind, describe_inferred_column
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from panewise.runtime.spark import Pipeline
+    from panewise.runtime.spark.pipeline import Pipeline
     from panewise.runtime.spark.sinks import Target
 
 
@@ -83,7 +83,7 @@ class Script:
         limits the files or rows that a batch takes from each source; the other options are those of `pw.spark.stream`.
         """
         with require_extra("spark", "pw.Script.start"):
-            from panewise.runtime.spark import start_script
+            from panewise.runtime.spark.script import start_script
 
         return start_script(
             self.bound,

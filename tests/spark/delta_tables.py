@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from panewise.runtime import spark as ps
+from panewise import spark as ps
 from panewise.runtime.spark.sources import source
 from tests.spark import answers
 from tests.spark.submitted import QUERIES, SCHEMA, keep, pool

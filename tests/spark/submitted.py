@@ -16,7 +16,7 @@ import pyarrow.feather
 from pyspark.sql import SparkSession
 
 import panewise as pw
-from panewise.runtime import spark as ps
+from panewise import spark as ps
 from panewise.runtime.spark.sources import source
 
 SCHEMA = pw.StreamSchema(

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import panewise as pw
 from panewise.core.errors import BindProblem, SchemaProblem
+from panewise.runtime.spark.transfer.shard_numbers import labels_of, spark_hash
 
 from .streams import ORDERED, QUERIES, plain, pooled, stream
 
@@ -182,3 +183,11 @@ def test_a_session_in_which_expressions_mean_something_else_is_refused(
     frame = other.createDataFrame(pa.table({"t": [1], "v": [2]}))
     with pytest.raises(pw.PanewiseError, match=f"{setting} is '{value}' in this Spark session"):
         pw.spark.batch("SELECT v FROM S [NOW]", {"S": frame}, time="t")
+
+
+def test_numbers_of_shards_land_on_different_partitions(spark: SparkSession) -> None:
+    numbers = [*range(100), 2**31 - 1, -(2**31), -1]
+    rows = spark.createDataFrame([(number,) for number in numbers], "n int").selectExpr("HASH(n) AS h").collect()
+    assert [spark_hash(number) for number in numbers] == [row["h"] for row in rows]
+    for shards in (1, 2, 7, 64):
+        assert [spark_hash(label) % shards for label in labels_of(shards)] == list(range(shards))

@@ -202,7 +202,7 @@ def test_a_draft_of_the_first_offsets(spark: SparkSession, tmp_path: Path, state
     """Killed while Spark wrote them, nothing had begun yet."""
     written(tmp_path / "in", PIECES)
     checkpoint = Checkpoint(tmp_path / "checkpoint")
-    checkpoint.create(pooled(TABLE.schema, QUERIES), labels_of(spark, 2), state)
+    checkpoint.create(pooled(TABLE.schema, QUERIES), labels_of(2), state)
     (checkpoint.spark / "offsets").mkdir(parents=True)
     (checkpoint.spark / "offsets" / ".0.draft.tmp").write_text("v1")
     complete(spark, tmp_path, state)

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import panewise as pw
-from panewise.runtime import spark as ps
+from panewise import spark as ps
 from panewise.runtime.spark.sources import source
 from tests.spark import answers
 from tests.spark.submitted import QUERIES, SCHEMA, pool

@@ -71,7 +71,7 @@ def _answer_here(console: Console, script: BoundScript, folder: Path) -> None:
 def _answer_on_spark(answers: LiveResults, script: BoundScript, folder: Path, rows: int) -> None:
     """Start, show results, register and revoke a query, finish."""
     from panewise import spark
-    from panewise.runtime.spark import start_script
+    from panewise.runtime.spark.script import start_script
 
     console = answers.console
     console.print("[bold]4. The answers[/bold], as Spark Structured Streaming gives them:")

@@ -37,7 +37,7 @@ def run_on_spark(
 ) -> None:
     """Run a script as a pipeline: over the existing input, or without end until it is interrupted."""
     from panewise import spark
-    from panewise.runtime.spark import start_script
+    from panewise.runtime.spark.script import start_script
 
     script = load(path)
     printed = [name for name, each in script.queries.items() if not each.into]

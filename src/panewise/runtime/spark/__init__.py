@@ -1,12 +1,1 @@
-"""Panewise on Spark: bounded DataFrames (`batch`) and streaming ones (`stream`)."""
-
-from panewise.runtime.spark.batch import batch
-from panewise.runtime.spark.dataframes import declared
-from panewise.runtime.spark.metrics import Metrics
-from panewise.runtime.spark.pipeline import Pipeline
-from panewise.runtime.spark.script import start_script
-from panewise.runtime.spark.session import local_session
-from panewise.runtime.spark.sources import source
-from panewise.runtime.spark.streaming import stream
-
-__all__ = ["Metrics", "Pipeline", "batch", "declared", "local_session", "source", "start_script", "stream"]
+"""Panewise on Spark. Nothing is imported here: workers load only what they need."""

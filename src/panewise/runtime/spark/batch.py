@@ -56,7 +56,7 @@ def batch(
     channels = [Channel(name, schema) for name, schema in schemas.items()]
     columnar = [name for name, given in inputs.items() if isinstance(given, FileStream)]
     context = RunContext.of("batch", pool, shards, channels, columnar=columnar)
-    labels = labels_of(session, shards)
+    labels = labels_of(shards)
     sent = [_messages(session, context.layout, each, labels, inputs[each.stream]) for each in context.layout.transfers]
     parted = (
         reduce(lambda one, other: one.union(other), sent)

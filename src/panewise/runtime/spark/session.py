@@ -23,6 +23,7 @@ _DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+    "spark.python.daemon.module": "panewise.runtime.spark.worker_daemon",
 }
 
 

@@ -87,7 +87,7 @@ def _plan(checkpoint: Checkpoint, pool: Pool, session: SparkSession, shards: int
     plan = checkpoint.plan()
     if plan is None:
         count = shards or int(session.conf.get("spark.sql.shuffle.partitions") or 1)
-        return checkpoint.create(pool, labels_of(session, count), state)
+        return checkpoint.create(pool, labels_of(count), state)
     checkpoint.check_compatible(plan, pool, shards, state)
     return plan
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from panewise.core.errors import SchemaProblem
@@ -78,7 +79,7 @@ def spark_schema(schema: pa.Schema) -> str:
 
 def arrow_schema(session: SparkSession, schema: pa.Schema) -> pa.Schema:
     """The columns of a table in the types in which Spark has them."""
-    found: pa.Schema = session.createDataFrame([], spark_schema(schema)).toArrow().schema
+    found: pa.Schema = to_arrow_schema(session.createDataFrame([], spark_schema(schema)).schema, timezone="UTC")
     return found
 
 

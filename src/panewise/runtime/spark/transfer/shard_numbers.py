@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
+from itertools import count
 
-from panewise.core.errors import StateProblem
+_MASK = 0xFFFFFFFF
+#: The seed of Spark's hash partitioning.
+_SEED = 42
 
 
-def labels_of(session: SparkSession, shards: int) -> tuple[int, ...]:
+def labels_of(shards: int) -> tuple[int, ...]:
     """Numbers that Spark's hash sends to as many different partitions; with 0, 1, 2 ... some would share a
-    partition."""
-    numbers = ", ".join(f"({number})" for number in range(16 * shards))
-    # Over an inline table the optimiser evaluates this, without a job.
-    placed = session.sql(f"SELECT label, PMOD(HASH(label), {shards}) AS place FROM VALUES {numbers} AS t(label)")
+    partition.
+
+    >>> labels_of(2)
+    (2, 0)
+    """
     found: dict[int, int] = {}
-    for row in placed.collect():
-        found.setdefault(row["place"], row["label"])
-    if len(found) < shards:
-        raise StateProblem(f"{shards} shards cannot be spread", fix="use fewer")
-    return tuple(found[place] for place in range(shards))
+    for label in count():
+        found.setdefault(spark_hash(label) % shards, label)
+        if len(found) == shards:
+            return tuple(found[place] for place in range(shards))
+    raise AssertionError
+
+
+def spark_hash(number: int) -> int:
+    """The hash that Spark SQL has for an INT: Murmur3 with 32 bits, as a signed number."""
+    mixed = _SEED ^ (_rotate((number & _MASK) * 0xCC9E2D51 & _MASK, 15) * 0x1B873593 & _MASK)
+    mixed = (_rotate(mixed, 13) * 5 + 0xE6546B64) & _MASK
+    # The length in bytes, then the bits are spread.
+    mixed ^= 4
+    mixed = (mixed ^ (mixed >> 16)) * 0x85EBCA6B & _MASK
+    mixed = (mixed ^ (mixed >> 13)) * 0xC2B2AE35 & _MASK
+    mixed ^= mixed >> 16
+    return mixed - (1 << 32) if mixed >> 31 else mixed
+
+
+def _rotate(number: int, bits: int) -> int:
+    return ((number << bits) | (number >> (32 - bits))) & _MASK
