@@ -7,13 +7,14 @@ Prints one JSON line for each case: its name, and rows a second, or milliseconds
 
 from __future__ import annotations
 
+import copy
 import json
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -48,6 +49,8 @@ class SparkSettings:
     per_batch: int
     keys: int
     windows: int
+    #: The files of a large batch.
+    large: int = 2
     #: Where False, only the cases that show how speed grows with cores.
     all: bool = True
 
@@ -66,19 +69,23 @@ class Bench:
         self.source = self.written("source", seed=0)
         self.runs = 0
 
-    def written(self, name: str, seed: int) -> Path:
+    def written(self, name: str, seed: int, keys: int | None = None) -> Path:
         source, rng = self.folder / name, np.random.default_rng(seed)
         source.mkdir(parents=True)
         for number in range(self.settings.files):
             times = np.sort(rng.integers(0, 60_000_000, self.settings.rows)) + number * 60_000_000
-            keys = rng.integers(0, self.settings.keys, times.size).astype("int32")
-            columns = [pa.array(times).cast(SCHEMA.field("ts").type), pa.array(keys), pa.array(rng.random(times.size))]
+            some = rng.integers(0, keys or self.settings.keys, times.size).astype("int32")
+            columns = [pa.array(times).cast(SCHEMA.field("ts").type), pa.array(some), pa.array(rng.random(times.size))]
             pyarrow.parquet.write_table(pa.table(columns, schema=SCHEMA), source / f"{number:04d}.parquet")
         return source
 
     def stream(self, source: Path | None = None) -> DataFrame:
         reader = self.session.readStream.schema(SPARK_SCHEMA).option("maxFilesPerTrigger", self.settings.per_batch)
         return reader.parquet(str(source or self.source))
+
+    def address(self, source: Path | None = None) -> str:
+        """The same files, for workers to read."""
+        return f"parquet:{source or self.source}"
 
     def fresh(self) -> Path:
         self.runs += 1
@@ -107,24 +114,36 @@ class Bench:
         return self.steady(list(query.recentProgress), streams)
 
     def ours(
-        self, queries: dict[str, str], state: str, frames: dict[str, DataFrame] | None = None
+        self, queries: dict[str, str], state: str, inputs: dict[str, DataFrame | str] | None = None
     ) -> tuple[float, Any]:
-        folder, frames = self.fresh(), frames or {"S": self.stream()}
-        pool = pw.Pool(dict.fromkeys(frames, pw.StreamSchema(SCHEMA, "ts", "10 seconds")))
+        folder, inputs = self.fresh(), inputs or {"S": self.stream()}
+        pool = pw.Pool(dict.fromkeys(inputs, pw.StreamSchema(SCHEMA, "ts", "10 seconds")))
         for name, text in queries.items():
             pool.register(name, text)
         pipeline = pw.spark.stream(
             pool,
-            frames,
+            inputs,
             checkpoint=folder / "checkpoint",
             sinks=f"parquet:{folder / 'out'}",
             trigger={"availableNow": True},
             state=state,
+            per_batch=self.settings.per_batch,
         )
         pipeline.await_end()
         progress = list(pipeline.query.recentProgress)
         pipeline.stop()
-        return self.steady(progress, len(frames)), (pipeline.metrics, progress)
+        # Spark counts the messages of files that workers read; shards count rows.
+        lines = map(json.loads, (folder / "checkpoint" / "metrics.jsonl").read_text().splitlines())
+        rows = {line["batch"]: line["batch_rows_in"] for line in lines}
+        whole = self.settings.rows * self.settings.per_batch * len(inputs)
+        times = [p.durationMs["triggerExecution"] for p in progress if rows.get(p.batchId) == whole]
+        return float(whole / median(times[2:] or times) * 1000), (pipeline.metrics, progress)
+
+    def batches_of(self, files: int) -> Bench:
+        """The same bench, with so many files a batch."""
+        other = copy.copy(self)
+        other.settings = replace(self.settings, per_batch=files)
+        return other
 
     def bounded(self, frame: DataFrame) -> float:
         """Rows a second of a batch: the median of three runs after one that warms up."""
@@ -148,19 +167,29 @@ def cases(cores: int, settings: SparkSettings) -> Iterator[tuple[str, float]]:
     with tempfile.TemporaryDirectory(prefix="panewise-bench-") as name:
         bench = Bench(cores, settings, Path(name))
         tumbling = F.window("ts", "60 seconds")
+        read = {"S": bench.address()}
         yield "spark tumbling", bench.own(tumbling)
-        yield "levels files", bench.ours({"m": LEVELS}, "files")[0]
+        yield "levels read", bench.ours({"m": LEVELS}, "files", dict(read))[0]
         if not settings.all:
+            large = bench.batches_of(settings.large)
+            yield "levels read, large batches", large.ours({"m": LEVELS}, "files", dict(read))[0]
             return
+        yield "levels read, RocksDB", bench.ours({"m": LEVELS}, "rocksdb", dict(read))[0]
+        for files in (1, settings.large):
+            other, size = bench.batches_of(files), "small batches" if files == 1 else "large batches"
+            yield f"spark tumbling, {size}", other.own(tumbling)
+            yield f"levels read, {size}", other.ours({"m": LEVELS}, "files", dict(read))[0]
+        yield "levels files", bench.ours({"m": LEVELS}, "files")[0]
         yield "spark sliding", bench.own(F.window("ts", "60 seconds", "10 seconds"))
         yield "levels rocksdb", bench.ours({"m": LEVELS}, "rocksdb")[0]
-        few = bench.stream().withColumn("key", F.expr("CAST(key % 100 AS INT)"))
-        rate, (metrics, _) = bench.ours(windows(settings.windows), "files", {"S": few})
-        yield "windows files", rate
+        few = {"S": bench.address(bench.written("few", seed=2, keys=100))}
+        rate, (metrics, _) = bench.ours(windows(settings.windows), "files", dict(few))
+        yield "windows read", rate
         yield "windows in and out", rate * (1 + metrics.rows_out / max(metrics.rows_in, 1))
         rows = bench.session.read.schema(SPARK_SCHEMA).parquet(str(bench.source))
         yield "spark batch", bench.bounded(rows.groupBy(tumbling, "key").agg(F.sum("v"), F.count("*"), F.max("v")))
         yield "levels batch", bench.bounded(pw.spark.batch(LEVELS, {"S": rows}, time="ts"))
+        yield "levels batch, read", bench.bounded(pw.spark.batch(LEVELS, dict(read), time="ts"))
         yield from commits(bench)
 
 

@@ -27,7 +27,7 @@ def cases(cores: int, settings: SparkSettings) -> Iterator[tuple[str, float]]:
         for store in ("HDFSBacked", "RocksDB") if settings.all else ("RocksDB",):
             bench.session.conf.set(PROVIDER, f"{STORES}.{store}StateStoreProvider")
             yield f"{OWN}, {store}", bench.theirs(own(sides), streams=2)
-        yield OURS, bench.ours({"j": JOIN}, "rocksdb", sides)[0]
+        yield OURS, bench.ours({"j": JOIN}, "rocksdb", {**sides})[0]
 
 
 def own(sides: dict[str, DataFrame]) -> DataFrame:
