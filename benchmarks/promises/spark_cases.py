@@ -55,6 +55,18 @@ class SparkSettings:
     all: bool = True
 
 
+def write_files(folder: Path, settings: SparkSettings, seed: int, keys: int | None = None) -> Path:
+    """Files of a minute each, with random keys and values."""
+    rng = np.random.default_rng(seed)
+    folder.mkdir(parents=True)
+    for number in range(settings.files):
+        times = np.sort(rng.integers(0, 60_000_000, settings.rows)) + number * 60_000_000
+        some = rng.integers(0, keys or settings.keys, times.size).astype("int32")
+        columns = [pa.array(times).cast(SCHEMA.field("ts").type), pa.array(some), pa.array(rng.random(times.size))]
+        pyarrow.parquet.write_table(pa.table(columns, schema=SCHEMA), folder / f"{number:04d}.parquet")
+    return folder
+
+
 class Bench:
     """A session and a stream of files."""
 
@@ -70,14 +82,7 @@ class Bench:
         self.runs = 0
 
     def written(self, name: str, seed: int, keys: int | None = None) -> Path:
-        source, rng = self.folder / name, np.random.default_rng(seed)
-        source.mkdir(parents=True)
-        for number in range(self.settings.files):
-            times = np.sort(rng.integers(0, 60_000_000, self.settings.rows)) + number * 60_000_000
-            some = rng.integers(0, keys or self.settings.keys, times.size).astype("int32")
-            columns = [pa.array(times).cast(SCHEMA.field("ts").type), pa.array(some), pa.array(rng.random(times.size))]
-            pyarrow.parquet.write_table(pa.table(columns, schema=SCHEMA), source / f"{number:04d}.parquet")
-        return source
+        return write_files(self.folder / name, self.settings, seed, keys)
 
     def stream(self, source: Path | None = None) -> DataFrame:
         reader = self.session.readStream.schema(SPARK_SCHEMA).option("maxFilesPerTrigger", self.settings.per_batch)

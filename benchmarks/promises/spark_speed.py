@@ -73,9 +73,9 @@ FIGURE = Figure(
     title="Speed on Spark: what Panewise promises",
     claim="five nested windows on Spark cost no more than the one tumbling window that Spark has of its own",
     paper="no paper: these bounds are our own, and meant for the size `full`. 1,000 keys, a minute of 1 M rows a file, "
-    "5 files a batch (small batches: 1, large ones: 20), SUM, COUNT and MAX of doubles; many windows are 1,000 random ones "
-    "over 100 keys. Rows a second are medians of whole batches after the first two, results written to Parquet, all in one "
-    "session on 2 cores; commits are milliseconds, states bytes",
+    "5 files a batch (small batches: 1, large ones: 20), SUM, COUNT and MAX of doubles; many windows are 1,000 random "
+    "ones over 100 keys. Rows a second are medians of whole batches after the first two, results written to Parquet, "
+    "all in one session on 2 cores; commits are milliseconds, states bytes",
     x="case",
     y="rows a second, or the unit of the case",
     baseline=OWN,
