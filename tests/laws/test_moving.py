@@ -46,14 +46,21 @@ from .test_kernels import twins_in_use
 pytestmark = pytest.mark.slow
 
 DOUBLE, LONG, TEXT = pa.float64(), pa.int64(), pa.string()
+#: Values of these are so small that their sums follow a range row by row.
+SHORT, UNSIGNED, DIGITS = pa.int16(), pa.uint8(), pa.decimal128(3, 1)
 VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     DOUBLE: st.one_of(st.none(), st.sampled_from([0.0, -0.0, 1e300, -1e300, 0.1, float("inf"), float("nan")])),
     LONG: st.one_of(st.none(), st.integers(-9, 9), st.integers(-(2**61), 2**61)),
     TEXT: st.one_of(st.none(), st.sampled_from(["", "a", "b"])),
+    SHORT: st.one_of(st.none(), st.integers(-9, 9), st.sampled_from([-(2**15), 2**15 - 1])),
+    UNSIGNED: st.one_of(st.none(), st.integers(0, 255)),
+    DIGITS: st.one_of(st.none(), st.decimals(-99, 99, places=1)),
 }
 AGGREGATES: list[Aggregate[Any]] = [
     *(kind(DOUBLE) for kind in (Sum, Avg, Count, Max, Min, First, Last, Median, CountDistinct)),
     *(kind(LONG) for kind in (Avg, Count, Max, Min, First, Last, Median, CountDistinct, StddevPop)),
+    *(kind(SHORT) for kind in (Sum, Avg, Max, StddevPop)),
+    *(kind(each) for kind in (Sum, StddevPop) for each in (UNSIGNED, DIGITS)),
     *(kind(TEXT) for kind in (Count, Max, Min, First, Last, CountDistinct)),
 ]
 #: A row: its group, when it comes after the row before it, how long it stays, and a place in a list of values.

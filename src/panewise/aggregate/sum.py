@@ -193,7 +193,7 @@ class IntegerSumStates(AddedStates):
     def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
         if self.aggregate.types[0] == pa.uint64():
             return None
-        longs = _filled(items.arguments[0]).astype(np.int64, copy=False)
+        longs = _numbers_or_zero(items.arguments[0]).astype(np.int64, copy=False)
         if len(longs) * greatest_distance(longs) >= 2**62:
             return None
         totals = kernels.range_sums(longs, ranges.low, ranges.high)
@@ -289,7 +289,7 @@ class FloatSumStates(StateArrays):
         return left[0] + right[0], high, low, left[3] | right[3]
 
     def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
-        floats = _filled(items.arguments[0]).astype(np.float64, copy=False)
+        floats = _numbers_or_zero(items.arguments[0]).astype(np.float64, copy=False)
         sums = kernels.range_float_sums(floats, ranges.low, ranges.high, ranges.middle)
         return self, (ranges.counts(items), *sums)
 
@@ -336,7 +336,7 @@ def float_totals(high: Any, low: Any, odd: Any) -> Any:
     return totals
 
 
-def _filled(values: pa.Array) -> Any:
+def _numbers_or_zero(values: pa.Array) -> Any:
     """Numbers, zero where there is none."""
     return (values.fill_null(0) if values.null_count else values).to_numpy()
 

@@ -151,9 +151,10 @@ class IntegerVarianceStates(VarianceStates, AddedStates):
 
     def moving_answers(self, items: Items, ranges: MovingRanges) -> tuple[StateArrays, StateWords] | None:
         present, values = items.present(), items.arguments[0]
-        longs = _signed_numbers(values if present is None else values.fill_null(pa.scalar(0).cast(values.type)))
+        longs = _signed_numbers(values if present is None else values.drop_null())
         if present is not None:
-            longs = np.where(present, longs, 0)
+            known, longs = longs, np.zeros(len(values), np.int64)
+            longs[present] = known
         if len(longs) * greatest_distance(longs) ** 2 >= 2**62:
             return None
         totals, squares = (kernels.range_sums(each, ranges.low, ranges.high) for each in (longs, longs * longs))
