@@ -42,7 +42,8 @@ def range_present(
     while place < len(present):
         kept[count], rows[count] = present[place], place
         count, place = count + 1, place + 1
-    return before, both, kept[:count], rows[:count]
+    # Kept from turn to turn, so that it must not keep the memory of all states.
+    return before, both, kept[:count].copy(), rows[:count]
 
 
 @kernel
