@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -76,8 +77,10 @@ def _use_this_python(session: SparkSession) -> None:
     """Let the workers of a local session run the Python of this process, unless its user has chosen another one: Spark
     would take the first `python3` on the path, which need not have Panewise."""
     chosen = "PYSPARK_PYTHON" in os.environ or session.conf.get("spark.pyspark.python", None)
-    if is_classic(session) and not chosen and (session.sparkContext.master or "").startswith("local"):
-        session.sparkContext.pythonExec = sys.executable
+    # None where the session is one of Spark Connect.
+    context = SparkContext._active_spark_context
+    if context is not None and not chosen and (context.master or "").startswith("local"):
+        context.pythonExec = sys.executable
 
 
 def is_classic(session: SparkSession) -> bool:

@@ -57,10 +57,9 @@ def spark_type(kind: pa.DataType) -> str:
 def type_text(kind: DataType) -> str:
     """A type of Spark in the words of `spark_type`: equal for equal types, however they were written.
 
-        >>> from pyspark.sql import SparkSession
-    from pyspark.sql.types import ArrayType, LongType, StructType
-        >>> type_text(StructType().add("A", ArrayType(LongType())))
-        'struct<`A`: array<bigint>>'
+    >>> from pyspark.sql.types import ArrayType, LongType, StructType
+    >>> type_text(StructType().add("A", ArrayType(LongType())))
+    'struct<`A`: array<bigint>>'
     """
     match kind:
         case ArrayType():
