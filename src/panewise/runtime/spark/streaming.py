@@ -41,17 +41,17 @@ def stream(
     """Start a pipeline that answers the queries of a pool over streams, and return it running.
 
     A stream is a streaming DataFrame or an address. Parquet files at an address are read by Spark's Python workers, as
-    columns: their rows never enter the JVM, which is several times as fast. `per_batch` limits what a batch takes of an
-    address: so many files (or messages of Kafka), or as many files as have a size such as `"512 MB"`.
+    columns: their rows never enter the JVM. `per_batch` limits what a batch takes of an address: so many files (or
+    messages of Kafka), or as many files as have a size such as `"512 MB"`.
 
     `checkpoint` is a folder that the driver and all workers see; started again with the same one, the pipeline
     continues where it stopped. `sinks` maps queries to the targets of their results, and `"*"` to the target of all
     others, by set of columns and with a column `query`; a single target is for all of them. `trigger` is Spark's.
     `shards` is fixed when a checkpoint is new; it defaults to `spark.sql.shuffle.partitions`. Times further than
     `max_skew` after the wall clock are rejected. `state` is where shards keep their state: in Spark's own state store
-    (`"rocksdb"`), or in files of the checkpoint (`"files"`), which serves one stream and lets Spark itself cut rows
-    into panes: about 1.2 times as fast. `panes` maps queries to the logs of their finished panes, from which `pw.serve`
-    answers lookups.
+    (`"rocksdb"`), or in files of the checkpoint (`"files"`), which needs a classic session, lets Spark itself cut the
+    rows of a single DataFrame into panes, and lets shards write Parquet. `panes` maps queries to the logs of their
+    finished panes, from which `pw.serve` answers lookups.
     """
     skew = None if max_skew is None else Duration.parse(max_skew).ticks(Domain.TIMESTAMP)
     session = check_session(session_of(streams.values()))
